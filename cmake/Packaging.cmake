@@ -1,0 +1,38 @@
+# What does an installed copy hold, and how do other build systems find it?
+#
+# The library, its headers below include/ringmain, a CMake package (with the module that finds the queue,
+# which the public headers include) and a pkg-config file.
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
+
+install(TARGETS ringmain ringmain_headers EXPORT ringmainTargets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain" FILES_MATCHING PATTERN "*.hpp")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ringmainConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/package/ringmainConfig.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/ringmainConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)  # before 1.0 a minor version may change the interface
+install(FILES
+  "${PROJECT_BINARY_DIR}/package/ringmainConfig.cmake"
+  "${PROJECT_BINARY_DIR}/package/ringmainConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/Findconcurrentqueue.cmake"
+  DESTINATION "${package_dir}")
+
+# The paths of the pkg-config file follow the file, so that a moved prefix still works.
+file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+cmake_path(SET pc_to_prefix NORMALIZE "${pc_to_prefix}")
+set(pc_queue_cflags "")
+if(NOT concurrentqueue_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+  set(pc_queue_cflags " -I${concurrentqueue_INCLUDE_DIR}")
+endif()
+configure_file("${PROJECT_SOURCE_DIR}/packaging/ringmain.pc.in"
+  "${PROJECT_BINARY_DIR}/package/ringmain.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/package/ringmain.pc"
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,0 +1,15 @@
+# How is a build with RINGMAIN_SANITIZE different?
+#
+# Every target below the root file is instrumented; the first finding ends the program.
+if(RINGMAIN_SANITIZE)
+  if(NOT RINGMAIN_SANITIZE MATCHES "^(thread|address|undefined|address,undefined)$")
+    message(FATAL_ERROR "RINGMAIN_SANITIZE is '${RINGMAIN_SANITIZE}'; give address,undefined or thread.")
+  endif()
+  add_compile_options(-fsanitize=${RINGMAIN_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${RINGMAIN_SANITIZE})
+  if(RINGMAIN_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC says at every stand-alone fence that it is not modelled; the queue's are edited away.
+    add_compile_options(-Wno-tsan)
+  endif()
+endif()
