@@ -5,9 +5,9 @@
 #
 # Defines the target concurrentqueue::concurrentqueue, concurrentqueue_INCLUDE_DIR and
 # concurrentqueue_HEADER, the header's path below it.
-set(_concurrentqueue_headers
-  concurrentqueue/concurrentqueue.h             # Debian, Fedora
+set(_concurrentqueue_headers  # in the order of engine/mpmc_queue.hpp
   concurrentqueue/moodycamel/concurrentqueue.h  # its own install rules
+  concurrentqueue/concurrentqueue.h             # Debian, Fedora
   moodycamel/concurrentqueue.h                  # Conan, older vcpkg
   concurrentqueue.h)                            # a bare checkout
 

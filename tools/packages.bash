@@ -1,0 +1,88 @@
+# What does a verb of ./dev need that this machine lacks, and how does it get there?
+#
+# Sourced by ./dev. A thing is looked for by what it gives (a command, a header), not by its package, so
+# that a machine with its own compiler or a system without apt is taken as it is.
+
+# group  package  probe  argument: one line for each thing.
+needs() {
+  cat <<'LIST'
+build   build-essential         command  c++
+build   cmake                   command  cmake
+build   ninja-build             command  ninja
+build   pkg-config              command  pkg-config
+build   libconcurrentqueue-dev  header   concurrentqueue/concurrentqueue.h concurrentqueue/moodycamel/concurrentqueue.h moodycamel/concurrentqueue.h concurrentqueue.h
+build   libsimdjson-dev         header   simdjson.h
+build   zlib1g-dev              header   zlib.h
+tests   libgtest-dev            header   gtest/gtest.h
+tests   python3                 command  python3
+bench   libbenchmark-dev        header   benchmark/benchmark.h
+clang   clang                   command  clang++
+clang   clang-format            command  clang-format-14 clang-format
+clang   libclang-rt-14-dev      runtime  thread
+models  spin                    command  spin
+models  relacy-dev              header   relacy/relacy.hpp
+LIST
+}
+
+have_command() {
+  local name
+  for name in "$@"; do command -v "$name" >/dev/null && return 0; done
+  return 1
+}
+
+have_header() {
+  local header
+  for header in "$@"; do
+    printf '#if !__has_include(<%s>)\n#error absent\n#endif\n' "$header" |
+      c++ -x c++ -E - >/dev/null 2>&1 && return 0
+  done
+  return 1
+}
+
+have_runtime() {
+  printf 'int main() {}\n' | clang++ -x c++ "-fsanitize=$1" -o /dev/null - >/dev/null 2>&1
+}
+
+# Prints the packages of the named groups whose thing is not here.
+missing_packages() {
+  local wanted=" $* " group package probe argument
+  while read -r group package probe argument; do
+    [[ $wanted == *" $group "* ]] || continue
+    # shellcheck disable=SC2086 # several names may give the same thing
+    "have_$probe" $argument </dev/null || printf '%s ' "$package"
+  done < <(needs)
+}
+
+# Makes sure that the named groups are here, or ends with the sentence that says what to do.
+need() {
+  local missing as_root=() install
+  missing=$(missing_packages "$@")
+  missing=${missing% }
+  [ -n "$missing" ] || return 0
+  if ! command -v apt-get >/dev/null; then
+    die "this system has no apt-get; install what these Debian packages hold, then run again: $missing"
+  fi
+  install="apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 $missing"
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null ||
+      die "packages are missing, and there is neither root nor sudo here to install them; as root run: $install"
+    as_root=(sudo)
+  fi
+  say "dev: installing what is missing here: $missing"
+  # shellcheck disable=SC2086 # the list is words
+  if ! { lists_present || as_root_run apt-get update; } || ! as_root_run $install; then
+    # Lists that are there may be older than the archive.
+    if ! { as_root_run apt-get update && as_root_run $install; }; then
+      die "the packages could not be installed; as root run: apt-get update && $install"
+    fi
+  fi
+  missing=$(missing_packages "$@")
+  [ -z "$missing" ] || die "still missing after the installation: ${missing% }; install by hand what they hold."
+}
+
+lists_present() { compgen -G "${RINGMAIN_APT_LISTS:-/var/lib/apt/lists}/*_Packages*" >/dev/null; }
+
+as_root_run() {
+  ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive "$@" >"${apt_log:=$(mktemp)}" 2>&1 ||
+    { tail -n 5 "$apt_log" >&2 && return 1; }
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""How many tests passed, failed and were skipped, over several ctest runs, and why were those skipped?
+
+usage: test_count.py NAME=JUNIT_FILE…
+
+Prints the failed and the skipped tests by name and ends with the line "N passed, N failed, N skipped". A run
+whose file is absent, or holds no test, counts as one failure: nothing was shown. Exits with 1 if anything failed.
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+# What GTEST_SKIP() << "reason" prints, and what a script that exits with 77 prints.
+GTEST_REASON = re.compile(r"^\S+:\d+: Skipped\n(?P<reason>.*\S.*)$", re.MULTILINE)
+SCRIPT_REASON = re.compile(r"^skipped: *(?P<reason>.*\S.*)$", re.MULTILINE)
+
+
+def skip_reason(output):
+    for form in (GTEST_REASON, SCRIPT_REASON):
+        found = form.search(output)
+        if found:
+            return found["reason"].strip()
+    return "no reason given"
+
+
+def read_run(name, path):
+    """Returns the number of passed tests, and the failed and skipped ones as lines."""
+    try:
+        cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+    except FileNotFoundError:
+        return 0, [f"{name}: did not build, or its tests did not run"], []
+    except ElementTree.ParseError as error:
+        return 0, [f"{name}: the result file is damaged ({error})"], []
+    if not cases:
+        return 0, [f"{name}: no test ran"], []
+    passed, failed, skipped = 0, [], []
+    for case in cases:
+        test = f"{name}: {case.get('name')}"
+        skip = case.find("skipped")
+        # ctest says "skipped" of a program that is not there, too; a test skips by its own word only.
+        if skip is not None and skip.get("message", "").startswith("SKIP_"):
+            skipped.append(f"{test}: {skip_reason(case.findtext('system-out') or '')}")
+        elif case.get("status") == "run":
+            passed += 1
+        else:  # failed, timed out, not found, disabled: none of them showed anything
+            reason = case.get("status") if skip is None else skip.get("message")
+            failed.append(f"{test} ({reason})")
+    return passed, failed, skipped
+
+
+def main(arguments):
+    if not arguments or any("=" not in argument for argument in arguments):
+        print("usage: test_count.py NAME=JUNIT_FILE…", file=sys.stderr)
+        return 2
+    passed, failed, skipped = 0, [], []
+    for argument in arguments:
+        of_run = read_run(*argument.split("=", 1))
+        passed += of_run[0]
+        failed += of_run[1]
+        skipped += of_run[2]
+    for title, lines in (("skipped:", skipped), ("failed:", failed)):
+        if lines:
+            print("\n".join([title] + [f"  {line}" for line in lines]))
+    print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
