@@ -1,0 +1,143 @@
+// What becomes of a collective? Issued, started, and then completed or failed: four event types.
+//
+// `issued` is said in the thread that asks for it; `started` and `completed` when the work itself
+// does (on a GPU: its kernels), so a collective that hangs is issued, perhaps started, and never
+// completed. op_id joins the four. A source that cannot see the start says issued and completed.
+// A field that a source cannot know reads 0, but for ranks, peers and devices (-1) and streams.
+#pragma once
+#include <cstdint>
+
+#include "ringmain/bus/event.hpp"
+
+namespace ringmain::collective {
+
+constexpr std::uint64_t kNoStream = ~std::uint64_t{0};  // 0 is CUDA's default stream
+constexpr std::int32_t kNoRank = -1;
+constexpr std::int32_t kNoDevice = -1;
+
+/// Asked for, not done. Point-to-point operations come this way too.
+struct Issued {
+  std::uint64_t op_id = 0;     // unique among the source's operations
+  std::uint64_t sequence = 0;  // the group's own count of its collectives
+  std::uint64_t bytes = 0;     // the larger of what this rank gives and gets
+  std::uint64_t in_elements = 0;
+  std::uint64_t out_elements = 0;
+  std::uint64_t correlation = 0;  // the vendor's id of the call, or of its first kernel
+  std::uint64_t stream = kNoStream;
+  std::int64_t duration_ns = 0;  // how long the issuing call took
+  Name op;                       // all_reduce, broadcast, send …
+  Name group;                    // process group or communicator
+  Name dtype;
+  Name backend;                 // nccl, gloo …
+  std::int32_t peer = kNoRank;  // send, recv: the other rank; rooted collectives: the root
+  std::int32_t rank = kNoRank;  // of this process in the group
+  std::int32_t group_size = 0;
+  std::int32_t device = kNoDevice;
+  std::int32_t thread = 0;
+  bool asynchronous = false;  // the caller said that it will wait later
+};
+
+/// The work has begun: the first kernel of it runs.
+struct Started {
+  std::uint64_t op_id = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t correlation = 0;
+  std::uint64_t stream = kNoStream;
+  std::int64_t queued_ns = 0;  // since it was issued
+  Name op;
+  Name group;
+  Name backend;
+  Name kernel;
+  std::int32_t rank = kNoRank;
+  std::int32_t group_size = 0;
+  std::int32_t device = kNoDevice;
+};
+
+/// The work is done on this rank. Said once for each operation.
+struct Completed {
+  std::uint64_t op_id = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t correlation = 0;
+  std::uint64_t stream = kNoStream;
+  std::int64_t queued_ns = 0;    // issued → started
+  std::int64_t duration_ns = 0;  // started → completed
+  Name op;
+  Name group;
+  Name dtype;
+  Name backend;
+  Name kernel;
+  std::int32_t rank = kNoRank;
+  std::int32_t group_size = 0;
+  std::int32_t device = kNoDevice;
+  std::uint32_t kernels = 0;  // how many the operation took
+};
+
+/// It will not complete: an error, a time-out, an abort.
+struct Failed {
+  std::uint64_t op_id = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t stream = kNoStream;
+  std::int64_t elapsed_ns = 0;  // since it was issued
+  Name op;
+  Name group;
+  Name backend;
+  Name reason;
+  std::int32_t peer = kNoRank;
+  std::int32_t rank = kNoRank;
+  std::int32_t group_size = 0;
+  std::int32_t device = kNoDevice;
+  std::int32_t result = 0;  // the vendor's code
+};
+
+constexpr auto describe(EventOf<Issued>) {
+  using E = Issued;
+  return event(
+      "collective.issued", field<&E::op>("op"), field<&E::group>("group"),
+      field<&E::sequence>("sequence", Unit::count), field<&E::op_id>("op_id", Unit::id),
+      field<&E::bytes>("bytes", Unit::bytes), field<&E::in_elements>("in_elements", Unit::count),
+      field<&E::out_elements>("out_elements", Unit::count), field<&E::dtype>("dtype"),
+      field<&E::peer>("peer", Unit::id), field<&E::rank>("rank", Unit::id),
+      field<&E::group_size>("group_size", Unit::count), field<&E::device>("device", Unit::device),
+      field<&E::stream>("stream", Unit::stream), field<&E::duration_ns>("duration_ns", Unit::ns),
+      field<&E::asynchronous>("asynchronous"), field<&E::backend>("backend"),
+      field<&E::correlation>("correlation", Unit::id), field<&E::thread>("thread", Unit::id));
+}
+constexpr auto describe(EventOf<Started>) {
+  using E = Started;
+  return event("collective.started", field<&E::op>("op"), field<&E::group>("group"),
+               field<&E::sequence>("sequence", Unit::count), field<&E::op_id>("op_id", Unit::id),
+               field<&E::bytes>("bytes", Unit::bytes), field<&E::queued_ns>("queued_ns", Unit::ns),
+               field<&E::rank>("rank", Unit::id), field<&E::group_size>("group_size", Unit::count),
+               field<&E::device>("device", Unit::device), field<&E::stream>("stream", Unit::stream),
+               field<&E::kernel>("kernel"), field<&E::backend>("backend"),
+               field<&E::correlation>("correlation", Unit::id));
+}
+constexpr auto describe(EventOf<Completed>) {
+  using E = Completed;
+  return event("collective.completed", field<&E::op>("op"), field<&E::group>("group"),
+               field<&E::sequence>("sequence", Unit::count), field<&E::op_id>("op_id", Unit::id),
+               field<&E::bytes>("bytes", Unit::bytes), field<&E::queued_ns>("queued_ns", Unit::ns),
+               field<&E::duration_ns>("duration_ns", Unit::ns), field<&E::dtype>("dtype"),
+               field<&E::rank>("rank", Unit::id), field<&E::group_size>("group_size", Unit::count),
+               field<&E::device>("device", Unit::device), field<&E::stream>("stream", Unit::stream),
+               field<&E::kernel>("kernel"), field<&E::kernels>("kernels", Unit::count),
+               field<&E::backend>("backend"), field<&E::correlation>("correlation", Unit::id));
+}
+constexpr auto describe(EventOf<Failed>) {
+  using E = Failed;
+  return event("collective.failed", field<&E::op>("op"), field<&E::group>("group"),
+               field<&E::sequence>("sequence", Unit::count), field<&E::op_id>("op_id", Unit::id),
+               field<&E::bytes>("bytes", Unit::bytes),
+               field<&E::elapsed_ns>("elapsed_ns", Unit::ns), field<&E::reason>("reason"),
+               field<&E::result>("result"), field<&E::peer>("peer", Unit::id),
+               field<&E::rank>("rank", Unit::id), field<&E::group_size>("group_size", Unit::count),
+               field<&E::device>("device", Unit::device), field<&E::stream>("stream", Unit::stream),
+               field<&E::backend>("backend"));
+}
+
+static_assert(sizeof(Issued) <= 112 && sizeof(Completed) <= 112);  // fits the 128-byte slot
+
+}  // namespace ringmain::collective
