@@ -55,7 +55,7 @@ missing_packages() {
 
 # Makes sure that the named groups are here, or ends with the sentence that says what to do.
 need() {
-  local missing as_root=() install
+  local missing as_root=() install apt_log
   missing=$(missing_packages "$@")
   missing=${missing% }
   [ -n "$missing" ] || return 0
@@ -68,6 +68,7 @@ need() {
       die "packages are missing, and there is neither root nor sudo here to install them; as root run: $install"
     as_root=(sudo)
   fi
+  apt_log=$(mktemp)
   say "dev: installing what is missing here: $missing"
   # shellcheck disable=SC2086 # the list is words
   if ! { lists_present || as_root_run apt-get update; } || ! as_root_run $install; then
@@ -76,6 +77,7 @@ need() {
       die "the packages could not be installed; as root run: apt-get update && $install"
     fi
   fi
+  rm -f "$apt_log"
   missing=$(missing_packages "$@")
   [ -z "$missing" ] || die "still missing after the installation: ${missing% }; install by hand what they hold."
 }
@@ -83,6 +85,6 @@ need() {
 lists_present() { compgen -G "${RINGMAIN_APT_LISTS:-/var/lib/apt/lists}/*_Packages*" >/dev/null; }
 
 as_root_run() {
-  ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive "$@" >"${apt_log:=$(mktemp)}" 2>&1 ||
+  ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive "$@" >"$apt_log" 2>&1 ||
     { tail -n 5 "$apt_log" >&2 && return 1; }
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """How many tests passed, failed and were skipped, over several ctest runs, and why were those skipped?
 
-usage: test_count.py NAME=JUNIT_FILE…
+usage: test_count.py [NAME=JUNIT_FILE | --stopped NAME]…
 
 Prints the failed and the skipped tests by name and ends with the line "N passed, N failed, N skipped". A run
-whose file is absent, or holds no test, counts as one failure: nothing was shown. Exits with 1 if anything failed.
+whose file is absent or holds no test, or that ended with an error (--stopped) although no test in its file failed,
+counts as one failure: nothing was shown. Exits with 1 if anything failed.
 """
 
+import argparse
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -50,12 +52,15 @@ def read_run(name, path):
 
 
 def main(arguments):
-    if not arguments or any("=" not in argument for argument in arguments):
-        print("usage: test_count.py NAME=JUNIT_FILE…", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(usage="test_count.py [NAME=JUNIT_FILE | --stopped NAME]…")
+    parser.add_argument("runs", nargs="+", metavar="NAME=JUNIT_FILE", type=lambda run: run.split("=", 1))
+    parser.add_argument("--stopped", action="append", default=[], metavar="NAME")
+    arguments = parser.parse_intermixed_args(arguments)
     passed, failed, skipped = 0, [], []
-    for argument in arguments:
-        of_run = read_run(*argument.split("=", 1))
+    for name, path in arguments.runs:
+        of_run = read_run(name, path)
+        if name in arguments.stopped and not of_run[1]:
+            of_run[1].append(f"{name}: ended with an error outside of its tests; its output above says which")
         passed += of_run[0]
         failed += of_run[1]
         skipped += of_run[2]

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Do the checks of the source tree find what they look for, and nothing else?"""
+
+import gzip
+import shutil
+import unittest
+
+from check_fixture import ROOT, CheckTest
+
+
+class Layers(CheckTest):
+    CHECK = "check_layers.py"
+
+    def setUp(self):
+        super().setUp()
+        for name in ("engine/lane.hpp", "bus/bus.hpp", "adapters/registry.hpp", "adapters/sources/cuda/source.hpp",
+                     "adapters/sources/cuda/events.hpp", "cli/cli.hpp"):
+            self.write(name, "#pragma once\n")
+
+    def test_a_room_may_include_itself_and_those_below(self):
+        self.write("bus/bus.cpp", '#include "ringmain/bus/bus.hpp"\n#include "ringmain/engine/lane.hpp"\n')
+        self.write("adapters/sinks/lines.hpp", '#include "ringmain/adapters/sources/cuda/events.hpp"\n'
+                                               '#include "ringmain/adapters/registry.hpp"\n#include <vector>\n')
+        self.write("tests/cli/cli_test.cpp", '#include "ringmain/cli/cli.hpp"\n')
+        self.assert_passes(self.CHECK)
+
+    def test_a_room_may_not_include_one_above(self):
+        self.write("engine/bad.cpp", '#include "ringmain/bus/bus.hpp"\n')
+        self.assert_fails(self.CHECK, "engine/bad.cpp:1: engine/ must not include bus/")
+
+    def test_rooms_of_the_same_height_do_not_include_each_other(self):
+        self.write("bench/bad.cpp", "#include <ringmain/cli/cli.hpp>\n")
+        self.assert_fails(self.CHECK, "bench/ must not include cli/")
+
+    def test_adapters_do_not_include_each_other(self):
+        self.write("adapters/sources/nccl/source.hpp", '#include "ringmain/adapters/sources/cuda/source.hpp"\n')
+        self.assert_fails(self.CHECK, "adapters do not include each other")
+
+    def test_includes_carry_the_projects_name(self):
+        self.write("bus/bad.cpp", '#include "bus.hpp"\n')
+        self.assert_fails(self.CHECK, 'bus/bad.cpp:1: write "ringmain/')
+
+    def test_an_included_file_is_there(self):
+        self.write("bus/bad.cpp", '#include "ringmain/bus/gone.hpp"\n')
+        self.assert_fails(self.CHECK, "there is no bus/gone.hpp")
+
+    def test_memory_orders_live_in_the_engine(self):
+        self.write("engine/good.cpp", "x.load(std::memory_order_relaxed);\n")
+        self.write("bus/good.cpp", "// memory_order is the engine's word\n")
+        self.assert_passes(self.CHECK)
+        self.write("bus/bad.cpp", "int a;\nx.load(std::memory_order_relaxed);\n")
+        self.assert_fails(self.CHECK, "bus/bad.cpp:2: memory orders live in engine/")
+
+    def test_an_empty_tree_shows_nothing(self):
+        for name in ("engine", "bus", "adapters", "cli"):
+            shutil.rmtree(self.tree / name)
+        self.assert_fails(self.CHECK, "nothing to look at")
+
+
+class Orders(CheckTest):
+    CHECK = "check_orders.py"
+    PAIR = ("a.store(1, std::memory_order_release);  // E1\n"
+            "// E1: sees what came before.\nint b = a.load(std::memory_order_acquire);\n")
+
+    def check(self, text):
+        self.write("engine/some.hpp", text)
+
+    def test_an_edge_with_both_ends_passes(self):
+        self.check(self.PAIR + "n.fetch_add(1, std::memory_order_relaxed);\n")
+        self.assert_passes(self.CHECK)
+
+    def test_ends_may_be_in_two_files(self):
+        self.write("engine/one.hpp", "a.store(1, std::memory_order_release);  // E1\n")
+        self.assert_fails(self.CHECK, "edge E1 is worn on its releasing side only")
+        self.write("engine/two.cpp", "a.load(std::memory_order_acquire);  // E1\n")
+        self.assert_passes(self.CHECK)
+
+    def test_a_missing_acquiring_end_is_found(self):
+        self.check(self.PAIR.replace("int b = a.load(std::memory_order_acquire);", "int b;"))
+        self.assert_fails(self.CHECK, "edge E1 is worn on its releasing side only")
+
+    def test_a_missing_releasing_end_is_found(self):
+        self.check("a.load(std::memory_order_acquire);  // E1\n")
+        self.assert_fails(self.CHECK, "edge E1 is worn on its acquiring side only")
+
+    def test_acq_rel_is_both_ends(self):
+        self.check("n.fetch_sub(1, std::memory_order_acq_rel);  // R1\n")
+        self.assert_passes(self.CHECK)
+
+    def test_an_order_without_a_name_is_found(self):
+        self.check(self.PAIR + "\na.load(std::memory_order_acquire);  // looks again\n")
+        self.assert_fails(self.CHECK, "engine/some.hpp:5: acquire wears no edge's name")
+
+    def test_a_name_does_not_reach_over_another_statement(self):
+        self.check(self.PAIR + "c = 1;\na.load(std::memory_order_acquire);\n")
+        self.assert_fails(self.CHECK, "engine/some.hpp:5: acquire wears no edge's name")
+
+    def test_a_name_reaches_over_a_broken_line(self):
+        self.check("a.compare_exchange_weak(now, next,\n    std::memory_order_acq_rel,  // G1\n"
+                   "    std::memory_order_relaxed);\n")
+        self.assert_passes(self.CHECK)
+
+    def test_an_operation_without_an_order_is_found(self):
+        self.check(self.PAIR + "a.load();\n")
+        self.assert_fails(self.CHECK, "engine/some.hpp:4: this atomic operation names no memory order")
+
+    def test_the_barrier_has_a_light_and_a_heavy_side(self):
+        self.check(self.PAIR + "light();  // L1\n")
+        self.assert_fails(self.CHECK, "edge L1 is worn on its light side only")
+        self.check(self.PAIR + "heavy();  // L1\n")
+        self.assert_fails(self.CHECK, "edge L1 is worn on its heavy side only")
+        self.check(self.PAIR + "light();  // L1\nlight_or_fence();  // L2\nheavy();  // L1-L2\n")
+        self.assert_passes(self.CHECK)
+
+
+class Paths(CheckTest):
+    CHECK = "check_paths.py"
+
+    def test_common_paths_pass(self):
+        self.write("README.md", "see /usr/include, https://example.org/home/page, ~/work/x and engine/work/x\n")
+        self.assert_passes(self.CHECK)
+
+    def test_a_home_is_found(self):
+        self.write("README.md", "fine\nlook in /" + "home/ada/trace.json\n")
+        self.assert_fails(self.CHECK, "README.md:2: /" + "home/ada")
+
+    def test_a_home_inside_a_recording_is_found(self):
+        self.write("trace.json.gz", gzip.compress(b'{"name": "/' + b'root/train.py(3): step"}'))
+        self.assert_fails(self.CHECK, "trace.json.gz:1: /" + "root/train.py")
+
+
+class Lengths(CheckTest):
+    CHECK = "check_lengths.py"
+
+    def test_400_lines_pass_and_401_do_not(self):
+        self.write("bus/long.cpp", "int x;\n" * 400)
+        self.assert_passes(self.CHECK)
+        self.write("bus/long.cpp", "int x;\n" * 401)
+        self.assert_fails(self.CHECK, "bus/long.cpp:400: 401 lines")
+
+
+class Format(CheckTest):
+    CHECK = "check_format.py"
+
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("clang-format-14"):
+            self.skipTest("clang-format 14 is not here")
+        shutil.copy(ROOT / ".clang-format", self.tree)
+
+    def test_a_formatted_file_passes(self):
+        self.write("bus/some.cpp", "int main() {\n  return 0;\n}\n")
+        self.assert_passes(self.CHECK)
+
+    def test_an_unformatted_file_is_found(self):
+        self.write("bus/some.cpp", "int x;\nint main( ){ return 0; }\n")
+        self.assert_fails(self.CHECK, "bus/some.cpp:2: not as the formatter writes it")
+
+
+if __name__ == "__main__":
+    unittest.main()

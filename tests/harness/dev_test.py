@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Does ./dev say what it does, install what is missing, and count what it ran?
+
+A copy of ./dev runs with a search path of its own: the plain commands of the system, and stand-ins for the package
+manager, the compiler and the build, which write down how they were called.
+"""
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAIN = ("bash", "sh", "env", "cat", "cp", "dirname", "basename", "mkdir", "mktemp", "tail", "rm", "uname", "nproc", "realpath",
+         "chmod", "touch", "python3")
+COMMANDS = ("cmake", "ninja", "pkg-config", "spin", "clang-format-14")
+VERBS = ("run", "build", "test", "bench", "soak", "install", "clean")
+
+# A compiler that finds the headers whose names stand in a file.
+COMPILER = """#!/bin/bash
+source=$(cat)
+[[ $source =~ \\<(.*)\\> ]] || exit 0
+while read -r header; do [ "$header" != "${BASH_REMATCH[1]}" ] || exit 0; done <"$STATE/headers"
+exit 1
+"""
+# A package manager whose packages bring what their names promise.
+APT = """#!/bin/bash
+echo "apt-get $*" >>"$STATE/calls"
+[ "$1" = install ] || exit 0
+[ ! -e "$STATE/archive-broken" ] || { echo "E: no such archive" >&2; exit 100; }
+for package in "$@"; do
+  case $package in
+    build-essential) cp "$STATE/c++" "$STATE/bin/c++" ;;
+    cmake | ninja-build | pkg-config | spin) echo '#!/bin/sh' >"$STATE/bin/${package%-build}" ;;
+    libconcurrentqueue-dev) echo concurrentqueue/concurrentqueue.h >>"$STATE/headers" ;;
+    libsimdjson-dev) echo simdjson.h >>"$STATE/headers" ;;
+    zlib1g-dev) echo zlib.h >>"$STATE/headers" ;;
+    libgtest-dev) echo gtest/gtest.h >>"$STATE/headers" ;;
+  esac
+done
+chmod +x "$STATE"/bin/*
+"""
+CTEST = """#!/bin/bash
+echo "ctest $*" >>"$STATE/calls"
+while [ "$1" != --output-junit ]; do shift; done
+[ ! -e "$STATE/junit.xml" ] || cp "$STATE/junit.xml" "$2"
+[ ! -e "$STATE/ctest-fails" ]
+"""
+JUNIT = """<testsuite tests="3">
+<testcase name="A.Runs" status="run"><system-out>fine</system-out></testcase>
+<testcase name="A.Skips" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
+<system-out>[ RUN      ] A.Skips
+a_test.cpp:3: Skipped
+no recordings; set RINGMAIN_SHARED_DATA
+</system-out></testcase>
+{more}</testsuite>
+"""
+FAILED = '<testcase name="A.Fails" status="fail"><failure message=""/></testcase>'
+GONE = '<testcase name="A.Gone" status="notrun"><skipped message="Unable to find executable"/></testcase>'
+
+
+class DevTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ringmain-dev-")
+        self.addCleanup(folder.cleanup)
+        self.state = Path(folder.name)
+        self.tree = self.state / "tree"
+        (self.state / "bin").mkdir()
+        (self.tree / "tools").mkdir(parents=True)
+        shutil.copy(ROOT / "dev", self.tree / "dev")
+        for name in ("packages.bash", "test_count.py"):
+            shutil.copy(ROOT / "tools" / name, self.tree / "tools" / name)
+        for name in PLAIN:
+            (self.state / "bin" / name).symlink_to(shutil.which(name))
+        (self.state / "headers").write_text("")
+        (self.state / "calls").write_text("")
+        (self.state / "lists").mkdir()
+        self.stand_in("id", "#!/bin/sh\necho 0\n")
+        self.program(self.state / "c++", COMPILER)
+
+    def program(self, path, text):
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def stand_in(self, name, text="#!/bin/sh\nexit 0\n"):
+        self.program(self.state / "bin" / name, text)
+
+    def everything_is_here(self):
+        for name in COMMANDS + ("clang++",):
+            self.stand_in(name)
+        self.stand_in("c++", COMPILER)
+        self.stand_in("ctest", CTEST)
+        (self.state / "headers").write_text("\n".join(
+            ("concurrentqueue/concurrentqueue.h", "simdjson.h", "zlib.h", "gtest/gtest.h", "relacy/relacy.hpp", "")))
+
+    def dev(self, *arguments):
+        environment = {"PATH": str(self.state / "bin"), "STATE": str(self.state), "HOME": str(self.state),
+                       "RINGMAIN_APT_LISTS": str(self.state / "lists")}
+        return subprocess.run([str(self.tree / "dev"), *arguments], capture_output=True, text=True, check=False,
+                              env=environment, cwd=self.state)
+
+    def calls(self):
+        return (self.state / "calls").read_text().splitlines()
+
+
+class Usage(DevTest):
+    def test_help_names_every_verb(self):
+        for arguments in ((), ("help",), ("--help",)):
+            run = self.dev(*arguments)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            for verb in VERBS:
+                self.assertIn(f"  {verb}", run.stdout)
+
+    def test_every_verb_says_what_it_does(self):
+        for verb in VERBS:
+            run = self.dev(verb, "--help")
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assertTrue(run.stdout.startswith(f"./dev {verb}"), run.stdout)
+
+    def test_a_wrong_word_gets_one_sentence_and_status_2(self):
+        for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
+                          ("soak", "--minutes"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"),
+                          ("clean", "all")):
+            run = self.dev(*arguments)
+            self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
+            self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+        self.assertEqual(self.calls(), [])
+
+
+class Packages(DevTest):
+    def test_what_is_missing_is_named_before_it_is_installed(self):
+        self.stand_in("apt-get", APT)
+        self.stand_in("ctest", CTEST)
+        run = self.dev("build", "dev")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        names = "build-essential cmake ninja-build pkg-config libconcurrentqueue-dev libsimdjson-dev zlib1g-dev libgtest-dev"
+        self.assertEqual(run.stdout.splitlines()[0], f"dev: installing what is missing here: {names}")
+        update, install = self.calls()
+        self.assertEqual(update, "apt-get update")
+        self.assertTrue(install.startswith("apt-get install -y ") and install.endswith(names), install)
+
+    def test_nothing_is_installed_where_nothing_is_missing(self):
+        self.everything_is_here()
+        self.stand_in("apt-get", APT)
+        self.assertEqual(self.dev("build").returncode, 0)
+        self.assertEqual(self.calls(), [])
+
+    def test_lists_that_are_there_are_not_fetched_again(self):
+        self.everything_is_here()
+        self.stand_in("apt-get", APT)
+        (self.state / "lists" / "archive_main_Packages").touch()
+        (self.state / "bin" / "ninja").unlink()
+        self.assertEqual(self.dev("build").returncode, 0)
+        self.assertEqual(len(self.calls()), 1)
+
+    def test_a_system_without_apt_is_told_what_is_needed(self):
+        self.everything_is_here()
+        (self.state / "bin" / "ninja").unlink()
+        run = self.dev("build")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("no apt-get", run.stderr)
+        self.assertIn("ninja-build", run.stderr)
+
+    def test_a_user_with_sudo_installs_through_it(self):
+        self.everything_is_here()
+        self.stand_in("apt-get", APT)
+        self.stand_in("id", "#!/bin/sh\necho 1000\n")
+        self.stand_in("sudo", '#!/bin/bash\necho sudo >>"$STATE/calls"\nexec "$@"\n')
+        (self.state / "lists" / "archive_main_Packages").touch()
+        (self.state / "bin" / "ninja").unlink()
+        self.assertEqual(self.dev("build").returncode, 0)
+        self.assertEqual(self.calls()[0], "sudo")
+
+    def test_a_user_without_sudo_is_given_the_command(self):
+        self.everything_is_here()
+        self.stand_in("apt-get", APT)
+        self.stand_in("id", "#!/bin/sh\necho 1000\n")
+        (self.state / "bin" / "ninja").unlink()
+        run = self.dev("build")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("as root run: apt-get install -y", run.stderr)
+        self.assertEqual(self.calls(), [])
+
+    def test_a_failing_archive_is_tried_again_and_then_told(self):
+        self.everything_is_here()
+        self.stand_in("apt-get", APT)
+        (self.state / "archive-broken").touch()
+        (self.state / "bin" / "ninja").unlink()
+        run = self.dev("build")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("the packages could not be installed", run.stderr)
+        self.assertEqual(sum("install" in call for call in self.calls()), 2)
+
+
+class Count(DevTest):
+    def setUp(self):
+        super().setUp()
+        self.everything_is_here()
+
+    def run_tests(self, *arguments, more=""):
+        (self.state / "junit.xml").write_text(JUNIT.format(more=more))
+        return self.dev("test", *arguments)
+
+    def last_line(self, run):
+        return run.stdout.splitlines()[-1]
+
+    def test_three_builds_are_summed_and_a_skip_says_why(self):
+        run = self.run_tests()
+        self.assertEqual((run.returncode, self.last_line(run)), (0, "3 passed, 0 failed, 3 skipped"), run.stdout)
+        self.assertIn("tsan: A.Skips: no recordings; set RINGMAIN_SHARED_DATA", run.stdout)
+        labels = [call.split(" -L ")[1] if " -L " in call else "all" for call in self.calls()]
+        self.assertEqual(labels, ["all", "^(unit|stress)$", "^(unit|stress)$"])
+
+    def test_quick_runs_the_unit_tests_of_the_release_alone(self):
+        run = self.run_tests("--quick")
+        self.assertEqual((run.returncode, self.last_line(run)), (0, "1 passed, 0 failed, 1 skipped"))
+        self.assertIn("-L ^unit$", self.calls()[0])
+
+    def test_a_failed_test_fails_the_run(self):
+        run = self.run_tests("--quick", more=FAILED)
+        self.assertEqual((run.returncode, self.last_line(run)), (1, "1 passed, 1 failed, 1 skipped"))
+
+    def test_a_missing_program_is_a_failure_although_ctest_calls_it_skipped(self):
+        run = self.run_tests("--quick", more=GONE)
+        self.assertEqual((run.returncode, self.last_line(run)), (1, "1 passed, 1 failed, 1 skipped"))
+
+    def test_a_build_that_fails_is_counted_and_the_next_one_still_runs(self):
+        self.stand_in("cmake", '#!/bin/bash\n[[ "$*" != *--build*build/asan* ]]\n')
+        run = self.run_tests()
+        self.assertEqual((run.returncode, self.last_line(run)), (1, "2 passed, 1 failed, 2 skipped"))
+        self.assertIn("asan: did not build", run.stdout)
+
+    def test_a_run_without_tests_is_a_failure(self):
+        (self.state / "junit.xml").write_text("<testsuite/>")
+        run = self.dev("test", "--quick")
+        self.assertEqual((run.returncode, self.last_line(run)), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_an_error_outside_of_the_tests_is_a_failure(self):
+        (self.state / "ctest-fails").touch()
+        run = self.run_tests("--quick")
+        self.assertEqual((run.returncode, self.last_line(run)), (1, "1 passed, 1 failed, 1 skipped"))
+
+    def test_old_results_do_not_stand_in_for_a_run(self):
+        self.run_tests("--quick")
+        (self.state / "junit.xml").unlink()
+        run = self.dev("test", "--quick")
+        self.assertEqual((run.returncode, self.last_line(run)), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_ci_ends_with_the_count(self):
+        (self.tree / ".ci").mkdir()
+        shutil.copy(ROOT / ".ci" / "run", self.tree / ".ci" / "run")
+        (self.state / "junit.xml").write_text(JUNIT.format(more=FAILED))
+        run = subprocess.run([str(self.tree / ".ci" / "run")], capture_output=True, text=True, check=False,
+                             env={**os.environ, "PATH": str(self.state / "bin"), "STATE": str(self.state)})
+        self.assertEqual((run.returncode, self.last_line(run)), (1, "3 passed, 3 failed, 3 skipped"))
+
+
+class Install(DevTest):
+    def test_a_prefix_that_cannot_be_written_is_told_before_building(self):
+        self.everything_is_here()
+        run = self.dev("install", "--prefix", "/proc/ringmain")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("/proc/ringmain cannot be written; give --prefix DIR", run.stderr)
+        self.assertFalse((self.tree / "build").exists())
+
+    def test_clean_removes_the_builds_alone(self):
+        (self.tree / "build" / "release").mkdir(parents=True)
+        self.assertEqual(self.dev("clean").returncode, 0)
+        self.assertEqual(sorted(path.name for path in self.tree.iterdir()), ["dev", "tools"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Does every edge between threads have both of its ends?
+
+In engine/, every memory order stronger than relaxed wears the name of its edge, a capital letter or more and a
+number (G1), in a comment on the statement or right above it. Each name must be worn on a releasing and on an acquiring
+side; acq_rel, seq_cst and a fence are both. The asymmetric barrier is an edge of its own kind: a name worn by
+light() or light_or_fence() must be worn by a heavy() too, and the other way round. An atomic operation that names
+no order is found as well: nobody can tell whether it was meant.
+
+Run it after the formatter, which can move a name off its line.
+"""
+
+import re
+import sys
+from collections import defaultdict
+
+import tree
+
+ORDER = re.compile(r"\bmemory_order(?:_|::)(?P<order>relaxed|consume|acquire|release|acq_rel|seq_cst)\b")
+BARRIER = re.compile(r"(?<![\w:.~])(?P<call>light|light_or_fence|heavy)\(\)\s*(?:;|\)|&&|\|\|)")
+# "G1", and "L1-L5" for all of them.
+NAME = re.compile(r"\b(?P<letters>[A-Z]{1,3})(?P<first>\d{1,2})(?:\s?[-–]\s?(?P=letters)(?P<last>\d{1,2}))?\b")
+OPERATION = re.compile(
+    r"(?:\.|->)(?:load|store|exchange|fetch_\w+|compare_exchange_\w+|test_and_set)\s*\(")
+SIDES = {
+    "acquire": {"acquiring"}, "consume": {"acquiring"}, "release": {"releasing"},
+    "acq_rel": {"acquiring", "releasing"}, "seq_cst": {"acquiring", "releasing", "light", "heavy"},
+    "light": {"light"}, "light_or_fence": {"light"}, "heavy": {"heavy"},
+}
+BARRIER_ITSELF = ("atomics.hpp", "atomics.cpp")  # the bodies of light() and heavy(): no edge runs there
+PARTNER = {"acquiring": "releasing", "releasing": "acquiring", "light": "heavy", "heavy": "light"}
+
+
+def split_comment(line):
+    code, mark, comment = line.partition("//")
+    return code.rstrip(), comment if mark else ""
+
+
+def statements(text):
+    """Yields (line number, code, comments): each statement with its comments and those right above it."""
+    above, code, comments, start = [], [], [], 0
+    for number, line in enumerate(text.splitlines(), 1):
+        part, comment = split_comment(line)
+        if not part.strip():
+            if code:
+                comments.append(comment)
+            elif comment:
+                above.append(comment)
+            else:
+                above = []
+            continue
+        if not code:
+            start = number
+        code.append(part)
+        comments.append(comment)
+        if part.endswith((";", "{", "}", ":")) or part.lstrip().startswith("#"):
+            yield start, " ".join(code), " ".join(above + comments)
+            above, code, comments = [], [], []
+    if code:
+        yield start, " ".join(code), " ".join(above + comments)
+
+
+def names_in(comments):
+    for found in NAME.finditer(comments):
+        first, last = int(found["first"]), int(found["last"] or found["first"])
+        for number in range(first, last + 1):
+            yield f"{found['letters']}{number}"
+
+
+def arguments_of(code, opening):
+    depth = 0
+    for position in range(opening, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[position], 0)
+        if depth == 0:
+            return code[opening:position]
+    return code[opening:]
+
+
+def faults_of(path, text, worn):
+    """Yields the faults of one file; adds its names to worn: name -> side -> places."""
+    for number, code, comments in statements(text):
+        place = f"{path}:{number}"
+        for operation in OPERATION.finditer(code):
+            if "order" not in arguments_of(code, operation.end() - 1):
+                yield f"{place}: this atomic operation names no memory order"
+        strong = [found["order"] for found in ORDER.finditer(code) if found["order"] != "relaxed"]
+        if path.name not in BARRIER_ITSELF:
+            strong += [found["call"] for found in BARRIER.finditer(code)]
+        if not strong:
+            continue
+        names = set(names_in(comments))
+        if not names:
+            yield f"{place}: {strong[0]} wears no edge's name; write it beside the order, as in // G1"
+        for name in names:
+            for order in strong:
+                for side in SIDES[order]:
+                    worn[name][side].append((place, order))
+
+
+def missing_ends(worn):
+    for name, sides in sorted(worn.items()):
+        for side, places in sorted(sides.items()):
+            # A fence or seq_cst operation stands in for either half of the barrier, and needs neither.
+            asking = [place for place, order in places if order != "seq_cst"]
+            if asking and not sides.get(PARTNER[side]):
+                yield f"{asking[0]}: edge {name} is worn on its {side} side only; no {PARTNER[side]} side wears it"
+
+
+def main():
+    root = tree.root_argument(__doc__)
+    paths = [path for path in tree.files(root, {".hpp", ".cpp"}) if path.parts[0] == "engine"]
+    worn = defaultdict(lambda: defaultdict(list))
+    findings = []
+    for path in paths:
+        findings += faults_of(path, (root / path).read_text(encoding="utf-8"), worn)
+    findings += missing_ends(worn)
+    if not findings:
+        print(f"edges: {' '.join(sorted(worn)) or 'none'}")
+    return tree.tell(findings, len(paths))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
