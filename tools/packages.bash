@@ -33,14 +33,16 @@ have_command() {
 have_header() {
   local header
   for header in "$@"; do
-    printf '#if !__has_include(<%s>)\n#error absent\n#endif\n' "$header" |
-      c++ -x c++ -E - >/dev/null 2>&1 && return 0
+    c++ -x c++ -E - >/dev/null 2>&1 <<<"
+#if !__has_include(<$header>)
+#error absent
+#endif" && return 0
   done
   return 1
 }
 
 have_runtime() {
-  printf 'int main() {}\n' | clang++ -x c++ "-fsanitize=$1" -o /dev/null - >/dev/null 2>&1
+  clang++ -x c++ "-fsanitize=$1" -o /dev/null - >/dev/null 2>&1 <<<'int main() {}'
 }
 
 # Prints the packages of the named groups whose thing is not here.
