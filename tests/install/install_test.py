@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Can a program of somebody else be built against an installed copy, by CMake and by pkg-config?
+
+The build under test is installed twice and then moved; the programs see nothing but the copy.
+
+usage: install_test.py BUILD_FOLDER, with CXX the compiler to use
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CONSUMER = HERE / "consumer"
+COMPILER = os.environ.get("CXX", "c++")
+# pkg-config's users see our headers as their own: what warns there breaks their build.
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wnon-virtual-dtor", "-Werror")
+SUM = "sum 5050\n"
+
+
+def run(*command, **environment):
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
+                            env={**os.environ, **environment})
+    if result.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="ringmain-install-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.work = Path(cls.folder.name)
+        first, cls.prefix = cls.work / "first", cls.work / "moved here"
+        run("cmake", "--install", BUILD, "--prefix", first)
+        once = cls.contents(first)
+        run("cmake", "--install", BUILD, "--prefix", first)
+        cls.once_and_twice = once, cls.contents(first)
+        first.rename(cls.prefix)
+        cls.library_folder = next(cls.prefix.rglob("libringmain.so")).parent
+
+    @staticmethod
+    def contents(prefix):
+        return {path.relative_to(prefix): (path.readlink() if path.is_symlink() else path.read_bytes())
+                for path in prefix.rglob("*") if not path.is_dir() or path.is_symlink()}
+
+    def pkg_config(self, *options):
+        return run("pkg-config", *options, "ringmain", PKG_CONFIG_PATH=str(self.library_folder / "pkgconfig"))
+
+    def flags(self, *options):
+        # The prefix has a space in its name, which pkg-config escapes: let a shell read the words.
+        return run("bash", "-c", f"printf '%s\\n' {self.pkg_config(*options)}").splitlines()
+
+    def test_a_cmake_project_finds_it_builds_and_runs(self):
+        build = self.work / "by-cmake"
+        run("cmake", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_CXX_COMPILER={COMPILER}")
+        run("cmake", "--build", build)
+        self.assertEqual(run(build / "consumer"), SUM)
+
+    def test_pkg_config_finds_it_and_a_strict_compiler_builds_it(self):
+        program = self.work / "by-pkg-config"
+        run(COMPILER, *WARNINGS, *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-o", program,
+            *self.flags("--libs"))
+        self.assertEqual(run(program, LD_LIBRARY_PATH=str(self.library_folder)), SUM)
+
+    def test_every_header_of_the_bus_compiles_alone(self):
+        headers = sorted((self.prefix / "include" / "ringmain" / "bus").glob("*.hpp"))
+        self.assertTrue(headers)
+        source = self.work / "alone.cpp"
+        for header in headers:
+            with self.subTest(header.name):
+                source.write_text(f'#include "ringmain/bus/{header.name}"\n')
+                run(COMPILER, *WARNINGS, "-fsyntax-only", *self.flags("--cflags"), source)
+
+    def test_installing_again_changes_nothing(self):
+        once, twice = self.once_and_twice
+        self.assertEqual(sorted(once), sorted(twice))
+        self.assertEqual(once, twice)
+
+    def test_no_installed_text_names_the_build_or_the_source(self):
+        for name, content in self.contents(self.prefix).items():
+            if isinstance(content, bytes) and not content.startswith(b"\x7fELF"):
+                for folder in (str(BUILD), str(HERE.parents[1])):
+                    self.assertNotIn(folder.encode(), content, name)
+
+    def test_both_packages_say_the_same_version(self):
+        version = self.pkg_config("--modversion").strip()
+        config = next(self.prefix.rglob("ringmainConfigVersion.cmake")).read_text()
+        self.assertIn(f'set(PACKAGE_VERSION "{version}")', config)
+
+    def test_a_later_minor_version_is_refused(self):
+        project = self.work / "asks-for-more"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(asks NONE)\n"
+                                                "find_package(ringmain 0.99 REQUIRED)\n")
+        with self.assertRaisesRegex(AssertionError, "0.99"):
+            run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+    BUILD = Path(sys.argv.pop(1)).resolve()
+    unittest.main()
