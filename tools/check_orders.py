@@ -2,7 +2,7 @@
 """Does every edge between threads have both of its ends?
 
 In engine/, every memory order stronger than relaxed wears the name of its edge, a capital letter or more and a
-number (G1), in a comment on the statement or right above it. Each name must be worn on a releasing and on an acquiring
+number (G1), or one letter alone at the start (S: …), in a comment on the statement or right above it. Each name must be worn on a releasing and on an acquiring
 side; acq_rel, seq_cst and a fence are both. The asymmetric barrier is an edge of its own kind: a name worn by
 light() or light_or_fence() must be worn by a heavy() too, and the other way round. An atomic operation that names
 no order is found as well: nobody can tell whether it was meant.
@@ -20,6 +20,7 @@ ORDER = re.compile(r"\bmemory_order(?:_|::)(?P<order>relaxed|consume|acquire|rel
 BARRIER = re.compile(r"(?<![\w:.~])(?P<call>light|light_or_fence|heavy)\(\)\s*(?:;|\)|&&|\|\|)")
 # "G1", and "L1-L5" for all of them.
 NAME = re.compile(r"\b(?P<letters>[A-Z]{1,3})(?P<first>\d{1,2})(?:\s?[-–]\s?(?P=letters)(?P<last>\d{1,2}))?\b")
+LETTER = re.compile(r"^/?\s*(?P<name>[A-Z])\s*(?:$|[:;,])")
 OPERATION = re.compile(
     r"(?:\.|->)(?:load|store|exchange|fetch_\w+|compare_exchange_\w+|test_and_set)\s*\(")
 SIDES = {
@@ -54,17 +55,21 @@ def statements(text):
         code.append(part)
         comments.append(comment)
         if part.endswith((";", "{", "}", ":")) or part.lstrip().startswith("#"):
-            yield start, " ".join(code), " ".join(above + comments)
+            yield start, " ".join(code), above + comments
             above, code, comments = [], [], []
     if code:
-        yield start, " ".join(code), " ".join(above + comments)
+        yield start, " ".join(code), above + comments
 
 
 def names_in(comments):
-    for found in NAME.finditer(comments):
-        first, last = int(found["first"]), int(found["last"] or found["first"])
-        for number in range(first, last + 1):
-            yield f"{found['letters']}{number}"
+    for comment in comments:
+        letter = LETTER.match(comment)
+        if letter:
+            yield letter["name"]
+        for found in NAME.finditer(comment):
+            first, last = int(found["first"]), int(found["last"] or found["first"])
+            for number in range(first, last + 1):
+                yield f"{found['letters']}{number}"
 
 
 def arguments_of(code, opening):

@@ -91,6 +91,13 @@ class Orders(CheckTest):
         self.check(self.PAIR + "\na.load(std::memory_order_acquire);  // looks again\n")
         self.assert_fails(self.CHECK, "engine/some.hpp:5: acquire wears no edge's name")
 
+    def test_one_letter_names_an_edge_where_the_comment_starts_with_it(self):
+        self.check("a.store(1, std::memory_order_seq_cst);  // S: before the look\n"
+                   "b.load(std::memory_order_seq_cst);  // S\n")
+        self.assert_passes(self.CHECK)
+        self.check("b.load(std::memory_order_seq_cst);  // A look at S\n")
+        self.assert_fails(self.CHECK, "engine/some.hpp:1: seq_cst wears no edge's name")
+
     def test_a_name_does_not_reach_over_another_statement(self):
         self.check(self.PAIR + "c = 1;\na.load(std::memory_order_acquire);\n")
         self.assert_fails(self.CHECK, "engine/some.hpp:5: acquire wears no edge's name")
