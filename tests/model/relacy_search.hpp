@@ -1,0 +1,105 @@
+// How does a protocol core run under Relacy?
+//
+// RelacyAtomics is the atomics policy of the cores: Relacy's atomics, futex words that never wake
+// spuriously, and the two sides of a store-load edge. Default: light() is nothing and heavy() is
+// membarrier, a seq_cst fence passed by one thread after another where it stands (relacy_cxx20.py
+// makes Relacy do that). -DFENCE: both are seq_cst fences of the thread itself. -DNO_HEAVY is a
+// mutant. search_scenes() is the main() of a test: SCENES SCHEDULES on the command line, for
+// example "12345 60000". The schedules are random, and the same ones at each run.
+#pragma once
+
+#include <cstdlib>
+#include <relacy/relacy.hpp>
+
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wdollar-in-identifier-extension"
+#endif
+#define HERE $
+
+struct RelacyAtomics {
+  using Word = rl::atomic<int>;
+  using Plain = rl::var<int>;
+  using At = rl::debug_info_param;
+  static constexpr rl::memory_order relaxed = rl::mo_relaxed, acquire = rl::mo_acquire,
+                                    release = rl::mo_release, acq_rel = rl::mo_acq_rel,
+                                    seq_cst = rl::mo_seq_cst;
+
+  static int load(Word& x, rl::memory_order o, At at) { return x.load(o, at); }
+  static void store(Word& x, int v, rl::memory_order o, At at) { x.store(v, o, at); }
+  static int exchange(Word& x, int v, rl::memory_order o, At at) { return x.exchange(v, o, at); }
+  static int fetch_add(Word& x, int v, rl::memory_order o, At at) { return x.fetch_add(v, o, at); }
+  static int fetch_or(Word& x, int v, rl::memory_order o, At at) { return x.fetch_or(v, o, at); }
+  static bool compare_exchange(Word& x, int& expected, int v, rl::memory_order o, At at) {
+    return x.compare_exchange_strong(expected, v, o, at);
+  }
+  static void set(Plain& x, int v, At at) { x(at) = v; }
+  static void pause(At at) { rl::yield(1, at); }
+
+#ifdef FENCE
+  static void light(At at) {
+    rl::atomic_thread_fence(rl::mo_seq_cst, at);
+  }
+  static void heavy(At at) {
+#ifndef NO_HEAVY
+    rl::atomic_thread_fence(rl::mo_seq_cst, at);
+#endif
+  }
+#else
+  static void light(At) {}
+  static void heavy(At at) {
+#ifndef NO_HEAVY
+    rl::systemwide_fence(at);
+#endif
+  }
+#endif
+
+  // As Relacy's own futex, but never spurious: what sleeps for ever must show as a deadlock.
+  static void futex_wait(Word& x, int key, At at) {
+    rl::context& c = rl::ctx();
+    c.sched();
+    c.atomic_thread_fence_seq_cst();
+    int now;
+    {
+      rl::preemption_disabler whole(c);
+      now = x.load(rl::mo_acquire, at);
+    }
+    if (now == key) x.wait(c, false, false, at);
+  }
+  static void futex_wake(Word& x, int count, At at) {
+    rl::context& c = rl::ctx();
+    c.sched();
+    c.atomic_thread_fence_seq_cst();
+    x.wake(c, count, at);
+  }
+};
+
+inline int scene = 1;  // which one the present search plays
+
+template <class Test>
+int search_scenes(int argc, char** argv) {
+  if (argc != 3 || std::atol(argv[2]) <= 0) {
+    std::cout << "usage: SCENES SCHEDULES, for example: 12 60000\n";
+    return 2;
+  }
+  for (const char* s = argv[1]; *s; ++s) {
+    scene = *s - '0';
+    if (scene < 1 || scene > Test::kScenes) {
+      std::cout << "no scene " << *s << ": there are 1 to " << Test::kScenes << "\n";
+      return 2;
+    }
+    rl::test_params p;
+    p.iteration_count = static_cast<rl::iteration_t>(std::atol(argv[2]));
+    p.execution_depth_limit = 4000;
+#ifndef HISTORY
+    std::ostream nowhere(nullptr);
+    p.output_stream = p.progress_stream = &nowhere;
+#endif
+    if (!rl::simulate<Test>(p)) {
+      std::cout << "fails: scene " << scene << ": " << rl::test_result_str(p.test_result)
+                << " at iteration " << p.stop_iteration << "\n";
+      return 1;
+    }
+    std::cout << "holds: scene " << scene << ", " << p.stop_iteration << " iterations\n";
+  }
+  return 0;
+}
