@@ -32,6 +32,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 
@@ -48,6 +49,7 @@ from trace_residue import without_residue
 
 SYMBOLS = "0123456789+="
 SENTENCE = len("37+45=082")
+SHARE = 16  # examples of its batch that a rank gives to each rank, itself included
 UNRECORDED_STEPS = 2  # DistributedDataParallel builds its final buckets after the first step
 
 
@@ -59,7 +61,6 @@ class Settings:
     world_size: int
     device: str
     seed: int
-    batch: int
     workers: int
     shapes: bool
     port: int
@@ -85,6 +86,21 @@ class Additions(torch.utils.data.Dataset):
     def __getitem__(self, index: int) -> torch.Tensor:
         a, b = divmod(index, 100)
         return torch.tensor([SYMBOLS.index(symbol) for symbol in f"{a:02}+{b:02}={a + b:03}"])
+
+
+def end_with_the_rank(_: int) -> None:
+    """Lets a DataLoader process end when its rank is gone.
+
+    PyTorch's own watch compares parent ids: it misses a rank that dies while the process starts.
+    """
+    rank = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if rank is not None:  # None only in the main process
+            rank.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Block(nn.Module):
@@ -205,15 +221,11 @@ def train(rank: int, settings: Settings) -> None:
     )
     optimizer = torch.optim.AdamW(model.parameters())
     examples = Additions()
-    batches = iter(
-        torch.utils.data.DataLoader(
-            examples,
-            batch_size=settings.batch,
-            sampler=torch.utils.data.DistributedSampler(examples, seed=settings.seed),
-            num_workers=settings.workers,
-            drop_last=True,
-        )
-    )
+    batches = iter(torch.utils.data.DataLoader(
+        examples, SHARE * settings.world_size, drop_last=True,
+        sampler=torch.utils.data.DistributedSampler(examples, seed=settings.seed),
+        num_workers=settings.workers, worker_init_fn=end_with_the_rank,
+    ))
     activities = [ProfilerActivity.CPU]
     if device.type == "cuda":
         activities.append(ProfilerActivity.CUDA)
@@ -252,7 +264,7 @@ def run_rank(rank: int, settings: Settings) -> None:
         first_line = (str(error).strip() or "no message").splitlines()[0]
         words = f"{type(error).__name__}: {first_line}"
         settings.last_words(rank).write_text(f"{time.monotonic_ns()} {words}")
-        raise
+        os._exit(1)  # an orderly exit would first wait for DataLoader processes and gloo's threads
 
 
 def first_death(settings: Settings, exit_codes: list[int | None]) -> str:
@@ -279,6 +291,11 @@ def record(settings: Settings) -> None:
     except (multiprocessing.ProcessRaisedException, multiprocessing.ProcessExitedException):
         reason = first_death(settings, [process.exitcode for process in context.processes])
         sys.exit(f"record_training: {reason}; no trace was written")
+    except KeyboardInterrupt:
+        sys.exit("record_training: interrupted; no trace was written")
+    finally:
+        for process in context.processes:
+            process.kill()  # does nothing to a rank that has ended
 
 
 def write_trace(raw: pathlib.Path, finished: pathlib.Path, backend: str) -> None:
@@ -336,19 +353,16 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu",
                         help="cpu records gloo, cuda records NCCL with one GPU per rank")
     parser.add_argument("--seed", type=int, default=1, help="seed of weights and order of examples")
-    parser.add_argument("--batch", type=at_least(1), default=32, help="examples per rank and step")
     parser.add_argument("--workers", type=at_least(0), default=1,
                         help="DataLoader processes per rank")
     parser.add_argument("--shapes", action="store_true",
                         help="record tensor shapes too: the sizes of gloo's collectives")
     arguments = parser.parse_args()
-    if arguments.batch % arguments.world_size != 0:
-        parser.error(f"--batch {arguments.batch} is no multiple of --world-size "
-                     f"{arguments.world_size}: the ranks exchange equal shares")
-    available = len(Additions()) // arguments.world_size // arguments.batch
-    if UNRECORDED_STEPS + arguments.steps > available:
-        parser.error(f"--steps {arguments.steps}: the examples last for "
-                     f"{available - UNRECORDED_STEPS} steps; lower --steps or --batch")
+    per_step = arguments.world_size * arguments.world_size * SHARE
+    available = max(0, len(Additions()) // per_step - UNRECORDED_STEPS)
+    if arguments.steps > available:
+        parser.error(f"--steps {arguments.steps}: with {arguments.world_size} ranks the examples "
+                     f"last for {available} steps; lower --steps or --world-size")
     return arguments
 
 
@@ -363,6 +377,8 @@ def main() -> None:
         sys.exit(f"record_training: cannot make {arguments.out}: {error.strerror}; "
                  "choose another --out")
     os.environ.setdefault("KINETO_LOG_LEVEL", "4")  # errors, and its start and stop
+    # A rank that dies leaves its semaphores to Python's resource tracker, which would say so.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as raw, socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -372,8 +388,7 @@ def main() -> None:
             master_listen_fd=listener.detach(),
         )
         settings = Settings(arguments.steps, arguments.world_size, arguments.device, arguments.seed,
-                            arguments.batch, arguments.workers, arguments.shapes, port,
-                            pathlib.Path(raw))
+                            arguments.workers, arguments.shapes, port, pathlib.Path(raw))
         record(settings)
         del meeting_point
         for rank in range(settings.world_size):
