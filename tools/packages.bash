@@ -19,6 +19,7 @@ bench   libbenchmark-dev        header   benchmark/benchmark.h
 clang   clang                   command  clang++
 clang   clang-format            command  clang-format-14 clang-format
 clang   libclang-rt-14-dev      runtime  thread
+clang   llvm                    command  llvm-symbolizer
 models  spin                    command  spin
 models  relacy-dev              header   relacy/relacy.hpp
 LIST
@@ -62,7 +63,7 @@ need() {
   missing=${missing% }
   [ -n "$missing" ] || return 0
   if ! command -v apt-get >/dev/null; then
-    die "this system has no apt-get; install what these Debian packages hold, then run again: $missing"
+    die "this system has no apt-get; install what these Debian packages hold, then run again (a header elsewhere is found by CPATH): $missing"
   fi
   install="apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 $missing"
   if [ "$(id -u)" != 0 ]; then
