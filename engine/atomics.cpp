@@ -1,0 +1,61 @@
+#include "ringmain/engine/atomics.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace ringmain::engine {
+namespace {
+
+bool register_membarrier() noexcept {
+  const char* asked = std::getenv("RINGMAIN_BARRIER");
+  if (asked != nullptr && std::strcmp(asked, "fence") == 0) return false;
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+}  // namespace
+
+bool barrier_is_fence() noexcept {
+  static const bool fence = !register_membarrier();
+  return fence;
+}
+
+void light_or_fence() noexcept {
+  if (barrier_is_fence()) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // L1-L5: the fence form
+  } else {
+    light();
+  }
+}
+
+void heavy() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // L1-L5: the caller's own half
+  if (barrier_is_fence()) return;
+  if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) std::abort();
+}
+
+bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t limit_ns) noexcept {
+  timespec limit{};
+  if (limit_ns >= 0) {
+    limit.tv_sec = static_cast<time_t>(limit_ns / 1'000'000'000);
+    limit.tv_nsec = static_cast<long>(limit_ns % 1'000'000'000);
+  }
+  const long r = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE,
+                           key, limit_ns < 0 ? nullptr : &limit, nullptr, 0);
+  return !(r != 0 && errno == ETIMEDOUT);
+}
+
+void futex_wake(Atomic<std::uint32_t>& word, int count) noexcept {
+  const int saved = errno;  // a publisher's errno is its own
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr,
+            nullptr, 0);
+  errno = saved;
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,56 @@
+// Atomics, the asymmetric barrier, and futexes: all that the protocols ask of the machine.
+//
+// One seam: a test build may define RINGMAIN_ATOMICS_HEADER to a header that gives Atomic,
+// AtomicRef, light, heavy, futex_wait and futex_wake in this namespace, and so run the real
+// protocols under a model checker. The models are in tests/model.
+#pragma once
+#ifdef RINGMAIN_ATOMICS_HEADER
+#include RINGMAIN_ATOMICS_HEADER
+#else
+#include <atomic>
+#include <cstdint>
+
+namespace ringmain::engine {
+
+template <class T>
+using Atomic = std::atomic<T>;
+template <class T>
+using AtomicRef = std::atomic_ref<T>;
+
+/// The cheap half of a store-load edge (L1, L2, L3 …): this thread's earlier stores are seen before
+/// its later loads are done, provided that the other side calls heavy() between its own store and
+/// load. Costs nothing where membarrier works: only the compiler is kept from reordering.
+inline void light() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // L1: and the others, by its callers
+}
+
+/// light() for code that must also be right where membarrier is refused: there it is a full fence.
+void light_or_fence() noexcept;
+
+/// The dear half: every thread of the process passes a full barrier between call and return
+/// (membarrier, 0.4 to 9 us), or, where that is refused, only the caller does and light_or_fence()
+/// is a fence as well.
+void heavy() noexcept;
+
+/// True when membarrier is refused (old kernel, seccomp, RINGMAIN_BARRIER=fence): then publishers
+/// must take the path with light_or_fence(). Decided once per process, at the first call.
+[[nodiscard]] bool barrier_is_fence() noexcept;
+
+/// Sleeps while `word` holds `key`, for at most `limit_ns` (negative: for ever). May wake
+/// spuriously. False when the time ran out. CLOCK_MONOTONIC; signals are slept through.
+bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key,
+                std::int64_t limit_ns = -1) noexcept;
+/// Wakes up to `count` sleepers. A system call even when nobody sleeps.
+void futex_wake(Atomic<std::uint32_t>& word, int count) noexcept;
+
+/// A hint that this is a spin loop.
+inline void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace ringmain::engine
+#endif

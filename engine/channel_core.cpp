@@ -1,0 +1,267 @@
+#include "ringmain/engine/channel_core.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ringmain/engine/queue_ops.hpp"
+#include "ringmain/engine/workers.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+Atomic<std::uint32_t> last_publisher{0};
+
+std::size_t ring_bytes(const Lane& lane) noexcept {
+  return (lane.owner_mask + 1) * lane.slot_bytes;
+}
+
+}  // namespace
+
+ChannelCore::ChannelCore(Ref<Workers> workers, ChannelCoreOptions options)
+    : workers_(std::move(workers)), options_(std::move(options)) {
+  if (options_.latency_every != 0) latency_ = std::make_unique<Histogram>();
+  std::uint32_t state = 0;
+  if (barrier_is_fence()) state |= ChannelLine::kFenced;
+  if (options_.latency_every != 0) state |= ChannelLine::kSampled;
+  line.state.store(state, std::memory_order_relaxed);  // relaxed: nobody else has it yet
+}
+
+ChannelCore::~ChannelCore() {
+  for (std::uint32_t i = 0; i < lane_count(); ++i) free_lane(&lane(i));
+  for (unsigned c = 0; c < queues_.size(); ++c) {
+    if (queues_[c] != nullptr) queue_ops(c).destroy(queues_[c]);
+  }
+  const int fd = pull.fd.load(std::memory_order_relaxed);  // relaxed: we are the last
+  if (fd >= 0) ::close(fd);
+}
+
+// --- lanes ---
+
+Lane& ChannelCore::lane(std::uint32_t i) const noexcept {
+  // Chunk k holds 4 << k lanes and starts at 4 * (2^k - 1).
+  const std::uint32_t n = i / kFirstChunk + 1;
+  const auto chunk = static_cast<std::uint32_t>(std::bit_width(n) - 1);
+  return *chunks_[chunk][i - kFirstChunk * ((1u << chunk) - 1)];
+}
+
+Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& source) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t count = lane_count();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Lane& old = lane(i);
+    if (old.options != options || old.source != &source ||
+        old.live.load(std::memory_order_relaxed) != 0)
+      continue;
+    if (old.live.exchange(1, std::memory_order_acquire) != 0) continue;     // E5
+    if (old.published() == old.consumed.load(std::memory_order_acquire)) {  // E1
+      start_lane(old);
+      return &old;
+    }
+    old.live.store(0, std::memory_order_release);  // E5: not drained yet
+  }
+  if (count >= options_.lanes_max) return nullptr;
+  Lane* made = make_lane(options, source);
+  if (made == nullptr) return nullptr;
+  const auto chunk = static_cast<std::uint32_t>(std::bit_width(count / kFirstChunk + 1) - 1);
+  if (chunk >= kChunks) return free_lane(made), nullptr;
+  if (chunks_[chunk] == nullptr) {
+    chunks_[chunk].reset(new (std::nothrow) Lane*[kFirstChunk << chunk]);
+    if (chunks_[chunk] == nullptr) return free_lane(made), nullptr;
+  }
+  chunks_[chunk][count - kFirstChunk * ((1u << chunk) - 1)] = made;
+  made->live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
+  start_lane(*made);
+  lane_count_.store(count + 1, std::memory_order_release);  // E6: whoever counts it finds it whole
+  if (options.realtime)
+    realtime_lanes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: read at every poll
+  if (options.realtime) workers_->watch_realtime();
+  return made;
+}
+
+void ChannelCore::start_lane(Lane& lane) noexcept {
+  const std::uint64_t published =
+      lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: nobody publishes here
+  lane.word_limit = 2 * (published + lane.options.capacity);
+  lane.published_before = published;
+  lane.refused_before = lane.refused.load(std::memory_order_relaxed);      // relaxed: as above
+  lane.discarded_before = lane.discarded.load(std::memory_order_relaxed);  // relaxed: as above
+  lane.first_sequence.store(published + lane.refused_before,
+                            std::memory_order_relaxed);  // relaxed: E2 of the first event
+  lane.publisher.store(
+      last_publisher.fetch_add(1, std::memory_order_relaxed) + 1,  // relaxed: a number, no more
+      std::memory_order_relaxed);
+}
+
+Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& source) noexcept {
+  const std::size_t envelope = options_.mailbox ? sizeof(Envelope) : 0;
+  const unsigned size = slot_class(source.options_.payload_bytes + envelope);
+  auto* made = new (std::nothrow) Lane;
+  if (made == nullptr) return nullptr;
+  made->line = &line;
+  made->channel = this;
+  made->source = &source;
+  made->options = options;
+  made->slot_bytes = slot_bytes(size);
+  made->payload_offset = static_cast<std::uint32_t>(sizeof(SlotHeader) + envelope);
+  bool whole = options.ring ? give_ring(*made) : give_queue(*made, size);
+  if (whole && options_.latency_every != 0) {
+    const std::size_t marks =
+        std::bit_ceil(std::size_t{options.capacity} / options_.latency_every + 2);
+    made->marks = new (std::nothrow) Atomic<std::uint64_t>[marks]();
+    made->owner_marks = made->marks;
+    whole = made->marks != nullptr;
+  }
+  if (whole) return made;
+  free_lane(made);
+  return nullptr;
+}
+
+bool ChannelCore::give_ring(Lane& lane) noexcept {
+  lane.owner_mask = std::bit_ceil(std::size_t{lane.options.capacity}) - 1;
+  // Fresh pages read as zero: sequence 0, never written. A realtime lane touches them now, others
+  // on use.
+  void* pages =
+      ::mmap(nullptr, ring_bytes(lane), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | (lane.options.realtime ? MAP_POPULATE : 0), -1, 0);
+  if (pages == MAP_FAILED)
+    return false;  // NOLINT(performance-no-int-to-ptr): the system's own macro
+  lane.ring = static_cast<std::byte*>(pages);
+  lane.ring_mask = lane.owner_mask;
+  lane.owner_ring = lane.ring;
+  return true;
+}
+
+bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
+  const QueueOps& ops = queue_ops(slot_class);
+  if (queues_[slot_class] == nullptr) queues_[slot_class] = ops.make();
+  if (queues_[slot_class] == nullptr) return false;
+  lane.queue = queues_[slot_class];
+  lane.token = ops.make_token(lane.queue);
+  lane.owner_queue = lane.queue;
+  lane.owner_ops = &ops;
+  lane.owner_token = lane.token;
+  return lane.token != nullptr;
+}
+
+void ChannelCore::free_lane(Lane* lane) noexcept {
+  if (lane->ring != nullptr) ::munmap(lane->ring, ring_bytes(*lane));
+  delete lane->token;
+  delete[] lane->marks;
+  delete lane;
+}
+
+void ChannelCore::give_lane(Lane& lane) noexcept {
+  lane.live.store(
+      0, std::memory_order_release);  // E5: the next publisher continues where this one stopped
+}
+
+void ChannelCore::count_refused(Pushed why) noexcept {
+  refused_[static_cast<std::size_t>(why)].fetch_add(1,
+                                                    std::memory_order_relaxed);  // relaxed: a count
+}
+
+bool ChannelCore::anything_left() const noexcept {
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
+    const Lane& one = lane(i);
+    // Signed: a ring's slot is seen before its lane's word.
+    const auto left = static_cast<std::int64_t>(
+        (one.word.load(std::memory_order_relaxed) >> 1) -  // relaxed: heavy()
+        one.consumed.load(std::memory_order_relaxed));     // came before
+    if (left > 0) return true;
+  }
+  return false;
+}
+
+// --- subscribers ---
+
+bool ChannelCore::attach(Subscriber* subscriber) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    list_.add(subscriber);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  update_state();
+  return true;
+}
+
+void ChannelCore::unlist(Subscriber* subscriber) noexcept {
+  enum : std::size_t { kRetiredMax = 32 };  // one heavy() for as many changes
+  const std::lock_guard lock(mutex_);
+  try {
+    if (!list_.remove(subscriber)) return;
+    update_state();
+    if (list_.retired() >= kRetiredMax) list_.reclaim(workers_->readings());
+  } catch (const std::bad_alloc&) {
+    // It stays listed and closed: skipped at every batch, freed with the channel.
+  }
+}
+
+std::size_t ChannelCore::subscribers() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return list_.size();
+}
+
+void ChannelCore::update_state() noexcept {
+  const auto set = [this](std::uint32_t bit, bool on) {
+    // Written on change only: publishers read this line at every event.
+    const bool is =
+        (line.state.load(std::memory_order_relaxed) & bit) != 0;  // relaxed: changed under our lock
+    if (on && !is) line.state.fetch_or(bit, std::memory_order_seq_cst);    // G2
+    if (!on && is) line.state.fetch_and(~bit, std::memory_order_seq_cst);  // G2
+  };
+  set(ChannelLine::kStamped, list_.any_wants_time());
+  set(ChannelLine::kHeard, list_.size() != 0);
+}
+
+void ChannelCore::close_line() noexcept {
+  line.state.fetch_or(ChannelLine::kClosing, std::memory_order_seq_cst);  // L1
+}
+
+void ChannelCore::hear() noexcept {
+  line.leased.store(1, std::memory_order_release);                      // E3: its reader is awake
+  line.state.fetch_or(ChannelLine::kHeard, std::memory_order_seq_cst);  // G2
+}
+
+std::uint64_t ChannelCore::offered() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& r : refused_) sum += r.load(std::memory_order_relaxed);  // relaxed: counts
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
+    sum +=
+        lane(i).published() + lane(i).refused.load(std::memory_order_relaxed);  // relaxed: a count
+  }
+  return sum;
+}
+
+ChannelCounts ChannelCore::counts() const noexcept {
+  const auto read = [](const Atomic<std::uint64_t>& c) {
+    return c.load(std::memory_order_relaxed);
+  };  // relaxed: counts
+  ChannelCounts sum;
+  sum.full = read(refused_[static_cast<std::size_t>(Pushed::full)]);
+  sum.closed = read(refused_[static_cast<std::size_t>(Pushed::closed)]);
+  sum.no_memory = read(refused_[static_cast<std::size_t>(Pushed::no_memory)]);
+  sum.lanes = lane_count();
+  for (std::uint32_t i = 0; i < sum.lanes; ++i) {
+    const Lane& one = lane(i);
+    // Consumed first: what is consumed was published, so pending is never negative.
+    const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // E1
+    const std::uint64_t discarded = read(one.discarded);
+    const std::uint64_t published = std::max(one.published(), consumed);
+    sum.accepted += published;
+    sum.delivered += consumed - discarded;
+    sum.discarded += discarded;
+    sum.pending += published - consumed;
+    sum.full += read(one.full);
+    sum.closed += read(one.closed);
+    sum.no_memory += read(one.no_memory);
+    sum.too_deep += read(one.too_deep);
+    sum.live_lanes += one.live.load(std::memory_order_relaxed);  // relaxed: a count
+  }
+  return sum;
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,134 @@
+// A channel without its type: its publishers' line, its lanes, its subscribers, its owner's counts.
+//
+// Three parties use it: publishers (line and their own lane), the holder of its lease (drain), and
+// whoever subscribes, takes lanes or asks for figures (under its lock, which no callback ever
+// sees).
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ringmain/engine/histogram.hpp"
+#include "ringmain/engine/lane.hpp"
+#include "ringmain/engine/pull.hpp"
+#include "ringmain/engine/ref.hpp"
+#include "ringmain/engine/snapshot.hpp"
+
+namespace ringmain::engine {
+
+class Workers;
+struct Worker;
+
+struct ChannelCoreOptions {
+  std::string name;
+  const void* schema = nullptr;  // the bus's; the engine only carries them
+  void* owner = nullptr;
+  std::uint32_t payload_bytes = 0;
+  std::uint32_t lanes_max = 1024;
+  std::uint32_t latency_every = 0;
+  bool ring_lanes = false;  // what threads get that do not ask
+  bool mailbox = false;     // fed by other channels: each lane carries another one's events
+  bool pulled = false;      // drained by its user, not by workers
+};
+
+/// Sums over all lanes, exact when nobody publishes and nothing is in flight. I1 and I2 of
+/// docs/guarantees.md: offered = accepted + refused, accepted = delivered + discarded + pending.
+struct ChannelCounts {
+  std::uint64_t accepted = 0, full = 0, closed = 0, no_memory = 0, too_deep = 0;
+  std::uint64_t delivered = 0, discarded = 0, pending = 0;
+  std::uint32_t lanes = 0, live_lanes = 0;
+};
+
+class ChannelCore final : public Counted {
+ public:
+  ChannelCore(Ref<Workers> workers, ChannelCoreOptions options);
+  ~ChannelCore() override;
+
+  ChannelLine line;  // first: publishers read it at every event
+
+  [[nodiscard]] const ChannelCoreOptions& options() const noexcept { return options_; }
+  [[nodiscard]] Workers& workers() const noexcept { return *workers_; }
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  void set_index(std::uint32_t index) noexcept { index_ = index; }
+
+  // --- lanes ---
+  /// A lane for one publishing thread; nullptr: lanes_max are live, or out of memory. `source` is
+  /// the channel whose events it carries (this one, or one that feeds this mailbox). Takes the
+  /// lock.
+  [[nodiscard]] Lane* take_lane(const LaneOptions& options, const ChannelCore& source) noexcept;
+  /// The publisher is done with it. Lock-free. What is in flight is still delivered.
+  static void give_lane(Lane& lane) noexcept;
+  [[nodiscard]] std::uint32_t lane_count() const noexcept {
+    return lane_count_.load(std::memory_order_acquire);  // E6
+  }
+  [[nodiscard]] Lane& lane(std::uint32_t i) const noexcept;
+  /// A publish was refused before it had a lane.
+  void count_refused(Pushed why) noexcept;
+
+  // --- subscribers ---
+  /// False: out of memory. Takes over one holder of `subscriber`.
+  [[nodiscard]] bool attach(Subscriber* subscriber) noexcept;
+  /// Takes it off the list, if it is there; its gate is the caller's business.
+  void unlist(Subscriber* subscriber) noexcept;
+  [[nodiscard]] std::size_t subscribers() const noexcept;
+  /// No event is accepted from here on.
+  void close_line() noexcept;
+  /// A mailbox that its user drains is always listened to.
+  void hear() noexcept;
+
+  // --- the owner ---
+  /// On the lanes' counters, never by a dequeue: is anything left?
+  [[nodiscard]] bool anything_left() const noexcept;
+  [[nodiscard]] bool has_realtime() const noexcept {
+    return realtime_lanes_.load(std::memory_order_relaxed) != 0;
+  }
+
+  [[nodiscard]] ChannelCounts counts() const noexcept;
+  /// Accepted and refused, counted by the publishers' own sequence words: the other side of I1.
+  [[nodiscard]] std::uint64_t offered() const noexcept;
+  [[nodiscard]] const Histogram* latency() const noexcept { return latency_.get(); }
+
+  /// The lease's holder: which lane is next.
+  alignas(kLineBytes) std::uint32_t rota = 0;
+  [[nodiscard]] const Atomic<const Snapshot*>& snapshot() const noexcept { return list_.current(); }
+  [[nodiscard]] Histogram* owner_latency() noexcept { return latency_.get(); }
+
+  /// Room for the typed face the bus gives out; trivially destructible, built once.
+  alignas(16) std::byte face[64] = {};
+  bool face_built = false;
+  /// Whoever drains this one himself waits here (pulled only).
+  Pull pull;
+  /// No feeder and no reader is left: the worker that holds the lease disposes of it.
+  Atomic<std::uint32_t> retired{0};
+
+ private:
+  enum : std::uint32_t { kChunks = 12, kFirstChunk = 4 };
+
+  [[nodiscard]] Lane* make_lane(const LaneOptions& options, const ChannelCore& source) noexcept;
+  bool give_ring(Lane& lane) noexcept;
+  bool give_queue(Lane& lane, unsigned slot_class) noexcept;
+  void free_lane(Lane* lane) noexcept;
+  void start_lane(Lane& lane) noexcept;
+  void update_state() noexcept;
+
+  const Ref<Workers> workers_;
+  const ChannelCoreOptions options_;
+  std::uint32_t index_ = 0;
+
+  std::unique_ptr<Histogram> latency_;
+
+  alignas(kLineBytes) Atomic<std::uint32_t> lane_count_{0};
+  Atomic<std::uint32_t> realtime_lanes_{0};
+  std::array<std::unique_ptr<Lane*[]>, kChunks> chunks_;  // 4, 8, 16 … lanes: never moved
+  std::array<void*, slot_sizes().size()> queues_{};
+  Atomic<std::uint64_t> refused_[8] = {};  // by Pushed, of publishers without a lane
+
+  mutable std::mutex mutex_;
+  SubscriberList list_;
+};
+
+}  // namespace ringmain::engine

@@ -1,0 +1,34 @@
+// How does a run of events leave its lane? Taken in order, handed to each subscriber, then
+// accounted.
+//
+// `consumed` is raised after the callbacks, so that flush() and the bound tell the truth.
+#pragma once
+#include <cstddef>
+
+#include "ringmain/engine/channel_core.hpp"
+
+namespace ringmain::engine {
+
+/// What a thread needs to drain: a place to show what it reads, and room for a batch.
+struct Drainer {
+  enum : std::size_t { kBatchMax = 256, kRoomBytes = 64 * 1024 };
+
+  alignas(kLineBytes) Reading reading{nullptr};
+  Atomic<std::uint32_t> running{0};  // name id + 1 of the subscriber being called; 0: none
+  alignas(kLineBytes) std::byte room[kRoomBytes];
+
+  /// Called when there is something to serve, before any callback.
+  virtual void before_callbacks(ChannelCore&) noexcept {}
+  virtual ~Drainer() = default;
+};
+
+/// Takes up to `max` events off a lane. Threads: the holder of the channel's lease.
+[[nodiscard]] Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept;
+/// The callbacks of a run are over: its slots may be written again.
+void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept;
+/// The callbacks never ran: counted as discarded.
+void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept;
+/// Drains the lanes in turn, at most `quantum` events. Returns the events taken.
+std::size_t drain(Drainer& drainer, ChannelCore& channel, std::size_t quantum) noexcept;
+
+}  // namespace ringmain::engine

@@ -1,0 +1,22 @@
+#include "ringmain/engine/gate.hpp"
+
+#include "ringmain/engine/clock.hpp"
+
+namespace ringmain::engine {
+
+Gate::Waited Gate::wait(std::int64_t limit_ns) noexcept {
+  const Deadline deadline(limit_ns);
+  for (;;) {
+    const std::uint32_t now = word_.load(std::memory_order_acquire);  // G1
+    if ((now & kGone) != 0) return Waited::gone;
+    if ((now & kCount) == 0 && (now & kDead) == 0) {
+      if (claim()) return Waited::claimed;
+      continue;
+    }
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) return Waited::timeout;
+    futex_wait(word_, now, left);
+  }
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,83 @@
+// Gates: how does a subscriber leave while workers may be calling it?
+//
+// One word {CLOSED, DEFERRED, DEAD, GONE, running count}, changed by read-modify-write only. A
+// worker counts itself in before it looks at CLOSED, so that whoever closes sees it or is seen by
+// it. The subscriber's captures are destroyed once, by the holder of DEAD; GONE says that it is
+// over. Model: tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
+#pragma once
+#include <cstdint>
+
+#include "ringmain/engine/atomics.hpp"
+
+namespace ringmain::engine {
+
+class Gate {
+ public:
+  /// Worker: counts itself in. False: closed; the caller must still leave(). Wait-free.
+  [[nodiscard]] bool enter() noexcept {
+    // G1: what a finished call wrote is seen by the next one; either close() sees our count or we
+    // see CLOSED.
+    return (word_.fetch_add(1, std::memory_order_acq_rel) & kClosed) == 0;
+  }
+  /// Worker: counts itself out. True: the caller must destroy the captures, then call gone().
+  [[nodiscard]] bool leave() noexcept {
+    const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // G1
+    if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
+    if ((left & kDeferred) != 0 && claim()) return true;
+    futex_wake(word_, kEverybody);
+    return false;
+  }
+  /// Worker, between two events of a batch: has somebody closed it?
+  [[nodiscard]] bool closed() const noexcept {
+    return (word_.load(std::memory_order_acquire) & kClosed) != 0;  // G1
+  }
+
+  /// No call starts from here on. False: it was closed before.
+  bool close() noexcept {
+    return (word_.fetch_or(kClosed, std::memory_order_acq_rel) & kClosed) == 0;  // G1
+  }
+  /// As close(), and the last call out destroys the captures. True: there is no call out, so the
+  /// caller must destroy them, then call gone().
+  [[nodiscard]] bool close_deferred() noexcept {
+    const std::uint32_t now = word_.fetch_or(kClosed | kDeferred, std::memory_order_acq_rel);  // G1
+    return (now & kCount) == 0 && claim();
+  }
+  /// After close(): waits until no call is running, at most `limit_ns` (negative: for ever).
+  enum class Waited : std::uint8_t {
+    claimed,  // the caller must destroy the captures, then call gone()
+    gone,     // somebody else has destroyed them
+    timeout
+  };
+  [[nodiscard]] Waited wait(std::int64_t limit_ns) noexcept;
+  /// The captures are destroyed: those who wait may return.
+  void gone() noexcept {
+    word_.fetch_or(kGone, std::memory_order_acq_rel);  // G1
+    futex_wake(word_, kEverybody);
+  }
+
+ private:
+  enum : std::uint32_t {
+    kClosed = 1u << 31,
+    kDeferred = 1u << 30,
+    kDead = 1u << 29,
+    kGone = 1u << 28,
+    kCount = kGone - 1
+  };
+  enum : int { kEverybody = 0x7fffffff };
+
+  /// Once: a late worker that bounces the count after CLOSED must not destroy again.
+  bool claim() noexcept {
+    std::uint32_t now = word_.load(std::memory_order_relaxed);
+    while ((now & kDead) == 0 && (now & kCount) == 0) {
+      if (word_.compare_exchange_weak(now, now | kDead, std::memory_order_acq_rel,  // G1
+                                      std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Atomic<std::uint32_t> word_{0};
+};
+
+}  // namespace ringmain::engine

@@ -1,0 +1,135 @@
+#include "ringmain/engine/lane.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "ringmain/engine/channel_core.hpp"
+#include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/queue_ops.hpp"
+#include "ringmain/engine/workers.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+void bump(Atomic<std::uint64_t>& count) noexcept {
+  // Relaxed: this lane's publisher alone writes it, and nothing follows from a count.
+  count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+Pushed refuse(Lane& lane, Pushed why) noexcept {
+  bump(lane.refused);
+  switch (why) {
+    case Pushed::closed:
+      bump(lane.closed);
+      break;
+    case Pushed::no_memory:
+      bump(lane.no_memory);
+      break;
+    case Pushed::too_deep:
+      bump(lane.too_deep);
+      break;
+    default:
+      bump(lane.full);
+      break;  // full and would_deadlock
+  }
+  return why;
+}
+
+/// Looks at what the owner has finished. False: the lane is still full.
+bool has_room(Lane& lane) noexcept {
+  const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // E1
+  lane.word_limit = 2 * (consumed + lane.options.capacity);
+  return lane.word.load(std::memory_order_relaxed) < lane.word_limit;  // relaxed: our own
+}
+
+/// Waits, not busy, until half the lane is free, so that one wake-up serves many events.
+Pushed wait_for_room(Lane& lane) noexcept {
+  if (in_callback()) return Pushed::would_deadlock;
+  const Deadline deadline(lane.options.block_ns_max);
+  const std::uint64_t published =
+      lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: our own
+  const std::uint64_t half = std::max<std::uint64_t>(1, lane.options.capacity / 2);
+  lane.wake_at.store(published - std::min(published, half), std::memory_order_seq_cst);  // L3
+  heavy();                                                                               // L3
+  Pushed result = Pushed::full;
+  for (;;) {
+    const std::uint32_t key = lane.room_key.load(std::memory_order_acquire);  // E1
+    if (has_room(lane)) result = Pushed::accepted;
+    if (lane.line->closing()) result = Pushed::closed;
+    if (result != Pushed::full) break;
+    if (lane.line->leased.load(std::memory_order_relaxed) == 0)
+      notify(lane);  // relaxed: heavy() came before
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) break;
+    futex_wait(lane.room_key, key, left);
+  }
+  lane.wake_at.store(~std::uint64_t{0},
+                     std::memory_order_relaxed);  // relaxed: a late wake-up harms nobody
+  return result;
+}
+
+bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* build,
+           void* from) noexcept {
+  if (lane.ring == nullptr) {
+    return lane.owner_ops->put(lane.queue, *lane.token, header, build, from, lane.payload_offset);
+  }
+  std::byte* slot = lane.ring + ((word >> 1) & lane.ring_mask) * lane.slot_bytes;
+  auto* to = reinterpret_cast<SlotHeader*>(slot);
+  build(slot + lane.payload_offset, from);
+  to->time_ns = header.time_ns;
+  AtomicRef<std::uint64_t>(to->sequence).store(header.sequence, std::memory_order_release);  // E2
+  return true;
+}
+
+void mark(Lane& lane, std::uint64_t index) noexcept {
+  const std::uint64_t every = lane.channel->options().latency_every;
+  if (every == 0 || lane.marks == nullptr || index % every != 0) return;
+  const std::size_t mask = std::bit_ceil(std::size_t{lane.options.capacity} / every + 2) - 1;
+  // Relaxed: the slot's E2 comes behind it.
+  lane.marks[(index / every) & mask].store(static_cast<std::uint64_t>(now_ns()),
+                                           std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept {
+  lane.word.store(word, std::memory_order_release);  // E2
+  return refuse(lane, why);
+}
+
+void notify(Lane& lane) noexcept {
+  if (lane.options.realtime) return;  // never a system call: workers look by themselves
+  if (lane.channel->options().pulled) {
+    tell_reader(lane.channel->pull);
+    return;
+  }
+  lane.channel->workers().signal(*lane.channel, lane.woke);
+}
+
+Pushed push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept {
+  const std::uint32_t state =
+      lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
+  if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
+  if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
+  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
+  if ((word & 1) != 0) return refuse(lane, Pushed::too_deep);
+  if (word >= lane.word_limit && !has_room(lane)) {
+    const Pushed waited = lane.options.block ? wait_for_room(lane) : Pushed::full;
+    if (waited != Pushed::accepted) return refuse(lane, waited);
+  }
+  lane.word.store(word + 1, std::memory_order_release);  // E2: busy
+  light_or_fence();                                      // L1
+  if (lane.line->closing()) return undo(lane, word, Pushed::closed);
+  if ((state & ChannelLine::kStamped) != 0 && !lane.options.source_time) time_ns = now_ns();
+  mark(lane, word >> 1);
+  if (!write(lane, word, {(word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1, time_ns},
+             build, from)) {
+    return undo(lane, word, Pushed::no_memory);
+  }
+  lane.word.store(word + 2, std::memory_order_release);  // E2: published
+  light_or_fence();                                      // L2
+  if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
+  return Pushed::accepted;
+}
+
+}  // namespace ringmain::engine

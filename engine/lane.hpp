@@ -1,0 +1,235 @@
+// Lanes: how does an event get from a publishing thread to a worker without a shared write?
+//
+// A lane belongs to one live publishing thread and one channel. Its queue has one writer and, at
+// any time, one reader: the holder of the channel's lease. Its ledger is three single-writer words:
+//   word      2 * published + busy     publisher
+//   refused   by reason                publisher
+//   consumed  callbacks finished       owner
+// so offered = published + refused, in flight = published - consumed, exactly, with no shared
+// counter.
+//
+// A publish whose channel is attended: two looks at the channel's state, one at its lease, two
+// stores to the lane's word, one slot. No read-modify-write, no fence, no system call. Protocol:
+// tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by the same names here.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "ringmain/engine/atomics.hpp"
+#include "ringmain/engine/cache_line.hpp"
+#include "ringmain/engine/mpmc_queue.hpp"
+#include "ringmain/engine/slot.hpp"
+
+namespace ringmain::engine {
+
+class ChannelCore;
+struct QueueOps;
+
+/// A channel's line that publishers read. Written only when the first subscriber comes or the last
+/// one goes, when a worker attends or leaves the channel, and at the end.
+struct alignas(kLineBytes) ChannelLine {
+  enum : std::uint32_t {
+    kHeard = 1,    // somebody is subscribed
+    kClosing = 2,  // stop() has begun
+    kStamped = 4,  // somebody wants publishing times
+    kFenced = 8,   // no membarrier here: publishers fence
+    kSampled = 16  // latency is measured
+  };
+  /// Relaxed: whoever publishes after subscribe() returned has that ordered by its own means (G2 of
+  /// docs/guarantees.md), and closing is looked at again behind L1.
+  [[nodiscard]] bool heard() const noexcept {
+    return (state.load(std::memory_order_relaxed) & kHeard) != 0;
+  }
+  [[nodiscard]] bool closing() const noexcept {
+    return (state.load(std::memory_order_relaxed) & kClosing) != 0;
+  }
+
+  Atomic<std::uint32_t> state{0};
+  Atomic<std::uint32_t> leased{0};
+};
+
+/// How a publish on a lane ended. The bus says the same to its users as PublishCode.
+enum class Pushed : std::uint8_t {
+  accepted,
+  unheard,
+  full,
+  closed,
+  would_deadlock,
+  no_memory,
+  too_deep
+};
+
+struct LaneOptions {
+  std::uint32_t capacity = 65536;
+  bool ring = false;
+  bool realtime = false;
+  bool block = false;
+  bool source_time = false;
+  std::int64_t block_ns_max = 0;
+  friend bool operator==(const LaneOptions&, const LaneOptions&) = default;
+};
+
+struct Lane {
+  // --- the publisher's line: written by it alone, read by workers only to park, flush and stop ---
+  alignas(kLineBytes) Atomic<std::uint64_t> word{0};  // 2 * published + busy
+  std::uint64_t word_limit =
+      0;  // at this word look at consumed again: 2 * (consumed seen + capacity)
+  Atomic<std::uint64_t> refused{0};  // all reasons: part of every sequence number
+  ChannelLine* line = nullptr;
+  std::byte* ring = nullptr;  // ring lanes: the slots; nullptr: a moodycamel lane
+  std::uint64_t ring_mask = 0;
+  void* queue = nullptr;  // moodycamel lanes: Queue<slot_bytes>*
+  QueueToken* token = nullptr;
+  ChannelCore* channel = nullptr;
+  std::uint32_t woke = 0;  // the idle epoch in which this publisher has woken a worker
+  LaneOptions options;
+
+  // --- refusals by reason: the publisher's, statistics for everybody else ---
+  alignas(kLineBytes) Atomic<std::uint64_t> full{0};
+  Atomic<std::uint64_t> closed{0}, no_memory{0}, too_deep{0};
+  Atomic<std::uint64_t>* marks =
+      nullptr;  // publishing times of every n-th event, when latency is measured
+
+  // --- the owner's line: whoever holds the channel's lease ---
+  alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks finished, or discarded
+  std::uint64_t last_sequence = 0;
+  const std::byte* owner_ring =
+      nullptr;  // copies: a constant on the publisher's line would move that line
+  std::uint64_t owner_mask = 0;
+  QueueToken* owner_token = nullptr;
+  void* owner_queue = nullptr;
+  const QueueOps* owner_ops = nullptr;
+  std::uint32_t slot_bytes = 0;
+  std::uint32_t payload_offset = sizeof(SlotHeader);  // larger where an Envelope lies between
+  const ChannelCore* source = nullptr;                // the channel whose events these are
+  Atomic<std::uint64_t>* owner_marks = nullptr;
+  Atomic<std::uint64_t> discarded{0};  // consumed without callbacks: stop(abort)
+
+  // --- a full lane's publisher waits here; workers read wake_at after every batch ---
+  alignas(kLineBytes) Atomic<std::uint64_t> wake_at{~std::uint64_t{0}};
+  Atomic<std::uint32_t> room_key{0};
+  // --- set when a publisher takes the lane, read by the owner once per batch ---
+  Atomic<std::uint32_t> publisher{0};
+  Atomic<std::uint64_t> first_sequence{0};  // the publisher's sequence 0
+  Atomic<std::uint32_t> live{0};
+  std::uint64_t published_before = 0, refused_before = 0,
+                discarded_before = 0;  // the ledger's start for this publisher
+
+  [[nodiscard]] std::uint64_t published() const noexcept {
+    return word.load(std::memory_order_acquire) >> 1;  // E2
+  }
+};
+
+/// Writes one event's payload at `to`.
+using BuildFn = void(void* to, void* from) noexcept;
+
+/// Everything that is not the steady state: stamps, measured latency, fences, a full or closed
+/// lane.
+Pushed push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept;
+/// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, or that
+/// never gets one of its own.
+Pushed push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
+/// The channel is unattended: tells the workers.
+void notify(Lane& lane) noexcept;
+/// Moodycamel could not allocate, or stop() came between the two looks: takes the announcement
+/// back.
+Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept;
+
+/// Publishes one event built in place by `make`. Threads: the lane's publisher.
+template <class E, class Make>
+[[gnu::always_inline]] inline Pushed push(Lane& lane, Make& make) noexcept {
+  constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
+  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
+  const std::uint32_t state =
+      lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
+  if (state != ChannelLine::kHeard || word >= lane.word_limit || (word & 1) != 0) [[unlikely]] {
+    return push_slowly(
+        lane, [](void* to, void* from) noexcept { ::new (to) E((*static_cast<Make*>(from))()); },
+        &make, 0);
+  }
+  lane.word.store(word + 1,
+                  std::memory_order_release);  // E2: busy; L1 orders it before the next look
+  light();                                     // L1
+  if (lane.line->closing()) [[unlikely]] {
+    return undo(lane, word, Pushed::closed);
+  }
+  const std::uint64_t sequence =
+      (word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1;  // relaxed: our own
+  if (lane.ring != nullptr) {
+    std::byte* slot = lane.ring + ((word >> 1) & lane.ring_mask) * kBytes;
+    auto* header = reinterpret_cast<SlotHeader*>(slot);
+    ::new (slot + sizeof(SlotHeader)) E(make());
+    header->time_ns = 0;
+    AtomicRef<std::uint64_t>(header->sequence).store(sequence, std::memory_order_release);  // E2
+  } else {
+    auto build = [&make, sequence](Slot<kBytes>& slot) noexcept {
+      slot.header = {sequence, 0};
+      ::new (slot.payload) E(make());
+    };
+    auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
+    if (!queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, 1)) [[unlikely]] {
+      return undo(lane, word, Pushed::no_memory);
+    }
+  }
+  lane.word.store(word + 2, std::memory_order_release);  // E2: published
+  light();                                               // L2
+  if (lane.line->leased.load(std::memory_order_relaxed) == 0) [[unlikely]]
+    notify(lane);
+  return Pushed::accepted;
+}
+
+struct PushedAll {
+  std::size_t accepted = 0;
+  Pushed last = Pushed::accepted;  // the last refusal
+};
+
+/// Publishes `n` events with one announcement for as many as there is room; the rest one by one, by
+/// the lane's policy. Threads: the lane's publisher.
+template <class E>
+PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
+  constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
+  PushedAll result;
+  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
+  const std::uint32_t state =
+      lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
+  std::size_t at_once = 0;
+  if (state == ChannelLine::kHeard && word < lane.word_limit && (word & 1) == 0 &&
+      lane.ring == nullptr) {
+    at_once = static_cast<std::size_t>((lane.word_limit - word) / 2);
+    at_once = at_once < n ? at_once : n;
+    lane.word.store(word + 1, std::memory_order_release);  // E2: busy
+    light();                                               // L1
+    std::uint64_t sequence =
+        (word >> 1) + lane.refused.load(std::memory_order_relaxed);  // relaxed: our own
+    const E* event = events;
+    auto build = [&](Slot<kBytes>& slot) noexcept {
+      slot.header = {++sequence, 0};
+      ::new (slot.payload) E(*event++);
+    };
+    const bool open = !lane.line->closing();  // relaxed: L1
+    auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
+    if (!open ||
+        !queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, at_once)) {
+      lane.word.store(word, std::memory_order_release);  // E2: nothing was said
+      at_once = 0;
+    } else {
+      lane.word.store(word + 2 * at_once, std::memory_order_release);  // E2: published
+      light();                                                         // L2
+      if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
+      result.accepted = at_once;
+    }
+  }
+  for (std::size_t i = at_once; i < n; ++i) {
+    auto copy = [event = events + i]() noexcept { return *event; };
+    const Pushed one = push<E>(lane, copy);
+    if (one == Pushed::accepted) {
+      ++result.accepted;
+    } else {
+      result.last = one;
+    }
+  }
+  return result;
+}
+
+}  // namespace ringmain::engine

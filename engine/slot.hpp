@@ -1,0 +1,63 @@
+// What lies in a queue? A slot: 16 bytes of header, then the event, in one of nine sizes.
+//
+// Sizes are classes so that queues are compiled once, in the library, whatever the event types are.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+namespace ringmain::engine {
+
+/// In front of every queued event.
+struct SlotHeader {
+  // Grows with every event offered on the lane, also with refused ones: a gap is a loss.
+  // In a ring it is also what says that the slot is written (E2).
+  std::uint64_t sequence;
+  std::int64_t time_ns;  // 0: the worker says when
+};
+static_assert(sizeof(SlotHeader) == 16);
+
+/// In front of an event that goes through a mailbox: its lane there is not its publisher's.
+struct Envelope {
+  std::uint64_t sequence;
+  std::uint32_t publisher;
+  std::uint32_t time_from;
+};
+static_assert(sizeof(Envelope) == 16);
+
+constexpr std::array<std::uint32_t, 9> slot_sizes() {
+  return {32, 48, 64, 96, 128, 192, 256, 512, 1056};
+}
+
+/// The index of the smallest class that holds `payload_bytes` behind a header.
+constexpr unsigned slot_class(std::size_t payload_bytes) {
+  const auto sizes = slot_sizes();
+  unsigned c = 0;
+  while (c + 1 < sizes.size() && sizes[c] < payload_bytes + sizeof(SlotHeader)) ++c;
+  return c;
+}
+constexpr std::uint32_t slot_bytes(unsigned slot_class) {
+  return slot_sizes()[slot_class];
+}
+static_assert(slot_bytes(slot_class(1024)) >= 1024 + sizeof(SlotHeader));
+static_assert(slot_bytes(slot_class(1024 + sizeof(Envelope))) >=
+              1024 + sizeof(Envelope) + sizeof(SlotHeader));
+
+/// A slot as moodycamel moves it: bytes, built in place from whatever knows how to write one.
+template <std::size_t kBytes>
+struct alignas(16) Slot {
+  SlotHeader header;
+  std::byte payload[kBytes - sizeof(SlotHeader)];
+
+  Slot() = default;
+  /// `build` writes header and payload; nothing is copied, so stores forward.
+  template <class Build>
+  requires std::is_invocable_v<Build&, Slot&>
+  explicit Slot(Build& build) noexcept {  // NOLINT: the members are written by build
+    build(*this);
+  }
+};
+
+}  // namespace ringmain::engine

@@ -1,0 +1,68 @@
+// Which subscribers does a batch go to, while they come and go? An immutable row of pointers that
+// is replaced whole; a worker shows which one it reads, so that the others can be freed.
+//
+// Worker:   reading = current; L4; current unchanged? use it, else again
+// Changer:  current = new one; old one is retired; when enough are: heavy(); free those nobody
+// reads A subscriber that was removed is freed with the last snapshot that names it. Model:
+// tests/model/snapshot_hazard.pml.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "ringmain/engine/atomics.hpp"
+#include "ringmain/engine/subscriber.hpp"
+
+namespace ringmain::engine {
+
+struct Snapshot {
+  std::vector<Subscriber*> subscribers;  // by priority, then in order of subscription
+};
+
+/// A worker's word that says which snapshot it reads. On a line of the worker's own.
+using Reading = Atomic<const Snapshot*>;
+
+/// Protects and returns the current snapshot; nullptr when there is none. Lock-free.
+inline const Snapshot* protect(const Atomic<const Snapshot*>& current, Reading& reading) noexcept {
+  const Snapshot* seen = current.load(std::memory_order_acquire);  // N1
+  for (;;) {
+    reading.store(seen, std::memory_order_release);  // N2: the last one's use is over
+    light_or_fence();                                // L4
+    const Snapshot* again = current.load(std::memory_order_acquire);  // N1
+    if (again == seen) return seen;
+    seen = again;
+  }
+}
+
+/// The subscribers of one channel. All members but current() are called under the channel's lock.
+class SubscriberList {
+ public:
+  SubscriberList() = default;
+  SubscriberList(const SubscriberList&) = delete;
+  SubscriberList& operator=(const SubscriberList&) = delete;
+  ~SubscriberList();
+
+  [[nodiscard]] const Atomic<const Snapshot*>& current() const noexcept { return current_; }
+  [[nodiscard]] std::size_t size() const noexcept;
+  [[nodiscard]] bool any_wants_time() const noexcept;
+  /// Takes over one holder of `subscriber`. Throws std::bad_alloc, then nothing has changed.
+  void add(Subscriber* subscriber);
+  /// False: it is not there. The holder is dropped once no worker can see it. Throws
+  /// std::bad_alloc.
+  bool remove(Subscriber* subscriber);
+  /// Frees what no word in `readings` names. Cost: one heavy().
+  void reclaim(const std::vector<const Reading*>& readings);
+  [[nodiscard]] std::size_t retired() const noexcept { return retired_.size(); }
+
+ private:
+  struct Retired {
+    const Snapshot* snapshot;
+    Subscriber* removed;  // or nullptr
+  };
+  void replace(std::unique_ptr<Snapshot> next, Subscriber* removed) noexcept;
+
+  Atomic<const Snapshot*> current_{nullptr};
+  std::vector<Retired> retired_;  // oldest first
+};
+
+}  // namespace ringmain::engine

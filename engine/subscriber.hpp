@@ -1,0 +1,111 @@
+// What does a worker hand to whom? A run of slots, to each subscriber's thunk in turn.
+//
+// The thunk is the only typed code on this side: it is compiled where the callback was written and
+// loops over the run with the callback inlined. Everything else here is in the library.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ringmain/engine/atomics.hpp"
+#include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/gate.hpp"
+#include "ringmain/engine/slot.hpp"
+
+namespace ringmain::engine {
+
+class ChannelCore;
+
+/// A run of queued events of one lane, in order, in place. Valid during the callback.
+struct Run {
+  const std::byte* first = nullptr;  // the first slot's header
+  std::uint32_t stride = 0;          // bytes from slot to slot
+  std::uint32_t count = 0;
+  std::uint32_t payload_offset = 0;
+  std::uint32_t publisher = 0;
+  std::uint64_t first_sequence = 0;
+  const ChannelCore* source = nullptr;
+  bool source_time = false;
+  mutable std::int64_t taken_ns = 0;
+
+  [[nodiscard]] const std::byte* payload(std::size_t i) const noexcept {
+    return first + i * stride + payload_offset;
+  }
+  [[nodiscard]] const SlotHeader& header(std::size_t i) const noexcept {
+    return *reinterpret_cast<const SlotHeader*>(first + i * stride);
+  }
+  /// The envelope of an event that came through a mailbox, else nullptr.
+  [[nodiscard]] const Envelope* envelope(std::size_t i) const noexcept {
+    return payload_offset == sizeof(SlotHeader)
+               ? nullptr
+               : reinterpret_cast<const Envelope*>(first + i * stride + sizeof(SlotHeader));
+  }
+  /// When the worker took the run; read from the clock once, and only if somebody asks.
+  [[nodiscard]] std::int64_t taken() const noexcept {
+    if (taken_ns == 0) taken_ns = now_ns();
+    return taken_ns;
+  }
+};
+
+/// Single writer (the lease's holder); a statistic for everybody else.
+class Count {
+ public:
+  void add(std::uint64_t n) noexcept {
+    // Relaxed: one writer, and nothing follows from the value.
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t get() const noexcept {
+    return value_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  Atomic<std::uint64_t> value_{0};
+};
+
+/// One subscriber of one channel: its gate, its thunk, its counts; the captures lie behind it.
+struct Subscriber {
+  using CallFn = void(Subscriber&, const Run&);
+  using DestroyFn = void(Subscriber&) noexcept;
+
+  CallFn* call = nullptr;        // hands a run to the callback; catches what it throws
+  DestroyFn* destroy = nullptr;  // destroys the captures, not this
+  ChannelCore* channel = nullptr;
+  int priority = 0;
+  bool wants_time = false;
+  bool detach_on_throw = false;
+  std::uint32_t name_id = 0;
+  Gate gate;
+  Atomic<std::uint32_t> holders{1};
+  // offered = delivered + threw + filtered + skipped once the run is over (I3)
+  Count offered, delivered, threw, filtered, skipped;
+  std::string name;
+
+  [[nodiscard]] void* captures() noexcept {
+    return reinterpret_cast<std::byte*>(this) + captures_offset();
+  }
+  static constexpr std::size_t captures_offset() noexcept;
+};
+constexpr std::size_t Subscriber::captures_offset() noexcept {
+  return (sizeof(Subscriber) + 63) / 64 * 64;
+}
+
+/// Room for a subscriber and captures of this size, from the library, so that it can be given back
+/// by the library when the code that made it is unloaded. nullptr: out of memory.
+Subscriber* make_subscriber(std::size_t captures_bytes) noexcept;
+/// Drops one holder; the last one frees the memory (the captures are long destroyed).
+void drop_subscriber(Subscriber* subscriber) noexcept;
+/// Counts and, if wished, closes: called by the thunk in its catch.
+void subscriber_threw(Subscriber& subscriber) noexcept;
+
+/// True inside a callback of any bus in this thread: then nothing may wait for a callback.
+[[nodiscard]] bool in_callback() noexcept;
+/// Says that this thread runs callbacks while it lives.
+class CallbackScope {
+ public:
+  CallbackScope() noexcept;
+  ~CallbackScope();
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+};
+
+}  // namespace ringmain::engine

@@ -1,0 +1,127 @@
+#include "ringmain/engine/thread_lanes.hpp"
+
+#include <new>
+#include <vector>
+
+namespace ringmain::engine {
+namespace {
+
+struct Entry {
+  Ref<ChannelCore> channel;
+  Lane* lane = nullptr;
+};
+
+/// Open addressing by the channel's address; a power of two, at most half full.
+class ThreadLanes {
+ public:
+  ThreadLanes() = default;
+  ThreadLanes(const ThreadLanes&) = delete;
+  ThreadLanes& operator=(const ThreadLanes&) = delete;
+  ~ThreadLanes();
+
+  Lane* find(const ChannelCore& channel) const noexcept {
+    if (entries_.empty()) return nullptr;
+    for (std::size_t i = home(channel);; i = (i + 1) & (entries_.size() - 1)) {
+      if (entries_[i].channel.get() == &channel) return entries_[i].lane;
+      if (!entries_[i].channel) return nullptr;
+    }
+  }
+  bool add(ChannelCore& channel, Lane* lane) noexcept;
+
+ private:
+  [[nodiscard]] std::size_t home(const ChannelCore& channel) const noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(&channel);
+    return (address / sizeof(ChannelCore) * 0x9e3779b97f4a7c15ull >> 32) & (entries_.size() - 1);
+  }
+  void put(Entry entry) noexcept {
+    std::size_t i = home(*entry.channel);
+    while (entries_[i].channel) i = (i + 1) & (entries_.size() - 1);
+    entries_[i] = std::move(entry);
+    ++used_;
+  }
+
+  std::vector<Entry> entries_;
+  std::size_t used_ = 0;
+};
+
+// Both trivially destructible: a lookup after the table's end must not touch it.
+thread_local bool ended __attribute__((tls_model("initial-exec"))) = false;
+thread_local const ChannelCore* last_channel __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local Lane* last_lane __attribute__((tls_model("initial-exec"))) = nullptr;
+
+ThreadLanes& table() {
+  static thread_local ThreadLanes lanes;
+  return lanes;
+}
+
+ThreadLanes::~ThreadLanes() {
+  ended = true;
+  last_channel = nullptr;
+  for (Entry& e : entries_) {
+    if (e.channel) ChannelCore::give_lane(*e.lane);
+  }
+}
+
+bool ThreadLanes::add(ChannelCore& channel, Lane* lane) noexcept {
+  try {
+    if (2 * (used_ + 1) > entries_.size()) {
+      // Channels whose bus has stopped are dropped on the way: a thread that outlives many buses
+      // stays small.
+      std::vector<Entry> old(entries_.empty() ? 16 : 2 * entries_.size());
+      old.swap(entries_);
+      used_ = 0;
+      last_channel = nullptr;
+      for (Entry& e : old) {
+        if (!e.channel) continue;
+        if ((e.channel->line.state.load(std::memory_order_relaxed) & ChannelLine::kClosing) !=
+            0) {  // relaxed: final
+          ChannelCore::give_lane(*e.lane);
+        } else {
+          put(std::move(e));
+        }
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  put({Ref<ChannelCore>(&channel), lane});
+  return true;
+}
+
+}  // namespace
+
+LaneOptions default_lane_options(const ChannelCore& channel) noexcept {
+  LaneOptions options;
+  options.ring = channel.options().ring_lanes;
+  return options;
+}
+
+Pushed push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept {
+  Lane* lane = channel.take_lane(default_lane_options(channel), channel);
+  if (lane == nullptr) {
+    channel.count_refused(Pushed::no_memory);
+    return Pushed::no_memory;
+  }
+  const Pushed result = push_slowly(*lane, build, from, 0);
+  ChannelCore::give_lane(*lane);
+  return result;
+}
+
+Lane* thread_lane(ChannelCore& channel) noexcept {
+  if (last_channel == &channel) return last_lane;
+  if (ended) return nullptr;
+  Lane* lane = table().find(channel);
+  if (lane == nullptr) {
+    lane = channel.take_lane(default_lane_options(channel), channel);
+    if (lane == nullptr) return nullptr;
+    if (!table().add(channel, lane)) {
+      ChannelCore::give_lane(*lane);
+      return nullptr;
+    }
+  }
+  last_channel = &channel;
+  last_lane = lane;
+  return lane;
+}
+
+}  // namespace ringmain::engine

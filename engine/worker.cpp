@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "ringmain/engine/workers.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+enum : std::size_t { kQuantum = 256 };
+enum : std::uint32_t { kRoundsPerSweep = 256 };
+enum : std::int64_t { kSweepNs = 1'000'000, kFirstRealtimeNs = 100'000 };
+
+}  // namespace
+
+void Worker::run() noexcept {
+  for (;;) {
+    adopt();
+    if (serve()) continue;
+    if (all_.stopped()) break;
+    if (wait_.look_again()) {
+      search();
+    } else {
+      park();
+    }
+  }
+  give_up();
+  if (searching_)
+    all_.idle_.fetch_add(Workers::kEpoch - Workers::kSearching, std::memory_order_seq_cst);  // S
+  reading.store(nullptr, std::memory_order_release);                                         // N2
+  all_.gone_.fetch_add(1, std::memory_order_acq_rel);                                        // Q1
+  futex_wake(all_.gone_, 1);
+}
+
+// --- leases ---
+
+void Worker::adopt() noexcept {
+  const std::uint32_t words = all_.words_.load(std::memory_order_acquire);  // E6
+  for (std::uint32_t i = 0; i < words; ++i) {
+    // Relaxed looks: the exchange behind them decides, and park() looks again in the order S.
+    if (all_.passed_[i].load(std::memory_order_relaxed) != 0) {
+      adopt_word(i, all_.passed_[i].exchange(0, std::memory_order_acquire), true);  // E4
+    }
+    if (all_.signals_[i].load(std::memory_order_relaxed) != 0) {
+      adopt_word(i, all_.signals_[i].exchange(0, std::memory_order_seq_cst), false);  // S
+    }
+  }
+}
+
+void Worker::adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noexcept {
+  for (; bits != 0; bits &= bits - 1) {
+    Atomic<ChannelCore*>& entry =
+        all_.table_[word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits))];
+    if (leased) {                                                      // it is ours, so it is there
+      held_.push_back({entry.load(std::memory_order_acquire), true});  // E6
+      continue;
+    }
+    ChannelCore* channel = entry.load(std::memory_order_acquire);                  // E6
+    visiting.store(channel, std::memory_order_release);                            // N2
+    light_or_fence();                                                              // L5
+    if (channel != nullptr && entry.load(std::memory_order_acquire) == channel &&  // E6
+        channel->line.leased.exchange(1, std::memory_order_seq_cst) == 0) {        // E3, S
+      held_.push_back({channel, true});
+    }
+    visiting.store(nullptr, std::memory_order_release);  // N2
+  }
+}
+
+void Worker::pass_all_but(const ChannelCore& kept) noexcept {
+  for (const Held& h : held_) {
+    if (h.channel == &kept) continue;
+    const std::uint32_t i = h.channel->index();
+    all_.passed_[i / 64].fetch_or(1ull << (i % 64), std::memory_order_seq_cst);  // E4, S
+  }
+  std::erase_if(held_, [&kept](const Held& h) { return h.channel != &kept; });
+  turn_ = 0;
+}
+
+// --- serving ---
+
+void Worker::before_callbacks(ChannelCore& channel) noexcept {
+  if (all_.count_ == 1) return;  // nobody to hand anything to
+  bool look = false;
+  if (searching_) {
+    all_.idle_.fetch_add(Workers::kEpoch - Workers::kSearching, std::memory_order_seq_cst);  // S
+    searching_ = false;
+    look = true;
+  }
+  if (held_.size() > 1) {  // a callback may never return: others must be able to serve the rest
+    pass_all_but(channel);
+    look = true;
+  }
+  if (look && all_.anything_for_all()) all_.wake_one(woke_);
+}
+
+bool Worker::serve() noexcept {
+  std::size_t served = 0;
+  for (std::size_t i = 0, n = held_.size(); i < n && !held_.empty(); ++i) {
+    if (++turn_ >= held_.size()) turn_ = 0;
+    Held& held = held_[turn_];
+    ChannelCore& channel = *held.channel;
+    const std::size_t taken = drain(*this, channel, kQuantum);
+    if (taken == 0) {
+      if (channel.retired.load(std::memory_order_acquire) != 0 && !channel.anything_left()) {  // Q1
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(turn_));
+        all_.dispose(channel);
+      }
+      continue;
+    }
+    batches.add(1);
+    events.add(taken);
+    served += taken;
+    held_[turn_].busy = true;
+    if (all_.count_ > 1) break;  // the others were passed on: take them up again, in turn
+  }
+  if (served == 0) return false;
+  wait_.worked(served);
+  realtime_wait_ns_ = kFirstRealtimeNs;
+  if (++rounds_ % kRoundsPerSweep == 0) sweep();
+  return true;
+}
+
+/// Channels that had nothing for a while are given up, so that looking at them costs nothing.
+void Worker::sweep() noexcept {
+  const std::int64_t now = now_ns();
+  if (now - swept_ns_ < kSweepNs) return;
+  swept_ns_ = now;
+  if (all_.realtime_.load(std::memory_order_relaxed) != 0)
+    all_.signal_realtime();  // relaxed: soon is enough
+  given_.clear();
+  std::erase_if(held_, [this](Held& h) {
+    if (std::exchange(h.busy, false)) return false;
+    given_.push_back({h.channel, h.channel->index()});
+    h.channel->line.leased.store(0, std::memory_order_release);  // E3
+    return true;
+  });
+  turn_ = 0;
+  if (!given_.empty()) recheck();
+}
+
+void Worker::give_up() noexcept {
+  given_.clear();
+  for (const Held& h : held_) {
+    given_.push_back({h.channel, h.channel->index()});
+    h.channel->line.leased.store(0, std::memory_order_release);  // E3
+  }
+  held_.clear();
+}
+
+/// The other half of L2: whoever published without seeing the lease given up is seen here.
+void Worker::recheck() noexcept {
+  heavy();  // L2
+  for (const Given& g : given_) {
+    Atomic<ChannelCore*>& entry = all_.table_[g.index];
+    visiting.store(g.channel, std::memory_order_release);                                    // N2
+    light_or_fence();                                                                        // L5
+    if (entry.load(std::memory_order_acquire) == g.channel && g.channel->anything_left() &&  // E6
+        g.channel->line.leased.exchange(1, std::memory_order_seq_cst) == 0) {  // E3, S
+      held_.push_back({g.channel, true});
+    }
+    visiting.store(nullptr, std::memory_order_release);  // N2
+  }
+}
+
+// --- waiting ---
+
+void Worker::search() noexcept {
+  if (searching_ || all_.count_ == 1) return;
+  all_.idle_.fetch_add(Workers::kEpoch + Workers::kSearching, std::memory_order_seq_cst);  // S
+  searching_ = true;
+}
+
+void Worker::park() noexcept {
+  give_up();
+  reading.store(nullptr, std::memory_order_release);  // N2
+  const std::uint32_t seen =
+      key.load(std::memory_order_relaxed);  // relaxed: before the RMW that says "parked"
+  const std::uint64_t me = 1ull << index_;
+  all_.idle_.fetch_add(Workers::kEpoch + me - std::uint64_t{searching_} * Workers::kSearching,
+                       std::memory_order_seq_cst);  // S
+  searching_ = false;
+  recheck();
+  if (held_.empty() && !all_.anything_for_all() && !all_.stopped()) {
+    std::int64_t limit = -1;
+    if (all_.realtime_.load(std::memory_order_relaxed) != 0) {  // relaxed: a new one wakes us
+      const std::int64_t longest = all_.options_.wait.realtime_ns_max;
+      limit = realtime_wait_ns_ =
+          std::min(longest, std::max<std::int64_t>(kFirstRealtimeNs, 2 * realtime_wait_ns_));
+    }
+    parks.add(1);
+    if (futex_wait(key, seen, limit)) {
+      wakes.add(1);
+    } else {
+      all_.signal_realtime();
+    }
+  }
+  all_.idle_.fetch_add(Workers::kEpoch - me + std::uint64_t{all_.count_ > 1} * Workers::kSearching,
+                       std::memory_order_seq_cst);  // S
+  searching_ = all_.count_ > 1;
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,207 @@
+#include "ringmain/engine/workers.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace ringmain::engine {
+namespace {
+
+/// What a worker thread does first: it lives in somebody else's process.
+void settle(const WorkersOptions& options, unsigned index) noexcept {
+  char name[16];  // the kernel keeps 15 characters: the index must survive
+  std::snprintf(name, sizeof name, "%.12s/%u", options.name.c_str(), index % 100);
+  ::pthread_setname_np(::pthread_self(), name);
+  if (!options.cpus.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int cpu : options.cpus) CPU_SET(static_cast<unsigned>(cpu), &set);
+    ::sched_setaffinity(0, sizeof set, &set);
+  }
+  if (options.nice != 0) {
+    const auto tid = static_cast<id_t>(::syscall(SYS_gettid));
+    ::setpriority(PRIO_PROCESS, tid, ::getpriority(PRIO_PROCESS, tid) + options.nice);
+  }
+}
+
+}  // namespace
+
+Workers::Workers(WorkersOptions options) : options_(std::move(options)) {
+  const unsigned count = std::clamp<unsigned>(options_.count, 1, kWorkersMax);
+  for (unsigned i = 0; i < count; ++i)
+    workers_.push_back(std::make_unique<Worker>(*this, i, options_.wait));
+}
+
+Workers::~Workers() = default;
+
+unsigned Workers::start() {
+  (void)barrier_is_fence();  // registers the process before any lane exists
+  count_ = static_cast<unsigned>(workers_.size());
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
+  unsigned running = 0;
+  try {
+    for (; running < count_; ++running) {
+      Worker& worker = *workers_[running];
+      worker.thread = std::thread([this, &worker, running] {
+        settle(options_, running);
+        worker.run();
+      });
+    }
+  } catch (const std::system_error&) {
+    // Fewer than asked for; count_ may read high, which only makes the others more polite.
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const auto missing = static_cast<std::uint32_t>(workers_.size()) - running;
+  gone_.fetch_add(missing, std::memory_order_acq_rel);  // Q1
+  return running;
+}
+
+bool Workers::add(ChannelCore& channel) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (closing_) channel.close_line();
+  if (stopped()) return true;  // nobody will drain it, and nobody can publish to it
+  std::uint32_t index = next_;
+  if (!free_.empty()) {
+    index = free_.back();
+    free_.pop_back();
+  } else if (next_ == kChannelsMax) {
+    return false;
+  } else {
+    try {
+      free_.reserve(next_ + 1);  // so that giving the index back never fails
+      disposed_.reserve(next_ + 1);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    ++next_;
+  }
+  channel.set_index(index);
+  channel.hold();
+  table_[index].store(&channel, std::memory_order_release);    // E6
+  words_.store((next_ + 63) / 64, std::memory_order_release);  // E6
+  return true;
+}
+
+void Workers::retire(ChannelCore& channel) noexcept {
+  if (channel.options().pulled) return dispose(channel);  // no worker ever has it
+  channel.retired.store(1, std::memory_order_release);    // Q1
+  std::uint32_t woke = kNone;
+  signal(channel, woke);
+}
+
+/// By the worker that holds the lease, which it keeps: nobody else can get at the channel.
+void Workers::dispose(ChannelCore& channel) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (table_[channel.index()].load(std::memory_order_relaxed) != &channel)
+    return;                                                           // relaxed: under our lock
+  table_[channel.index()].store(nullptr, std::memory_order_release);  // E6
+  free_.push_back(channel.index());
+  disposed_.push_back(&channel);
+  free_disposed();
+}
+
+void Workers::free_disposed() noexcept {
+  heavy();  // L5
+  std::erase_if(disposed_, [this](ChannelCore* c) {
+    for (const auto& w : workers_) {
+      if (w->visiting.load(std::memory_order_acquire) == c) return false;  // N2
+    }
+    c->release();
+    return true;
+  });
+}
+
+// --- waking ---
+
+void Workers::signal(ChannelCore& channel, std::uint32_t& woke) noexcept {
+  const std::uint32_t i = channel.index();
+  const std::uint64_t bit = 1ull << (i % 64);
+  Atomic<std::uint64_t>& word = signals_[i / 64];
+  if ((word.load(std::memory_order_seq_cst) & bit) == 0)
+    word.fetch_or(bit, std::memory_order_seq_cst);  // S
+  wake_one(woke);
+}
+
+void Workers::wake_one(std::uint32_t& woke) noexcept {
+  const std::uint64_t idle = idle_.load(std::memory_order_seq_cst);  // S
+  const auto parked = static_cast<std::uint32_t>(idle & kParkedMask);
+  const auto epoch =
+      static_cast<std::uint32_t>(idle >> 40) + 1;  // never 0: a fresh lane has woken nobody
+  if (((idle >> 32) & 0xff) != 0 || parked == 0 || epoch == woke) return;
+  woke = epoch;
+  Worker& worker = *workers_[static_cast<std::size_t>(std::countr_zero(parked))];
+  worker.key.fetch_add(
+      1, std::memory_order_release);  // S: the worker read its key before it said "parked"
+  futex_wake(worker.key, 1);
+}
+
+bool Workers::anything_for_all() const noexcept {
+  const std::uint32_t words = words_.load(std::memory_order_acquire);  // E6
+  for (std::uint32_t i = 0; i < words; ++i) {
+    if (passed_[i].load(std::memory_order_seq_cst) != 0) return true;   // S
+    if (signals_[i].load(std::memory_order_seq_cst) != 0) return true;  // S
+  }
+  return false;
+}
+
+void Workers::watch_realtime() noexcept {
+  realtime_.store(1, std::memory_order_seq_cst);  // S
+  for (const auto& w : workers_) {
+    w->key.fetch_add(1, std::memory_order_release);  // S: whoever sleeps for ever looks again
+    futex_wake(w->key, 1);
+  }
+}
+
+void Workers::signal_realtime() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t i = 0; i < next_; ++i) {
+    const ChannelCore* c =
+        table_[i].load(std::memory_order_relaxed);  // relaxed: written under our lock
+    if (c == nullptr || !c->has_realtime() || c->line.leased.load(std::memory_order_relaxed) != 0)
+      continue;                                                              // relaxed: a hint
+    signals_[i / 64].fetch_or(1ull << (i % 64), std::memory_order_seq_cst);  // S
+  }
+}
+
+void Workers::tell_waiters() noexcept {
+  done_key_.fetch_add(1, std::memory_order_release);  // E1
+  futex_wake(done_key_, INT_MAX);
+}
+
+// --- figures ---
+
+std::vector<const Reading*> Workers::readings() const {
+  std::vector<const Reading*> all;
+  all.reserve(workers_.size());
+  for (const auto& w : workers_) all.push_back(&w->reading);
+  return all;
+}
+
+std::vector<Ref<ChannelCore>> Workers::channels() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Ref<ChannelCore>> all;
+  for (std::uint32_t i = 0; i < next_; ++i) {
+    if (ChannelCore* c = table_[i].load(std::memory_order_relaxed))
+      all.emplace_back(c);  // relaxed: under our lock
+  }
+  return all;
+}
+
+std::vector<WorkerCounts> Workers::counts() const {
+  std::vector<WorkerCounts> all;
+  for (const auto& w : workers_)
+    all.push_back({w->parks.get(), w->wakes.get(), w->batches.get(), w->events.get()});
+  return all;
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,174 @@
+// The workers of one bus: who drains which channel, who sleeps, who is woken.
+//
+// A channel is drained by the holder of its lease. A publisher that finds it unleased sets the
+// channel's bit in `signals` and wakes one worker; a worker takes bits, then leases. A worker that
+// is about to run callbacks passes its other leases on, so that a stuck callback holds up one
+// channel. Before it parks it gives its leases up, says that it is parked, makes every thread pass
+// a barrier (heavy), and looks again. Protocol: tests/model/lane_protocol.md; edges S, E3, E4, L2,
+// L3 by the same names.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringmain/engine/channel_core.hpp"
+#include "ringmain/engine/drain.hpp"
+#include "ringmain/engine/wait_strategy.hpp"
+
+namespace ringmain::engine {
+
+struct WorkersOptions {
+  unsigned count = 1;
+  std::vector<int> cpus;  // empty: inherit
+  int nice = 0;
+  std::string name = "ringmain";
+  WaitOptions wait;
+  std::string (*name_of)(std::uint32_t name_id) = nullptr;  // for the report of stuck subscribers
+};
+
+struct WorkerCounts {
+  std::uint64_t parks = 0, wakes = 0, batches = 0, events = 0;
+};
+
+class Workers;
+
+/// One worker thread's state. Its line with `key` is written by whoever wakes it.
+struct Worker final : Drainer {
+  Worker(Workers& all, unsigned index, const WaitOptions& wait)
+      : all_(all), index_(index), wait_(wait) {}
+  void run() noexcept;
+  void before_callbacks(ChannelCore& channel) noexcept override;
+
+  alignas(kLineBytes) Atomic<std::uint32_t> key{0};
+  Atomic<const ChannelCore*> visiting{nullptr};  // about to ask for its lease: not to be freed
+  Count parks, wakes, batches, events;
+  std::thread thread;
+
+ private:
+  struct Held {
+    ChannelCore* channel;
+    bool busy;  // since the last sweep
+  };
+
+  void adopt() noexcept;
+  void adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noexcept;
+  bool serve() noexcept;
+  void pass_all_but(const ChannelCore& kept) noexcept;
+  void sweep() noexcept;
+  void give_up() noexcept;
+  void recheck() noexcept;
+  void park() noexcept;
+  void search() noexcept;
+
+  Workers& all_;
+  const unsigned index_;
+  WaitStrategy wait_;
+  std::vector<Held> held_;
+  struct Given {
+    ChannelCore* channel;  // no longer ours: may be gone unless table_[index] still says so
+    std::uint32_t index;
+  };
+  std::vector<Given> given_;
+  std::size_t turn_ = 0;
+  std::uint32_t woke_ = 0;
+  std::uint32_t rounds_ = 0;
+  std::int64_t swept_ns_ = 0;
+  std::int64_t realtime_wait_ns_ = 0;
+  bool searching_ = false;
+};
+
+class Workers final : public Counted {
+ public:
+  enum : std::uint32_t { kChannelsMax = 4096, kWorkersMax = 32, kNone = ~0u };
+
+  explicit Workers(WorkersOptions options);
+  ~Workers() override;
+
+  /// Starts the threads, as many as the system gives. Returns how many run.
+  unsigned start();
+  /// Puts a channel under the workers' care. False: kChannelsMax are there, or out of memory.
+  [[nodiscard]] bool add(ChannelCore& channel) noexcept;
+  /// Nobody feeds or reads it any more: a worker will let go of it.
+  void retire(ChannelCore& channel) noexcept;
+
+  /// What a publisher does that found its channel unleased.
+  void signal(ChannelCore& channel, std::uint32_t& woke) noexcept;
+  /// L3's other half: callbacks are over, somebody may wait for that.
+  void consumed_something() noexcept {
+    if (waiters_.load(std::memory_order_relaxed) != 0)
+      tell_waiters();  // relaxed: L3 and heavy() order it
+  }
+  [[nodiscard]] bool aborting() const noexcept {
+    return aborting_.load(std::memory_order_relaxed);
+  }  // relaxed: soon is enough
+  void watch_realtime() noexcept;
+
+  /// True: all that was accepted before the call has been delivered. False: time ran out, or the
+  /// caller is inside a callback or is a worker.
+  [[nodiscard]] bool flush(std::int64_t limit_ns) noexcept;
+  struct Stopped {
+    bool refused = false;  // called inside a callback
+    std::uint64_t left = 0;
+    std::vector<std::string> stuck;  // names of subscribers still running at the deadline
+  };
+  Stopped stop(bool abort, std::int64_t limit_ns) noexcept;
+  [[nodiscard]] bool stopped() const noexcept {
+    return quit_.load(std::memory_order_acquire) != 0;  // Q1
+  }
+
+  [[nodiscard]] std::vector<const Reading*> readings() const;
+  [[nodiscard]] std::vector<Ref<ChannelCore>> channels() const;
+  [[nodiscard]] std::vector<WorkerCounts> counts() const;
+  [[nodiscard]] unsigned running() const noexcept { return count_; }
+
+ private:
+  friend struct Worker;
+  enum : std::uint64_t {
+    kSearching = 1ull << 32,
+    kEpoch = 1ull << 40,
+    kParkedMask = 0xffffffffull
+  };
+  enum : std::uint32_t { kWords = kChannelsMax / 64 };
+
+  void wake_one(std::uint32_t& woke) noexcept;
+  void help(ChannelCore& channel) noexcept;
+  void tell_waiters() noexcept;
+  bool anything_for_all() const noexcept;
+  void dispose(ChannelCore& channel) noexcept;
+  void free_disposed() noexcept;
+  void signal_realtime() noexcept;
+  bool quiet(const std::vector<Ref<ChannelCore>>& channels, std::int64_t limit_ns) noexcept;
+  bool delivered(const std::vector<Ref<ChannelCore>>& channels, std::int64_t limit_ns) noexcept;
+  bool drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept;
+  bool join(std::int64_t limit_ns, Stopped& result) noexcept;
+
+  const WorkersOptions options_;
+  unsigned count_ = 0;
+  std::vector<std::unique_ptr<Worker>> workers_;
+
+  alignas(kLineBytes) Atomic<std::uint64_t> idle_{
+      0};  // epoch | searchers | parked, a bit per worker
+  alignas(kLineBytes) Atomic<std::uint32_t> waiters_{0};
+  Atomic<bool> aborting_{false};
+  Atomic<std::uint32_t> quit_{0};
+  Atomic<std::uint32_t> words_{0};  // of signals and passed that are in use
+  Atomic<std::uint32_t> realtime_{0};
+  alignas(kLineBytes) Atomic<std::uint32_t> done_key_{0};
+  Atomic<std::uint32_t> gone_{0};
+  alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> signals_{};
+  alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> passed_{};
+  std::array<Atomic<ChannelCore*>, kChannelsMax> table_{};
+
+  mutable std::mutex mutex_;  // table_, free_, disposed_
+  std::mutex stop_mutex_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t next_ = 0;
+  std::vector<ChannelCore*> disposed_;
+  bool closing_ = false;
+};
+
+}  // namespace ringmain::engine

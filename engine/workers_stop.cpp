@@ -1,0 +1,183 @@
+// flush() and stop(): when is everything delivered, and how do the workers end?
+//
+// Both raise waiters_, make every thread pass a barrier (heavy: L1 and L3), read how much each lane
+// has published, and wait until that much is consumed. stop() first closes the channels and waits
+// until no publisher is between its two looks at the state: what is accepted then is all there will
+// be.
+#include <algorithm>
+#include <climits>
+#include <sched.h>
+
+#include "ringmain/engine/workers.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+struct Mark {
+  const Lane* lane;
+  std::uint64_t published;
+};
+
+/// Waits on a condition that changes with consumed words.
+template <class Done>
+bool await(Atomic<std::uint32_t>& key, const Deadline& deadline, Done done) noexcept {
+  for (;;) {
+    const std::uint32_t seen = key.load(std::memory_order_acquire);  // E1
+    if (done()) return true;
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) return false;
+    futex_wait(key, seen, left);
+  }
+}
+
+void free_blocked_publishers(const ChannelCore& channel) noexcept {
+  for (std::uint32_t i = 0; i < channel.lane_count(); ++i) {
+    Lane& lane = channel.lane(i);
+    lane.room_key.fetch_add(1, std::memory_order_release);  // E1
+    futex_wake(lane.room_key, INT_MAX);
+  }
+}
+
+}  // namespace
+
+void Workers::help(ChannelCore& channel) noexcept {
+  if (channel.line.leased.load(std::memory_order_relaxed) != 0)
+    return;  // relaxed: heavy() came before
+  std::uint32_t woke = kNone;
+  signals_[channel.index() / 64].fetch_or(1ull << (channel.index() % 64),
+                                          std::memory_order_seq_cst);  // S
+  wake_one(woke);
+}
+
+/// No publisher is between announcing and committing. They are there for nanoseconds, unless they
+/// are descheduled.
+bool Workers::quiet(const std::vector<Ref<ChannelCore>>& channels, std::int64_t limit_ns) noexcept {
+  const Deadline deadline(limit_ns);
+  for (const auto& channel : channels) {
+    for (std::uint32_t i = 0; i < channel->lane_count(); ++i) {
+      while ((channel->lane(i).word.load(std::memory_order_acquire) & 1) != 0) {  // E2
+        if (deadline.passed()) return false;
+        ::sched_yield();
+      }
+    }
+  }
+  return true;
+}
+
+bool Workers::delivered(const std::vector<Ref<ChannelCore>>& channels,
+                        std::int64_t limit_ns) noexcept {
+  const Deadline deadline(limit_ns);
+  std::vector<Mark> marks;
+  for (const auto& channel : channels) {
+    for (std::uint32_t i = 0; i < channel->lane_count(); ++i) {
+      const Lane& lane = channel->lane(i);
+      const std::uint64_t published = lane.published();
+      if (lane.consumed.load(std::memory_order_acquire) < published)
+        marks.push_back({&lane, published});  // E1
+    }
+    help(*channel);
+  }
+  return await(done_key_, deadline, [&marks] {
+    return std::all_of(marks.begin(), marks.end(), [](const Mark& m) {
+      return m.lane->consumed.load(std::memory_order_acquire) >= m.published;  // E1
+    });
+  });
+}
+
+bool Workers::drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept {
+  const Deadline deadline(limit_ns);
+  auto channels = this->channels();
+  std::erase_if(channels, [mailboxes](const auto& c) {
+    return c->options().pulled || c->options().mailbox != mailboxes;
+  });
+  if (closing) {
+    for (const auto& c : channels) c->close_line();
+  }
+  waiters_.fetch_add(1, std::memory_order_seq_cst);  // L3
+  heavy();                                           // L1, L3
+  bool done = true;
+  if (closing) {
+    for (const auto& c : channels) free_blocked_publishers(*c);
+    done = quiet(channels, deadline.left_ns());
+  }
+  done = delivered(channels, deadline.left_ns()) && done;
+  waiters_.fetch_sub(
+      1, std::memory_order_relaxed);  // relaxed: a worker that sees it late wakes nobody
+  return done;
+}
+
+bool Workers::flush(std::int64_t limit_ns) noexcept {
+  if (in_callback()) return false;
+  if (stopped()) return true;
+  const Deadline deadline(limit_ns);
+  // Mailboxes second: what the first round delivered to their feeders is in them by then.
+  return drain_all(false, false, limit_ns) && drain_all(true, false, deadline.left_ns());
+}
+
+Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
+  Stopped result;
+  if (in_callback()) {
+    result.refused = true;
+    return result;
+  }
+  const Deadline deadline(limit_ns);
+  const std::lock_guard one_at_a_time(stop_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  if (!stopped()) {
+    if (abort) aborting_.store(true, std::memory_order_seq_cst);  // S
+    const bool drained = drain_all(false, true, deadline.left_ns());
+    if (!(drain_all(true, true, deadline.left_ns()) && drained)) {
+      for (const auto& c : channels()) result.left += c->counts().pending;
+      aborting_.store(
+          true, std::memory_order_seq_cst);  // S: what is left is discarded, not delivered later
+    }
+    quit_.store(1, std::memory_order_release);  // Q1
+    for (const auto& w : workers_) {
+      w->key.fetch_add(1, std::memory_order_release);  // S
+      futex_wake(w->key, 1);
+    }
+  }
+  const bool joined = join(deadline.left_ns(), result);
+  if (!joined) {
+    hold();  // a callback is still running in here: leaked on purpose rather than freed under it
+    return result;
+  }
+  for (const auto& c : channels()) {
+    if (!c->options().pulled) continue;
+    c->close_line();
+    tell_reader(c->pull);  // it sees that the bus has stopped
+  }
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t i = 0; i < next_; ++i) {
+    if (ChannelCore* c = table_[i].exchange(nullptr, std::memory_order_acq_rel))
+      c->release();  // E6
+  }
+  for (ChannelCore* c : disposed_) c->release();
+  disposed_.clear();
+  return result;
+}
+
+bool Workers::join(std::int64_t limit_ns, Stopped& result) noexcept {
+  const Deadline deadline(limit_ns);
+  const bool all_gone = await(gone_, deadline, [this] {
+    return gone_.load(std::memory_order_acquire) >= workers_.size();  // Q1
+  });
+  if (all_gone) {
+    for (const auto& w : workers_) {
+      if (w->thread.joinable()) w->thread.join();
+    }
+    return true;
+  }
+  for (const auto& w : workers_) {
+    const std::uint32_t running = w->running.load(std::memory_order_relaxed);  // relaxed: a report
+    if (running != 0 && options_.name_of != nullptr)
+      result.stuck.push_back(options_.name_of(running - 1));
+    if (w->thread.joinable()) w->thread.detach();
+  }
+  return false;
+}
+
+}  // namespace ringmain::engine
