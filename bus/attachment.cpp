@@ -1,0 +1,227 @@
+#include "ringmain/bus/attachment.hpp"
+
+#include <new>
+#include <utility>
+
+#include "ringmain/engine/clock.hpp"
+
+#include "ringmain/bus/hear.hpp"
+
+namespace ringmain::detail {
+namespace {
+
+/// A feeder's captures: its lane in the mailbox, which it holds.
+struct Feed {
+  static constexpr bool wants_time() { return false; }
+  engine::Ref<MailboxHold> mailbox;
+  engine::Ref<engine::ChannelCore> source;
+  engine::Lane* lane;
+
+  Feed(engine::Ref<MailboxHold> box, engine::Ref<engine::ChannelCore> from,
+       engine::Lane* to) noexcept
+      : mailbox(std::move(box)), source(std::move(from)), lane(to) {}
+  Feed(Feed&& other) noexcept
+      : mailbox(std::move(other.mailbox)),
+        source(std::move(other.source)),
+        lane(std::exchange(other.lane, nullptr)) {}
+  Feed& operator=(Feed&&) = delete;
+  ~Feed() {
+    if (lane != nullptr) engine::ChannelCore::give_lane(*lane);
+  }
+
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    struct From {
+      const engine::Run& run;
+      std::uint32_t i;
+      engine::Envelope envelope;
+      std::uint32_t bytes;
+    } from{run, 0, {}, source->options().payload_bytes};
+    for (; from.i < run.count && !s.gate.closed(); ++from.i) {
+      const Stamp stamp = stamp_of(run, from.i);
+      from.envelope = {stamp.sequence, stamp.publisher,
+                       static_cast<std::uint32_t>(stamp.time_from)};
+      // The build writes the payload; the envelope lies right in front of it.
+      (void)engine::push_slowly(
+          *lane,
+          [](void* to, void* what) noexcept {
+            const auto& f = *static_cast<From*>(what);
+            auto* bytes = static_cast<std::byte*>(to);
+            std::memcpy(bytes - sizeof(engine::Envelope), &f.envelope, sizeof(engine::Envelope));
+            std::memcpy(bytes, f.run.payload(f.i), f.bytes);
+          },
+          &from, stamp.time_ns);
+    }
+    s.delivered.add(from.i);
+    if (from.i < run.count) s.skipped.add(run.count - from.i);
+  }
+};
+
+engine::Subscriber* make_feeder(const engine::Ref<MailboxHold>& mailbox,
+                                engine::ChannelCore& source, bool wants_time) {
+  engine::LaneOptions lane_options;
+  lane_options.capacity = mailbox->queue_events();
+  lane_options.source_time = true;  // its events bring their time along
+  engine::Lane* lane = mailbox->core().take_lane(lane_options, source);
+  if (lane == nullptr) throw std::bad_alloc();
+  engine::Subscriber* feeder = make_subscriber(Feed(mailbox, &source, lane));
+  feeder->wants_time = wants_time;
+  return feeder;
+}
+
+}  // namespace
+
+// --- the mailbox ---
+
+MailboxHold::MailboxHold(engine::Workers& workers, std::string name, bool pulled,
+                         std::uint32_t queue_events)
+    : queue_events_(queue_events == 0 ? 1 : queue_events) {
+  engine::ChannelCoreOptions options;
+  options.name = std::move(name);
+  options.mailbox = true;
+  options.pulled = pulled;
+  options.lanes_max = engine::Workers::kChannelsMax;
+  core_ = new engine::ChannelCore(&workers, std::move(options));
+  if (!workers.add(*core_)) throw std::bad_alloc();
+  if (pulled) core_->hear();
+}
+
+MailboxHold::~MailboxHold() {
+  if (core_) core_->workers().retire(*core_);
+}
+
+// --- the attachment ---
+
+Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
+                       SubscribeOptions options)
+    : consumer_(subscriber), mailbox_(std::move(mailbox)), options_(std::move(options)) {
+  if (consumer_ == nullptr) return;
+  consumer_->priority = options_.priority;
+  consumer_->name = options_.name;
+  consumer_->name_id = Name(options_.name).id();
+  consumer_->detach_on_throw = options_.on_throw == OnThrow::detach;
+}
+
+Attachment::~Attachment() {
+  for (const Listed& l : listed_) engine::drop_subscriber(l.subscriber);
+}
+
+void Attachment::listen(engine::ChannelCore& channel) {
+  const std::lock_guard lock(mutex_);
+  listed_.push_back({&channel, consumer_});
+  consumer_->channel = &channel;
+  consumer_->holders.fetch_add(1);
+  if (channel.attach(consumer_)) return;
+  engine::drop_subscriber(consumer_);
+  throw std::bad_alloc();
+}
+
+void Attachment::feed_from(engine::ChannelCore& source) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  engine::Subscriber* feeder =
+      make_feeder(mailbox_, source, consumer_ == nullptr || consumer_->wants_time);
+  feeder->priority = options_.priority;
+  feeder->channel = &source;
+  listed_.push_back({&source, feeder});
+  feeder->holders.fetch_add(1);
+  if (source.attach(feeder)) return;
+  engine::drop_subscriber(feeder);
+  throw std::bad_alloc();
+}
+
+void Attachment::close_all(bool deferred) noexcept {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (const Listed& l : listed_) {
+    if (!deferred) {
+      l.subscriber->gate.close();
+    } else if (l.subscriber->gate.close_deferred()) {
+      l.subscriber->destroy(*l.subscriber);
+      l.subscriber->gate.gone();
+    }
+    l.channel->unlist(l.subscriber);
+  }
+}
+
+Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
+  const engine::Deadline deadline(limit_ns);
+  for (const Listed& l : listed_) {  // closed: nobody adds to it any more
+    switch (l.subscriber->gate.wait(deadline.left_ns())) {
+      case engine::Gate::Waited::timeout:
+        return Detached::timeout;
+      case engine::Gate::Waited::gone:
+        break;
+      case engine::Gate::Waited::claimed:
+        l.subscriber->destroy(*l.subscriber);
+        l.subscriber->gate.gone();
+        break;
+    }
+  }
+  return Detached::done;
+}
+
+Detached Attachment::detach(std::int64_t limit_ns) noexcept {
+  if (bus_) bus_->remove_pattern(*this);
+  const bool inside = engine::in_callback();
+  close_all(inside);
+  return inside ? Detached::deferred : wait_all(limit_ns);
+}
+
+SubscriberStats Attachment::stats() const noexcept {
+  SubscriberStats s;
+  if (consumer_ != nullptr) {
+    s.delivered = consumer_->delivered.get();
+    s.threw = consumer_->threw.get();
+    s.filtered = consumer_->filtered.get();
+    s.skipped = consumer_->skipped.get();
+    s.offered = consumer_->offered.get();
+  }
+  if (!mailbox_) return s;
+  const engine::ChannelCounts box = mailbox_->core().counts();
+  s.dropped = box.full + box.no_memory + box.closed;
+  s.pending = box.pending;
+  s.offered = box.accepted + s.dropped;
+  if (consumer_ == nullptr) s.delivered = box.delivered;
+  return s;
+}
+
+Subscription Attachment::handle(engine::Ref<Attachment> attachment) noexcept {
+  attachment->hold();
+  return Subscription(attachment.get());
+}
+
+}  // namespace ringmain::detail
+
+namespace ringmain {
+
+Subscription::~Subscription() {
+  if (held_ == nullptr) return;
+  reset();
+  if (held_ != nullptr) held_->release();
+}
+
+Detached Subscription::reset() noexcept {
+  return reset_for(nanoseconds(-1));
+}
+
+Detached Subscription::reset_for(nanoseconds limit) noexcept {
+  if (held_ == nullptr) return Detached::was_not_attached;
+  const Detached result = held_->detach(limit.count());
+  if (result == Detached::done) std::exchange(held_, nullptr)->release();
+  return result;
+}
+
+void Subscription::release() noexcept {
+  if (held_ == nullptr) return;
+  if (const auto bus = held_->owner()) bus->keep_until_the_end(held_);
+  std::exchange(held_, nullptr)->release();
+}
+
+bool Subscription::attached() const noexcept {
+  return held_ != nullptr && held_->attached();
+}
+SubscriberStats Subscription::stats() const noexcept {
+  return held_ == nullptr ? SubscriberStats{} : held_->stats();
+}
+
+}  // namespace ringmain

@@ -1,0 +1,78 @@
+// One subscription, whatever it listens to: a channel directly, or a mailbox that channels feed.
+// Not for users of the library.
+//
+//   shared      channel ── subscriber
+//   isolated    channel ── feeder ──► mailbox ── subscriber        (also by pattern: many feeders)
+//   pulled      channel ── feeder ──► mailbox ◄── its user's thread
+//
+// A mailbox is a channel core of its own: same lanes, same ledger, same workers. A feeder is a
+// subscriber whose callback copies events, with their stamps, into its lane there.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ringmain/bus/bus_core.hpp"
+#include "ringmain/bus/options.hpp"
+#include "ringmain/bus/subscription.hpp"
+
+namespace ringmain::detail {
+
+/// Keeps a mailbox's core under its workers' care until the last feeder and reader are gone.
+class MailboxHold final : public engine::Counted {
+ public:
+  /// Throws std::bad_alloc.
+  MailboxHold(engine::Workers& workers, std::string name, bool pulled, std::uint32_t queue_events);
+  ~MailboxHold() override;
+  [[nodiscard]] engine::ChannelCore& core() const noexcept { return *core_; }
+  [[nodiscard]] std::uint32_t queue_events() const noexcept { return queue_events_; }
+
+ private:
+  engine::Ref<engine::ChannelCore> core_;
+  std::uint32_t queue_events_;
+};
+
+class Attachment final : public engine::Counted {
+ public:
+  /// `subscriber` may be nullptr (pulled); it is taken over. `mailbox` may be empty (shared).
+  Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
+             SubscribeOptions options);
+  ~Attachment() override;
+
+  /// Puts the subscriber on that list. Throws std::bad_alloc.
+  void listen(engine::ChannelCore& channel);
+  /// Feeds the mailbox from `source`. Throws std::bad_alloc.
+  void feed_from(engine::ChannelCore& source);
+  void set_bus(engine::Ref<BusCore> bus) noexcept { bus_ = std::move(bus); }
+
+  Detached detach(std::int64_t limit_ns) noexcept;
+  [[nodiscard]] bool attached() const noexcept { return !closed_; }
+  [[nodiscard]] SubscriberStats stats() const noexcept;
+  [[nodiscard]] const engine::Ref<MailboxHold>& mailbox() const noexcept { return mailbox_; }
+  void set_owner(BusCore* bus) noexcept { owner_ = bus; }
+  [[nodiscard]] engine::Ref<BusCore> owner() const noexcept { return owner_; }
+
+  /// A handle that holds this.
+  static Subscription handle(engine::Ref<Attachment> attachment) noexcept;
+
+ private:
+  struct Listed {
+    engine::Ref<engine::ChannelCore> channel;
+    engine::Subscriber* subscriber;  // one holder of it
+  };
+  void close_all(bool deferred) noexcept;
+  Detached wait_all(std::int64_t limit_ns) noexcept;
+
+  mutable std::mutex
+      mutex_;  // listed_: a new channel may add a feeder while another thread detaches
+  std::vector<Listed> listed_;
+  engine::Subscriber* consumer_;  // the one that the user wrote; among listed_ once it listens
+  engine::Ref<MailboxHold> mailbox_;
+  engine::Ref<BusCore> bus_;    // patterns only
+  engine::Ref<BusCore> owner_;  // where release() leaves it
+  const SubscribeOptions options_;
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace ringmain::detail

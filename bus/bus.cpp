@@ -1,0 +1,245 @@
+#include "ringmain/bus/bus.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ringmain/bus/attachment.hpp"
+#include "ringmain/bus/bus_core.hpp"
+
+namespace ringmain {
+
+Bus::Bus(const BusOptions& options) : core_(new detail::BusCore(options)) {
+  core_->hold();
+}
+
+Bus::~Bus() {
+  (void)stop(StopMode::drain);
+  core_->detach_kept();
+  core_->release();
+}
+
+Bus& Bus::process() {
+  static Bus& bus = *new Bus;  // never destroyed: threads publish until the process is gone
+  return bus;
+}
+
+engine::ChannelCore& Bus::find(std::string_view name, const Schema& schema,
+                               const ChannelOptions* options) {
+  auto found = core_->channel(name, schema, options);
+  if (!found) {
+    std::fprintf(stderr, "ringmain: %s\n", found.error().message.c_str());
+    std::abort();
+  }
+  return *found.value();
+}
+
+Result<engine::ChannelCore*> Bus::configure_core(std::string_view name, const Schema& schema,
+                                                 const ChannelOptions& options) {
+  if (options.lanes_max == 0)
+    return Error{Error::Code::refused, "lanes_max is 0: nobody could publish; use 1 or more"};
+  return core_->channel(name, schema, &options);
+}
+
+Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
+                                 SubscribeOptions options) {
+  const std::uint32_t queue_events = options.queue_events;
+  const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
+      core_->workers(), options.name.empty() ? "mailbox of " + std::string(pattern) : options.name,
+      false, queue_events);
+  const engine::Ref<detail::Attachment> made =
+      new detail::Attachment(subscriber, mailbox, std::move(options));
+  made->set_owner(core_);
+  made->set_bus(core_);
+  made->listen(mailbox->core());
+  core_->add_pattern(*made, pattern);
+  return detail::Attachment::handle(made);
+}
+
+AnyMailbox Bus::mailbox(std::string_view pattern, SubscribeOptions options) {
+  return AnyMailbox(detail::make_pull_mailbox(*core_, pattern, std::move(options)));
+}
+
+bool Bus::flush(nanoseconds limit) {
+  return core_->workers().flush(limit.count());
+}
+
+Stopped Bus::stop(StopMode mode, nanoseconds limit) {
+  auto s = core_->workers().stop(mode == StopMode::abort, limit.count());
+  return {s.refused, s.left, std::move(s.stuck)};
+}
+
+Stats Bus::stats() const {
+  Stats all;
+  for (const auto& c : core_->channels()) all.channels.push_back(detail::stats_of(*c));
+  for (const auto& c : core_->workers().channels()) {
+    if (c->options().mailbox) all.channels.push_back(detail::stats_of(*c));
+  }
+  for (const auto& w : core_->workers().counts())
+    all.workers.push_back({w.parks, w.wakes, w.batches, w.events});
+  return all;
+}
+
+Result<bool> Bus::verify_accounting() const {
+  for (const ChannelStats& c : stats().channels) {
+    const bool i1 = c.offered == c.accepted + c.full + c.closed + c.no_memory + c.too_deep;
+    const bool i2 = c.accepted == c.delivered + c.discarded + c.pending;
+    if (i1 && i2) continue;
+    return Error{Error::Code::conflict,
+                 "channel '" + c.name + "' does not balance (" + (i1 ? "I2" : "I1") +
+                     "): offered " + std::to_string(c.offered) + ", accepted " +
+                     std::to_string(c.accepted) + ", delivered " + std::to_string(c.delivered) +
+                     ", discarded " + std::to_string(c.discarded) + ", pending " +
+                     std::to_string(c.pending)};
+  }
+  return true;
+}
+
+std::vector<std::string> Bus::channel_names() const {
+  std::vector<std::string> names;
+  for (const auto& c : core_->channels()) names.push_back(c->options().name);
+  return names;
+}
+
+unsigned Bus::workers() const noexcept {
+  return core_->workers().running();
+}
+
+bool pattern_matches(std::string_view pattern, std::string_view name) noexcept {
+  for (;;) {
+    const std::string_view want = pattern.substr(0, pattern.find('.'));
+    const std::string_view have = name.substr(0, name.find('.'));
+    const bool last_want = want.size() == pattern.size();
+    const bool last_have = have.size() == name.size();
+    if (want == ">" && last_want) return !name.empty();
+    if (want != "*" && want != have) return false;
+    if (have.empty()) return false;
+    if (last_want || last_have) return last_want && last_have;
+    pattern.remove_prefix(want.size() + 1);
+    name.remove_prefix(have.size() + 1);
+  }
+}
+
+namespace detail {
+
+Stamp stamp_of(const engine::Run& run, std::size_t i) noexcept {
+  const engine::SlotHeader& header = run.header(i);
+  if (const engine::Envelope* e = run.envelope(i)) {
+    return {header.time_ns, e->sequence, e->publisher, static_cast<TimeFrom>(e->time_from)};
+  }
+  Stamp stamp;
+  stamp.sequence = header.sequence - run.first_sequence;
+  stamp.publisher = run.publisher;
+  if (run.source_time) {
+    stamp.time_ns = header.time_ns;
+    stamp.time_from = TimeFrom::source;
+  } else if (header.time_ns != 0) {
+    stamp.time_ns = header.time_ns;
+    stamp.time_from = TimeFrom::publisher;
+  } else {
+    stamp.time_ns = run.taken();
+  }
+  return stamp;
+}
+
+EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noexcept {
+  const auto& from = run.source->options();
+  return {from.name, *static_cast<const Schema*>(from.schema), run.payload(i), stamp};
+}
+
+Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
+                    SubscribeOptions options) {
+  engine::Ref<MailboxHold> mailbox;
+  if (options.served == Served::isolated) {
+    mailbox = new MailboxHold(
+        channel.workers(),
+        options.name.empty() ? "mailbox of " + channel.options().name : options.name, false,
+        options.queue_events);
+  }
+  const engine::Ref<Attachment> made = new Attachment(subscriber, mailbox, std::move(options));
+  made->set_owner(static_cast<BusCore*>(channel.options().owner));
+  made->listen(mailbox ? mailbox->core() : channel);
+  if (mailbox) made->feed_from(channel);
+  return Attachment::handle(made);
+}
+
+Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOptions& options) {
+  if (options.capacity_events == 0) {
+    return Error{Error::Code::refused,
+                 "capacity_events is 0: nothing could be published; use 1 or more"};
+  }
+  if (options.realtime && options.overflow == Overflow::block) {
+    return Error{Error::Code::refused,
+                 "a realtime publisher must never wait; use Overflow::drop_newest"};
+  }
+  engine::LaneOptions lane_options;
+  lane_options.capacity = options.capacity_events;
+  lane_options.ring = options.realtime || options.lane == LaneKind::ring;
+  lane_options.realtime = options.realtime;
+  lane_options.block = options.overflow == Overflow::block;
+  lane_options.source_time = options.source_time;
+  lane_options.block_ns_max = lane_options.block ? 1000 * options.block_us_max.count() : 0;
+  engine::Lane* lane = channel.take_lane(lane_options, channel);
+  if (lane == nullptr) {
+    return Error{Error::Code::no_memory,
+                 "no lane left in channel '" + channel.options().name + "' (" +
+                     std::to_string(channel.options().lanes_max) +
+                     " publishers at most, or out of memory); raise ChannelOptions::lanes_max"};
+  }
+  channel.hold();
+  return lane;
+}
+
+void give_back(engine::Lane& lane) noexcept {
+  engine::ChannelCore* channel = lane.channel;
+  engine::ChannelCore::give_lane(lane);
+  channel->release();
+}
+
+engine::Pushed push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
+                       std::int64_t time_ns) noexcept {
+  return engine::push_slowly(lane, build, from, time_ns);
+}
+
+Ledger ledger_of(const engine::Lane& lane) noexcept {
+  Ledger ledger;
+  const std::uint64_t consumed = lane.consumed.load();
+  const std::uint64_t published = std::max(lane.published(), consumed);
+  const std::uint64_t discarded = lane.discarded.load() - lane.discarded_before;
+  const std::uint64_t refused = lane.refused.load() - lane.refused_before;
+  ledger.in_flight = published - consumed;
+  ledger.dropped = refused + discarded;
+  ledger.delivered = consumed - lane.published_before - discarded;
+  ledger.offered = published - lane.published_before + refused;
+  return ledger;
+}
+
+ChannelStats stats_of(const engine::ChannelCore& channel) {
+  ChannelStats s;
+  const engine::ChannelCounts c = channel.counts();
+  s.name = channel.options().name;
+  s.mailbox = channel.options().mailbox;
+  s.accepted = c.accepted;
+  s.full = c.full;
+  s.closed = c.closed;
+  s.no_memory = c.no_memory;
+  s.too_deep = c.too_deep;
+  s.offered = channel.offered();
+  s.delivered = c.delivered;
+  s.discarded = c.discarded;
+  s.pending = c.pending;
+  s.publishers = c.live_lanes;
+  s.lanes = c.lanes;
+  s.subscribers = static_cast<std::uint32_t>(channel.subscribers());
+  if (const engine::Histogram* h = channel.latency()) {
+    s.latency_count = h->count();
+    s.latency_p50_ns = h->quantile(0.50);
+    s.latency_p90_ns = h->quantile(0.90);
+    s.latency_p99_ns = h->quantile(0.99);
+    s.latency_max_ns = h->max();
+  }
+  return s;
+}
+
+}  // namespace detail
+}  // namespace ringmain

@@ -1,0 +1,148 @@
+// The bus: channels by type and by name, subscriptions across channels, flush, stop, figures.
+#pragma once
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringmain/bus/channel.hpp"
+#include "ringmain/bus/event.hpp"
+#include "ringmain/bus/mailbox.hpp"
+#include "ringmain/bus/options.hpp"
+#include "ringmain/bus/rank.hpp"
+#include "ringmain/bus/result.hpp"
+#include "ringmain/bus/stats.hpp"
+#include "ringmain/bus/subscription.hpp"
+
+namespace ringmain {
+
+enum class StopMode : std::uint8_t {
+  drain,  // deliver what was accepted
+  abort   // discard it, counted; a callback that is running finishes
+};
+
+struct Stopped {
+  bool refused = false;            // called inside a callback: it would wait for itself
+  std::uint64_t left = 0;          // events the deadline left undelivered; they are discarded
+  std::vector<std::string> stuck;  // subscribers still running at the deadline; the bus's core is
+                                   // then leaked on purpose rather than freed under them
+};
+
+namespace detail {
+class BusCore;
+template <class F>
+struct HearViews {
+  static constexpr bool wants_time() { return true; }
+  F hear;
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    for_each_event(s, run, [&](std::size_t i) {
+      const Stamp stamp = stamp_of(run, i);
+      hear(view_of(run, i, stamp));
+      return true;
+    });
+  }
+};
+}  // namespace detail
+
+/// A set of channels and the workers that drain them. Channels live as long as their bus.
+///
+/// Threads: everything here may be called from any thread; flush() and stop() refuse inside
+/// callbacks.
+class Bus {
+ public:
+  /// Starts its workers. Throws std::system_error if the system gives not one thread. Environment:
+  /// RINGMAIN_WORKERS, RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US and
+  /// RINGMAIN_LINGER_NS, where set, override the options.
+  explicit Bus(const BusOptions& options = {});
+  /// stop(drain, 5 s). Handles of it may live on.
+  ~Bus();
+  Bus(const Bus&) = delete;
+  Bus& operator=(const Bus&) = delete;
+
+  /// The process's bus: made at the first call, never destroyed; adapters default to it.
+  static Bus& process();
+
+  /// The channel of a described event, by the name its description gives. Throws std::bad_alloc;
+  /// stops the process with one sentence if that name has another type or 4,096 channels are there.
+  template <Described E>
+  [[nodiscard]] Channel<E>& channel() {
+    return face<E>(find(describe(EventOf<E>{}).name, ringmain::schema<E>(), nullptr));
+  }
+  /// The channel of that name. Names are dot-separated tokens: "train.step".
+  template <Event E>
+  [[nodiscard]] Channel<E>& channel(std::string_view name) {
+    return face<E>(find(name, ringmain::schema<E>(), nullptr));
+  }
+  /// Makes a channel with options. conflict: it exists already, or has another type.
+  template <Event E>
+  [[nodiscard]] Result<Channel<E>*> configure(std::string_view name,
+                                              const ChannelOptions& options) {
+    auto core = configure_core(name, ringmain::schema<E>(), options);
+    if (!core) return core.error();
+    return &face<E>(*core.value());
+  }
+  template <Described E>
+  [[nodiscard]] Result<Channel<E>*> configure(const ChannelOptions& options) {
+    return configure<E>(describe(EventOf<E>{}).name, options);
+  }
+
+  /// `hear(const EventView&)` for every channel that matches, present and future: "cuda.*" (one
+  /// token), "compile.>" (the rest), ">" (all). Always isolated: one mailbox, so that callbacks do
+  /// not overlap. Throws std::bad_alloc.
+  template <std::invocable<const EventView&> F>
+  [[nodiscard]] Subscription subscribe(std::string_view pattern, F hear,
+                                       SubscribeOptions options = {}) {
+    return subscribe_core(pattern, detail::make_subscriber(detail::HearViews<F>{std::move(hear)}),
+                          std::move(options));
+  }
+  /// The same as a queue that the caller drains.
+  [[nodiscard]] AnyMailbox mailbox(std::string_view pattern, SubscribeOptions options = {});
+
+  /// Waits until all that was accepted before the call has been delivered, also through mailboxes
+  /// that workers drain. False: time ran out, or called inside a callback.
+  [[nodiscard]] bool flush(nanoseconds limit);
+  /// Closes every channel, then drains or discards, then ends the workers; returns by the deadline.
+  Stopped stop(StopMode mode = StopMode::drain, nanoseconds limit = std::chrono::seconds(5));
+
+  [[nodiscard]] Stats stats() const;
+  /// Checks I1, I2 and the bounds on every channel; exact when nothing is published meanwhile. The
+  /// error names the first channel that does not balance.
+  [[nodiscard]] Result<bool> verify_accounting() const;
+  [[nodiscard]] std::vector<std::string> channel_names() const;
+  [[nodiscard]] unsigned workers() const noexcept;
+
+ private:
+  template <Event E>
+  static Channel<E>& face(engine::ChannelCore& core) {
+    static_assert(sizeof(Channel<E>) <= sizeof(core.face) &&
+                  std::is_trivially_destructible_v<Channel<E>>);
+    // Built by find() under the bus's lock when the channel is made; the same for every E of a
+    // name.
+    return *std::launder(reinterpret_cast<Channel<E>*>(core.face));
+  }
+  using MakeFaceFn = void(engine::ChannelCore&);
+  engine::ChannelCore& find(std::string_view name, const Schema& schema,
+                            const ChannelOptions* options);
+  Result<engine::ChannelCore*> configure_core(std::string_view name, const Schema& schema,
+                                              const ChannelOptions& options);
+  Subscription subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
+                              SubscribeOptions options);
+
+  detail::BusCore* core_;
+};
+
+/// One callable out of several, for subscriptions that hear more than one type.
+template <class... F>
+struct overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+overloaded(F...) -> overloaded<F...>;
+
+/// "cuda.*" matches "cuda.event_record"; "cuda.>" matches all below cuda; ">" matches all.
+[[nodiscard]] bool pattern_matches(std::string_view pattern, std::string_view name) noexcept;
+
+}  // namespace ringmain

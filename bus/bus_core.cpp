@@ -1,0 +1,164 @@
+#include "ringmain/bus/bus_core.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+#include "ringmain/bus/attachment.hpp"
+#include "ringmain/bus/bus.hpp"
+
+namespace ringmain::detail {
+namespace {
+
+std::string name_of(std::uint32_t id);
+
+template <class T>
+T from_environment(const char* name, T otherwise) {
+  const char* value = std::getenv(name);
+  T n{};
+  if (value == nullptr) return otherwise;
+  const char* end = value + std::strlen(value);
+  return std::from_chars(value, end, n).ptr == end && end != value ? n : otherwise;
+}
+
+/// "0-3,8" as a list; what does not read as one is ignored, an unknown CPU is the kernel's
+/// business.
+std::vector<int> cpus_of(std::string_view text) {
+  std::vector<int> cpus;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    int first = 0;
+    const auto a = std::from_chars(part.data(), part.data() + part.size(), first);
+    if (a.ec != std::errc{}) continue;
+    int last = first;
+    if (a.ptr != part.data() + part.size() && *a.ptr == '-')
+      std::from_chars(a.ptr + 1, part.data() + part.size(), last);
+    for (int cpu = first; cpu <= std::min(last, 1023); ++cpu) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+engine::WorkersOptions engine_options(const BusOptions& options) {
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  engine::WorkersOptions o;
+  const unsigned asked = from_environment("RINGMAIN_WORKERS", options.workers);
+  o.count = asked != 0 ? asked : std::max(1u, std::min(4u, cores / 8));
+  const char* cpus = std::getenv("RINGMAIN_WORKER_CPUS");
+  o.cpus =
+      cpus_of(cpus != nullptr ? std::string_view(cpus) : std::string_view(options.worker_cpus));
+  o.nice = from_environment("RINGMAIN_WORKER_NICE", options.worker_nice);
+  o.name = options.name;
+  o.wait.spin_ns = 1000 * from_environment("RINGMAIN_SPIN_US", options.spin_us.count());
+  o.wait.linger_ns = from_environment("RINGMAIN_LINGER_NS", options.linger_ns.count());
+  o.wait.realtime_ns_max = 1000 * options.realtime_us_max.count();
+  o.wait.yields = cores <= 2;
+  o.name_of = &name_of;
+  return o;
+}
+
+}  // namespace
+
+BusCore::BusCore(const BusOptions& options)
+    : workers_(new engine::Workers(engine_options(options))) {
+  if (workers_->start() == 0) {
+    (void)workers_->stop(true, 0);
+    throw std::system_error(
+        std::make_error_code(std::errc::resource_unavailable_try_again),
+        "ringmain: the system gave the bus not one thread; raise the process limit (ulimit -u)");
+  }
+}
+
+Result<engine::ChannelCore*> BusCore::channel(std::string_view name, const Schema& schema,
+                                              const ChannelOptions* options) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = channels_.find(name); found != channels_.end()) {
+    const auto& has = *static_cast<const Schema*>(found->second->options().schema);
+    if (has.hash != schema.hash) {
+      return Error{Error::Code::conflict,
+                   "channel '" + std::string(name) + "' holds " + std::string(has.type) + ", not " +
+                       std::string(schema.type) + "; give one of the two another name"};
+    }
+    if (options != nullptr) {
+      return Error{
+          Error::Code::conflict,
+          "channel '" + std::string(name) + "' exists already; configure it before its first use"};
+    }
+    return found->second.get();
+  }
+  engine::ChannelCoreOptions core_options;
+  core_options.name = name;
+  core_options.schema = &schema;
+  core_options.owner = this;
+  core_options.payload_bytes = schema.bytes;
+  if (options != nullptr) {
+    core_options.lanes_max = options->lanes_max;
+    core_options.latency_every = options->latency_every;
+    core_options.ring_lanes = options->lanes == LaneKind::ring;
+  }
+  const engine::Ref<engine::ChannelCore> made =
+      new engine::ChannelCore(workers_, std::move(core_options));
+  *reinterpret_cast<engine::ChannelCore**>(made->face) = made.get();
+  if (!workers_->add(*made)) {
+    return Error{Error::Code::no_memory,
+                 "no room for channel '" + std::string(name) +
+                     "': a bus holds 4096 channels and mailboxes; use another bus"};
+  }
+  channels_.emplace(name, made);
+  feed_matching(*made);
+  return made.get();
+}
+
+std::vector<engine::Ref<engine::ChannelCore>> BusCore::channels() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<engine::Ref<engine::ChannelCore>> all;
+  for (const auto& [name, channel] : channels_) all.push_back(channel);
+  return all;
+}
+
+void BusCore::feed_matching(engine::ChannelCore& channel) {
+  for (const Pattern& p : patterns_) {
+    if (pattern_matches(p.pattern, channel.options().name)) p.attachment->feed_from(channel);
+  }
+}
+
+void BusCore::add_pattern(Attachment& attachment, std::string_view pattern) {
+  const std::lock_guard lock(mutex_);
+  patterns_.push_back({&attachment, std::string(pattern)});
+  for (const auto& [name, channel] : channels_) {
+    if (pattern_matches(pattern, name)) attachment.feed_from(*channel);
+  }
+}
+
+void BusCore::remove_pattern(const Attachment& attachment) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(patterns_, [&attachment](const Pattern& p) { return p.attachment == &attachment; });
+}
+
+void BusCore::keep_until_the_end(engine::Ref<Attachment> attachment) {
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(attachment));
+}
+
+void BusCore::detach_kept() noexcept {
+  std::vector<engine::Ref<Attachment>> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    kept.swap(kept_);
+  }
+  for (const auto& a : kept) (void)a->detach(0);
+}
+
+namespace {
+std::string name_of(std::uint32_t id) {
+  // The engine carries ids only; Name(view) of an id is the id again.
+  const Name name = std::bit_cast<Name>(id);
+  return name.view().empty() ? "(unnamed)" : std::string(name.view());
+}
+}  // namespace
+
+}  // namespace ringmain::detail

@@ -1,0 +1,53 @@
+// What a Bus owns, and what its handles keep alive: not for users of the library.
+#pragma once
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringmain/engine/workers.hpp"
+
+#include "ringmain/bus/event.hpp"
+#include "ringmain/bus/options.hpp"
+#include "ringmain/bus/result.hpp"
+#include "ringmain/bus/subscription.hpp"
+
+namespace ringmain::detail {
+
+class Attachment;
+
+/// Channels by name, and the patterns that new channels are matched against. One lock, never held
+/// while a callback runs or is waited for.
+class BusCore final : public engine::Counted {
+ public:
+  explicit BusCore(const BusOptions& options);
+
+  [[nodiscard]] engine::Workers& workers() const noexcept { return *workers_; }
+  /// Finds or makes. `options` given: it must be new.
+  Result<engine::ChannelCore*> channel(std::string_view name, const Schema& schema,
+                                       const ChannelOptions* options);
+  [[nodiscard]] std::vector<engine::Ref<engine::ChannelCore>> channels() const;
+
+  /// Feeds `attachment` from all channels that match, and from those that will. Throws
+  /// std::bad_alloc.
+  void add_pattern(Attachment& attachment, std::string_view pattern);
+  void remove_pattern(const Attachment& attachment) noexcept;
+  void keep_until_the_end(engine::Ref<Attachment> attachment);
+  void detach_kept() noexcept;
+
+ private:
+  struct Pattern {
+    Attachment* attachment;
+    std::string pattern;
+  };
+  void feed_matching(engine::ChannelCore& channel);
+
+  const engine::Ref<engine::Workers> workers_;
+  mutable std::mutex mutex_;
+  std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
+  std::vector<Pattern> patterns_;
+  std::vector<engine::Ref<Attachment>> kept_;
+};
+
+}  // namespace ringmain::detail

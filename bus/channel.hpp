@@ -1,0 +1,148 @@
+// One kind of event: how to say it, how to hear it.
+#pragma once
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "ringmain/engine/thread_lanes.hpp"
+
+#include "ringmain/bus/hear.hpp"
+#include "ringmain/bus/mailbox.hpp"
+#include "ringmain/bus/publisher.hpp"
+#include "ringmain/bus/stats.hpp"
+#include "ringmain/bus/subscription.hpp"
+
+namespace ringmain {
+
+namespace detail {
+/// Attaches; takes over `subscriber`. Throws std::bad_alloc.
+[[nodiscard]] Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
+                                  SubscribeOptions options);
+[[nodiscard]] Result<engine::Lane*> take_lane(engine::ChannelCore& channel,
+                                              const PublisherOptions& options);
+[[nodiscard]] ChannelStats stats_of(const engine::ChannelCore& channel);
+}  // namespace detail
+
+/// A typed channel of a bus. Lives as long as its bus; found again by its name.
+///
+/// Threads: everything here may be called from any thread at any time, also inside callbacks.
+template <Event E>
+class Channel {
+ public:
+  using event_type = E;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // --- say ---
+
+  /// Publishes on this thread's lane, which the first call takes (with a lock) and the thread's end
+  /// gives back. Otherwise as Publisher::publish; a Publisher saves the look-up, about 3 ns.
+  PublishResult publish(const E& event) noexcept {
+    return publish_with([&event]() noexcept -> E { return event; });
+  }
+  template <Makes<E> F>
+  PublishResult publish_with(F&& make) noexcept {
+    if (!core_->line.heard()) [[unlikely]]
+      return unheard();
+    engine::Lane* lane = engine::thread_lane(*core_);
+    if (lane != nullptr) [[likely]]
+      return detail::result_of(engine::push<E>(*lane, make));
+    return detail::result_of(engine::push_once(
+        *core_,
+        [](void* to, void* from) noexcept {
+          ::new (to) E((*static_cast<std::remove_reference_t<F>*>(from))());
+        },
+        const_cast<void*>(static_cast<const void*>(&make))));
+  }
+  BatchResult publish_all(std::span<const E> events) noexcept {
+    if (!core_->line.heard()) [[unlikely]]
+      return {0, 0, unheard().code};
+    BatchResult sum;
+    if (engine::Lane* lane = engine::thread_lane(*core_)) {
+      const auto all = engine::push_all(*lane, events.data(), events.size());
+      sum = {static_cast<std::uint32_t>(all.accepted), 0, static_cast<PublishCode>(all.last)};
+    } else {
+      for (const E& e : events) {
+        if (const PublishResult one = publish(e))
+          ++sum.accepted;
+        else
+          sum.last = one.code;
+      }
+    }
+    sum.refused = static_cast<std::uint32_t>(events.size()) - sum.accepted;
+    return sum;
+  }
+  /// Publishes and lets the ledger alone know how it went.
+  void post(const E& event) noexcept { (void)publish(event); }
+  /// A lane of one's own. Refused: capacity 0, realtime with block; no_memory: no lane left.
+  [[nodiscard]] Result<Publisher<E>> publisher(const PublisherOptions& options) {
+    auto lane = detail::take_lane(*core_, options);
+    if (!lane) return lane.error();
+    return Publisher<E>(lane.value());
+  }
+  /// As above with default options; an empty one (which says `closed`) when no lane is left.
+  [[nodiscard]] Publisher<E> publisher() {
+    PublisherOptions options;
+    options.lane = core_->options().ring_lanes ? LaneKind::ring : LaneKind::moodycamel;
+    auto made = publisher(options);
+    return made ? std::move(made).value() : Publisher<E>();
+  }
+  /// Is anybody listening? Progress: one load.
+  [[nodiscard]] bool wanted() const noexcept { return core_->line.heard(); }
+
+  // --- hear: callbacks of one channel never overlap, and each publisher's events come in order ---
+
+  /// `hear(event)` or `hear(event, stamp)` on a worker. With stamps publishers read the clock, 20
+  /// ns. Every event whose publish happens after this returns is delivered. Throws std::bad_alloc.
+  template <Hears<E> F>
+  [[nodiscard]] Subscription subscribe(F hear, SubscribeOptions options = {}) {
+    return attach(detail::HearEach<E, F>{std::move(hear)}, std::move(options));
+  }
+  /// As above, for events that `wanted` accepts. It runs on the worker too.
+  template <Filter<E> P, Hears<E> F>
+  [[nodiscard]] Subscription subscribe_if(P wanted, F hear, SubscribeOptions options = {}) {
+    return attach(detail::HearIf<E, P, F>{std::move(wanted), std::move(hear)}, std::move(options));
+  }
+  /// Calls a member function while its object lives; held during each batch, skipped once it is
+  /// gone.
+  template <class T, class M>
+  [[nodiscard]] Subscription subscribe(std::weak_ptr<T> owner, M T::*member,
+                                       SubscribeOptions options = {}) {
+    return attach(detail::HearWhileOwned<E, T, M T::*>{std::move(owner), member},
+                  std::move(options));
+  }
+  /// `hear(Batch<E>)`: a run of one publisher's events at once.
+  template <HearsBatch<E> F>
+  [[nodiscard]] Subscription subscribe_batch(F hear, SubscribeOptions options = {}) {
+    return attach(detail::HearBatch<E, F>{std::move(hear)}, std::move(options));
+  }
+  /// A queue that the caller drains. Throws std::bad_alloc.
+  [[nodiscard]] Mailbox<E> mailbox(SubscribeOptions options = {}) {
+    return Mailbox<E>(detail::make_pull_mailbox(*core_, std::move(options)));
+  }
+
+  // --- know ---
+
+  [[nodiscard]] std::string_view name() const noexcept { return core_->options().name; }
+  [[nodiscard]] const Schema& schema() const noexcept {
+    return *static_cast<const Schema*>(core_->options().schema);
+  }
+  [[nodiscard]] ChannelStats stats() const { return detail::stats_of(*core_); }
+
+ private:
+  friend class Bus;
+  explicit Channel(engine::ChannelCore& core) noexcept : core_(&core) {}
+
+  template <class Captures>
+  Subscription attach(Captures captures, SubscribeOptions options) {
+    return detail::attach(*core_, detail::make_subscriber(std::move(captures)), std::move(options));
+  }
+  [[nodiscard]] PublishResult unheard() const noexcept {
+    return {core_->line.closing() ? PublishCode::closed : PublishCode::unheard};
+  }
+
+  engine::ChannelCore* core_;  // the bus holds it
+};
+
+}  // namespace ringmain

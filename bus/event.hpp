@@ -1,0 +1,249 @@
+// What is an event, and how does a sink read one whose type it has never seen?
+//
+// An event is a plain struct. A function describe(EventOf<E>) beside it says its channel's name,
+// its fields and their units; that one description serves sinks, recorder, wire and NumPy. No
+// macro.
+//
+//   struct Step { std::uint64_t step; double loss; };
+//   constexpr auto describe(ringmain::EventOf<Step>) {
+//     return ringmain::event("train.step", ringmain::field<&Step::step>("step"),
+//                            ringmain::field<&Step::loss>("loss"));
+//   }
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+
+#include "ringmain/bus/text.hpp"
+
+namespace ringmain {
+
+template <class E>
+concept Event = std::is_object_v<E> && std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> &&
+                !std::is_const_v<E> && (sizeof(E) <= 1024) && (alignof(E) <= 16);
+
+enum class Unit : std::uint8_t { none, bytes, ns, address, count, device, stream, id };
+enum class Kind : std::uint8_t {
+  u8,
+  u16,
+  u32,
+  u64,
+  i8,
+  i16,
+  i32,
+  i64,
+  f32,
+  f64,
+  boolean,
+  enumeration,
+  name,
+  text
+};  // clang-format off
+// clang-format on
+[[nodiscard]] std::string_view to_string(Unit unit) noexcept;
+[[nodiscard]] std::string_view to_string(Kind kind) noexcept;
+
+/// One field of a described event. Views point into literals of the description.
+struct FieldSchema {
+  std::string_view name;
+  std::string_view enumerators;  // "instant,begin,end" for an enumeration that says them, else ""
+  std::uint16_t offset = 0;      // bytes from the start of the event
+  std::uint16_t bytes = 0;
+  Unit unit = Unit::none;
+  Kind kind = Kind::u8;
+};
+
+/// What is known of an event type at run time. Lives as long as the process.
+struct Schema {
+  std::string_view name;   // the description's name; "" for a type without one
+  std::uint64_t hash = 0;  // of name, fields, kinds, units and size; equal for equal layouts
+  std::uint32_t bytes = 0;
+  std::span<const FieldSchema> fields;
+  std::string_view type;  // the C++ type, for messages
+};
+
+/// Who looked at the clock.
+enum class TimeFrom : std::uint32_t {
+  worker,     // when the event was taken from its lane: publishers are not charged for a clock
+  publisher,  // when it was published: somebody subscribed with stamps
+  source      // as its source says: recorded time in a replay
+};
+
+/// Where an event comes from and when.
+struct Stamp {
+  std::int64_t time_ns = 0;     // CLOCK_MONOTONIC, or the source's own clock
+  std::uint64_t sequence = 0;   // 1, 2, 3 … per publisher; a gap is as many lost events
+  std::uint32_t publisher = 0;  // unique in the process, never used again
+  TimeFrom time_from = TimeFrom::worker;
+};
+
+template <class E>
+struct EventOf {};  // the tag by which describe() is found beside E
+
+namespace detail {
+template <class T>
+struct IsText : std::false_type {};
+template <std::size_t N>
+struct IsText<Text<N>> : std::true_type {};
+
+template <class T>
+constexpr Kind kind_of() {
+  if constexpr (std::is_enum_v<T>)
+    return Kind::enumeration;
+  else if constexpr (std::same_as<T, Name>)
+    return Kind::name;
+  else if constexpr (IsText<T>::value)
+    return Kind::text;
+  else if constexpr (std::same_as<T, bool>)
+    return Kind::boolean;
+  else if constexpr (std::same_as<T, float>)
+    return Kind::f32;
+  else if constexpr (std::same_as<T, double>)
+    return Kind::f64;
+  else {
+    static_assert(std::integral<T> && sizeof(T) <= 8,
+                  "a field is an integer, a float, a bool, an enumeration, a Name or a Text<N>");
+    constexpr Kind kUnsigned[] = {Kind::u8, Kind::u16, Kind::u32, Kind::u64};
+    constexpr Kind kSigned[] = {Kind::i8, Kind::i16, Kind::i32, Kind::i64};
+    constexpr int kLog = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return std::unsigned_integral<T> ? kUnsigned[kLog] : kSigned[kLog];
+  }
+}
+template <class M>
+struct MemberOf;
+template <class C, class T>
+struct MemberOf<T C::*> {
+  using Class = C;
+  using Type = T;
+};
+
+constexpr std::uint64_t hash_bytes(std::uint64_t h, std::string_view s) noexcept {  // FNV-1a
+  for (char c : s) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return (h ^ 0xffu) * 0x100000001b3ull;
+}
+constexpr std::uint64_t kHashStart = 0xcbf29ce484222325ull;
+}  // namespace detail
+
+template <auto Member>
+struct Field {
+  using Class = typename detail::MemberOf<decltype(Member)>::Class;
+  using Type = typename detail::MemberOf<decltype(Member)>::Type;
+  std::string_view name;
+  Unit unit = Unit::none;
+  std::string_view enumerators = {};
+
+  [[nodiscard]] static std::uint16_t offset() noexcept {
+    alignas(Class) std::byte room[sizeof(Class)];
+    const auto* object = reinterpret_cast<const Class*>(room);
+    return static_cast<std::uint16_t>(reinterpret_cast<const std::byte*>(&(object->*Member)) -
+                                      room);
+  }
+};
+template <auto Member>
+constexpr Field<Member> field(std::string_view name, Unit unit = Unit::none) {
+  return {name, unit};
+}
+/// A field of an enumeration whose values 0, 1, 2 … sinks print as these comma-separated words.
+template <auto Member>
+constexpr Field<Member> field(std::string_view name, std::string_view enumerators) {
+  return {name, Unit::none, enumerators};
+}
+
+template <class... F>
+struct Description {
+  std::string_view name;
+  std::tuple<F...> fields;
+};
+template <class... F>
+constexpr Description<F...> event(std::string_view name, F... fields) {
+  return {name, {fields...}};
+}
+
+template <class E>
+concept Described = Event<E> && requires {
+  { describe(EventOf<E>{}).name } -> std::convertible_to<std::string_view>;
+};
+
+/// Equal exactly for equal names, fields, kinds, units and sizes: what as<E>() and the wire
+/// compare.
+template <Described E>
+consteval std::uint64_t schema_hash() {
+  constexpr auto described = describe(EventOf<E>{});
+  std::uint64_t h = detail::hash_bytes(detail::kHashStart, described.name);
+  std::apply(
+      [&h](const auto&... f) {
+        ((h = detail::hash_bytes(h, f.name),
+          h = (h ^ static_cast<std::uint64_t>(f.unit)) * 0x100000001b3ull,
+          h = (h ^ static_cast<std::uint64_t>(
+                       detail::kind_of<typename std::remove_cvref_t<decltype(f)>::Type>())) *
+              0x100000001b3ull,
+          h = (h ^ sizeof(typename std::remove_cvref_t<decltype(f)>::Type)) * 0x100000001b3ull),
+         ...);
+      },
+      described.fields);
+  return (h ^ sizeof(E)) * 0x100000001b3ull;
+}
+
+namespace detail {
+/// Holds one copy of each schema for the life of the process. Takes a lock.
+const Schema& keep_schema(const Schema& made);
+
+template <Described E>
+const Schema& make_schema() {
+  constexpr auto described = describe(EventOf<E>{});
+  const auto fields = std::apply(
+      [](const auto&... f) {
+        return std::array<FieldSchema, sizeof...(f)>{FieldSchema{
+            f.name, f.enumerators, std::remove_cvref_t<decltype(f)>::offset(),
+            static_cast<std::uint16_t>(sizeof(typename std::remove_cvref_t<decltype(f)>::Type)),
+            f.unit, kind_of<typename std::remove_cvref_t<decltype(f)>::Type>()}...};
+      },
+      described.fields);
+  return keep_schema({described.name, schema_hash<E>(), sizeof(E), fields, typeid(E).name()});
+}
+}  // namespace detail
+
+/// The run-time description of E: computed at the first call. Takes a lock: not for hot paths.
+template <Event E>
+const Schema& schema() {
+  if constexpr (Described<E>) {
+    return detail::make_schema<E>();
+  } else {
+    const std::string_view type = typeid(E).name();
+    return detail::keep_schema({{}, detail::hash_bytes(sizeof(E), type), sizeof(E), {}, type});
+  }
+}
+
+/// One event of a type known only at run time. Valid during the callback only.
+class EventView {
+ public:
+  EventView(std::string_view channel, const Schema& schema, const std::byte* event,
+            const Stamp& stamp) noexcept
+      : channel_(channel), schema_(&schema), event_(event), stamp_(&stamp) {}
+
+  [[nodiscard]] std::string_view channel() const noexcept { return channel_; }
+  [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
+  [[nodiscard]] const Stamp& stamp() const noexcept { return *stamp_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {event_, schema_->bytes};
+  }
+  /// The event as an E, or nullptr when it is another type.
+  template <Described E>
+  [[nodiscard]] const E* as() const noexcept {
+    return schema_->hash == schema_hash<E>() ? reinterpret_cast<const E*>(event_) : nullptr;
+  }
+
+ private:
+  std::string_view channel_;
+  const Schema* schema_;
+  const std::byte* event_;
+  const Stamp* stamp_;
+};
+
+}  // namespace ringmain

@@ -1,0 +1,200 @@
+// The typed half of hearing: which callables may subscribe, and the loops that call them.
+//
+// A thunk is compiled where the callback was written; everything around it is in the library.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "ringmain/engine/subscriber.hpp"
+
+#include "ringmain/bus/event.hpp"
+#include "ringmain/bus/options.hpp"
+
+namespace ringmain {
+
+template <class F, class E>
+concept HearsStamped = std::invocable<F&, const E&, const Stamp&>;
+template <class F, class E>
+concept Hears = std::invocable<F&, const E&> || HearsStamped<F, E>;
+template <class P, class E>
+concept Filter = std::predicate<P&, const E&>;
+
+namespace detail {
+[[nodiscard]] Stamp stamp_of(const engine::Run& run, std::size_t i) noexcept;
+template <class E>
+const E& event_of(const engine::Run& run, std::size_t i) noexcept {
+  return *std::launder(reinterpret_cast<const E*>(run.payload(i)));
+}
+}  // namespace detail
+
+/// A run of events of one channel and one publisher, in order, in place. Not a std::span: a queued
+/// event has its header in front of it, so the stride is not sizeof(E). Valid during the callback.
+template <Event E>
+class Batch {
+ public:
+  class iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = E;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const E*;
+    using reference = const E&;
+
+    iterator() = default;
+    iterator(const std::byte* at, std::uint32_t stride) noexcept : at_(at), stride_(stride) {}
+    reference operator*() const noexcept { return *std::launder(reinterpret_cast<const E*>(at_)); }
+    pointer operator->() const noexcept { return &**this; }
+    iterator& operator++() noexcept {
+      at_ += stride_;
+      return *this;
+    }
+    iterator operator++(int) noexcept {
+      iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const iterator&, const iterator&) = default;
+
+   private:
+    const std::byte* at_ = nullptr;
+    std::uint32_t stride_ = 0;
+  };
+
+  explicit Batch(const engine::Run& run) noexcept : run_(&run) {}
+  [[nodiscard]] std::size_t size() const noexcept { return run_->count; }
+  [[nodiscard]] const E& operator[](std::size_t i) const noexcept {
+    return detail::event_of<E>(*run_, i);
+  }
+  [[nodiscard]] Stamp stamp(std::size_t i) const noexcept { return detail::stamp_of(*run_, i); }
+  [[nodiscard]] iterator begin() const noexcept { return {run_->payload(0), run_->stride}; }
+  [[nodiscard]] iterator end() const noexcept { return {run_->payload(run_->count), run_->stride}; }
+
+ private:
+  const engine::Run* run_;
+};
+template <class F, class E>
+concept HearsBatch = std::invocable<F&, Batch<E>>;
+
+namespace detail {
+
+/// Calls `each(i)` for the events of a run until the subscriber is closed; counts; survives throws.
+template <class Each>
+void for_each_event(engine::Subscriber& subscriber, const engine::Run& run, Each each) noexcept {
+  std::uint32_t i = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t filtered = 0;
+  while (i < run.count) {
+    try {
+      for (; i < run.count; ++i) {
+        if (subscriber.gate.closed()) break;
+        (each(i) ? delivered : filtered) += 1;
+      }
+      if (i < run.count) break;
+    } catch (...) {
+      engine::subscriber_threw(subscriber);
+      ++i;
+    }
+  }
+  subscriber.delivered.add(delivered);
+  if (filtered != 0) subscriber.filtered.add(filtered);
+  if (i < run.count) subscriber.skipped.add(run.count - i);
+}
+
+template <class E, class F>
+void call_one(F& f, const engine::Run& run, std::size_t i) {
+  if constexpr (HearsStamped<F, E>) {
+    const Stamp stamp = stamp_of(run, i);
+    f(event_of<E>(run, i), stamp);
+  } else {
+    f(event_of<E>(run, i));
+  }
+}
+
+template <class E, class F>
+struct HearEach {
+  static constexpr bool wants_time() { return HearsStamped<F, E>; }
+  F hear;
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    for_each_event(s, run, [&](std::size_t i) { return call_one<E>(hear, run, i), true; });
+  }
+};
+
+template <class E, class P, class F>
+struct HearIf {
+  static constexpr bool wants_time() { return HearsStamped<F, E>; }
+  P wanted;
+  F hear;
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    for_each_event(s, run, [&](std::size_t i) {
+      if (!wanted(event_of<E>(run, i))) return false;
+      call_one<E>(hear, run, i);
+      return true;
+    });
+  }
+};
+
+template <class E, class T, class M>
+struct HearWhileOwned {
+  static constexpr bool wants_time() { return std::invocable<M, T&, const E&, const Stamp&>; }
+  std::weak_ptr<T> owner;
+  M member;
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    const std::shared_ptr<T> held = owner.lock();
+    if (held == nullptr) {
+      s.gate.close();
+      s.skipped.add(run.count);
+      return;
+    }
+    for_each_event(s, run, [&](std::size_t i) {
+      if constexpr (wants_time()) {
+        std::invoke(member, *held, event_of<E>(run, i), stamp_of(run, i));
+      } else {
+        std::invoke(member, *held, event_of<E>(run, i));
+      }
+      return true;
+    });
+  }
+};
+
+template <class E, class F>
+struct HearBatch {
+  static constexpr bool wants_time() { return false; }
+  F hear;
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    try {
+      hear(Batch<E>(run));
+      s.delivered.add(run.count);
+    } catch (...) {
+      engine::subscriber_threw(s);
+      if (run.count > 1) s.threw.add(run.count - 1);  // the whole batch is one call
+    }
+  }
+};
+
+/// Makes a subscriber whose captures are `hear`. Throws std::bad_alloc.
+template <class Captures>
+engine::Subscriber* make_subscriber(Captures hear) {
+  static_assert(alignof(Captures) <= 64,
+                "a callback's captures may be aligned to at most 64 bytes");
+  engine::Subscriber* s = engine::make_subscriber(sizeof(Captures));
+  if (s == nullptr) throw std::bad_alloc();
+  ::new (s->captures()) Captures(std::move(hear));
+  s->wants_time = Captures::wants_time();
+  s->call = [](engine::Subscriber& self, const engine::Run& run) {
+    (*std::launder(static_cast<Captures*>(self.captures())))(self, run);
+  };
+  s->destroy = [](engine::Subscriber& self) noexcept {
+    std::destroy_at(std::launder(static_cast<Captures*>(self.captures())));
+  };
+  return s;
+}
+
+}  // namespace detail
+}  // namespace ringmain

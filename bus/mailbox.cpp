@@ -1,0 +1,116 @@
+#include "ringmain/bus/mailbox.hpp"
+
+#include "ringmain/engine/drain.hpp"
+
+#include "ringmain/bus/attachment.hpp"
+
+namespace ringmain::detail {
+
+/// A mailbox that its user drains. A run is kept until the last event of it was read, so that what
+/// a reader throws loses nothing.
+class PullMailbox {
+ public:
+  explicit PullMailbox(engine::Ref<Attachment> attachment) : attachment_(std::move(attachment)) {}
+  ~PullMailbox() { (void)attachment_->detach(-1); }
+
+  std::size_t drain(ReadRunFn* read, void* reader, std::size_t max) {
+    engine::before_drain(core());
+    std::size_t done = 0;
+    const Rearm rearm{core()};
+    while (done < max && (lane_ != nullptr || take())) {
+      const engine::CallbackScope scope;
+      for (; next_ < run_.count && done < max; ++done) {
+        const std::uint32_t i = next_++;  // read, also when it throws
+        const Finish finish{*this};
+        read(reader, run_, i);
+      }
+    }
+    return done;
+  }
+  bool wait(nanoseconds limit) noexcept {
+    return lane_ != nullptr || engine::wait_for_events(core(), limit.count());
+  }
+  [[nodiscard]] engine::ChannelCore& core() const noexcept {
+    return attachment_->mailbox()->core();
+  }
+  [[nodiscard]] const Attachment& attachment() const noexcept { return *attachment_; }
+
+ private:
+  struct Rearm {
+    engine::ChannelCore& core;
+    ~Rearm() { engine::after_drain(core); }
+  };
+  struct Finish {
+    PullMailbox& box;
+    ~Finish() {
+      if (box.next_ < box.run_.count) return;
+      engine::finish_run(box.core(), *box.lane_, box.run_);
+      box.lane_ = nullptr;
+    }
+  };
+
+  bool take() {
+    engine::ChannelCore& from = core();
+    for (std::uint32_t i = 0, n = from.lane_count(); i < n; ++i) {
+      if (++from.rota >= n) from.rota = 0;
+      engine::Lane& lane = from.lane(from.rota);
+      run_ = engine::take_run(lane, room_.get(), engine::Drainer::kBatchMax);
+      if (run_.count == 0) continue;
+      lane_ = &lane;
+      next_ = 0;
+      return true;
+    }
+    return false;
+  }
+
+  const engine::Ref<Attachment> attachment_;
+  std::unique_ptr<std::byte[]> room_{new (std::align_val_t{16})
+                                         std::byte[engine::Drainer::kRoomBytes]};
+  engine::Lane* lane_ = nullptr;  // of the run that is being read
+  engine::Run run_;
+  std::uint32_t next_ = 0;
+};
+
+namespace {
+
+engine::Ref<Attachment> pulled(engine::Workers& workers, std::string name,
+                               SubscribeOptions options) {
+  const engine::Ref<MailboxHold> mailbox = new MailboxHold(
+      workers, options.name.empty() ? std::move(name) : options.name, true, options.queue_events);
+  return new Attachment(nullptr, mailbox, std::move(options));
+}
+
+}  // namespace
+
+PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions options) {
+  const auto attachment =
+      pulled(channel.workers(), "mailbox of " + channel.options().name, std::move(options));
+  attachment->feed_from(channel);
+  return new PullMailbox(attachment);
+}
+
+PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern, SubscribeOptions options) {
+  const auto attachment =
+      pulled(bus.workers(), "mailbox of " + std::string(pattern), std::move(options));
+  attachment->set_bus(&bus);
+  bus.add_pattern(*attachment, pattern);
+  return new PullMailbox(attachment);
+}
+
+std::size_t drain_mailbox(PullMailbox& box, ReadRunFn* read, void* reader, std::size_t max) {
+  return box.drain(read, reader, max);
+}
+bool wait_mailbox(PullMailbox& box, nanoseconds limit) noexcept {
+  return box.wait(limit);
+}
+int mailbox_fd(PullMailbox& box) noexcept {
+  return engine::reader_fd(box.core());
+}
+SubscriberStats mailbox_stats(const PullMailbox& box) noexcept {
+  return box.attachment().stats();
+}
+void close_mailbox(PullMailbox* box) noexcept {
+  delete box;
+}
+
+}  // namespace ringmain::detail

@@ -1,0 +1,109 @@
+// A queue between a channel and somebody who reads in his own time: GUIs, Python, tests, poll
+// loops.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "ringmain/bus/hear.hpp"
+#include "ringmain/bus/options.hpp"
+#include "ringmain/bus/subscription.hpp"
+
+namespace ringmain {
+
+namespace detail {
+class PullMailbox;
+class BusCore;
+/// Throw std::bad_alloc.
+[[nodiscard]] PullMailbox* make_pull_mailbox(engine::ChannelCore& channel,
+                                             SubscribeOptions options);
+[[nodiscard]] PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern,
+                                             SubscribeOptions options);
+using ReadRunFn = void(void* reader, const engine::Run& run, std::size_t i);
+std::size_t drain_mailbox(PullMailbox& box, ReadRunFn* read, void* reader, std::size_t max);
+bool wait_mailbox(PullMailbox& box, nanoseconds limit) noexcept;
+int mailbox_fd(PullMailbox& box) noexcept;
+SubscriberStats mailbox_stats(const PullMailbox& box) noexcept;
+void close_mailbox(PullMailbox* box) noexcept;
+[[nodiscard]] EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noexcept;
+}  // namespace detail
+
+/// What Mailbox<E> and AnyMailbox share. Move-only. Threads: one at a time per mailbox. May outlive
+/// the bus.
+class MailboxBase {
+ public:
+  MailboxBase() noexcept = default;
+  MailboxBase(MailboxBase&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
+  MailboxBase& operator=(MailboxBase&& other) noexcept {
+    std::swap(box_, other.box_);
+    return *this;
+  }
+  ~MailboxBase() { detail::close_mailbox(box_); }
+
+  /// Waits until an event is there, at most `limit`. False: none is; time ran out or the bus
+  /// stopped.
+  [[nodiscard]] bool wait_for(nanoseconds limit) noexcept {
+    return box_ != nullptr && detail::wait_mailbox(*box_, limit);
+  }
+  /// A descriptor that polls readable while events are there; -1 if the system has none left. The
+  /// mailbox keeps it; drain() clears it.
+  [[nodiscard]] int fd() noexcept { return box_ == nullptr ? -1 : detail::mailbox_fd(*box_); }
+  [[nodiscard]] SubscriberStats stats() const noexcept {
+    return box_ == nullptr ? SubscriberStats{} : detail::mailbox_stats(*box_);
+  }
+  /// Detaches; events still inside are dropped. Outside callbacks nothing is fed once it returns.
+  void reset() noexcept { detail::close_mailbox(std::exchange(box_, nullptr)); }
+  [[nodiscard]] bool attached() const noexcept { return box_ != nullptr; }
+
+ protected:
+  explicit MailboxBase(detail::PullMailbox* box) noexcept : box_(box) {}
+  detail::PullMailbox* box_ = nullptr;
+};
+
+/// A mailbox of one channel.
+template <Event E>
+class [[nodiscard]] Mailbox : public MailboxBase {
+ public:
+  Mailbox() noexcept = default;
+  /// Calls `read(event)` or `read(event, stamp)` for up to `max` events, in this thread. What it
+  /// throws comes out of here; the events behind it stay.
+  template <Hears<E> F>
+  std::size_t drain(F&& read, std::size_t max = 256) {
+    if (box_ == nullptr) return 0;
+    return detail::drain_mailbox(
+        *box_,
+        [](void* reader, const engine::Run& run, std::size_t i) {
+          detail::call_one<E>(*static_cast<std::remove_reference_t<F>*>(reader), run, i);
+        },
+        const_cast<void*>(static_cast<const void*>(&read)), max);
+  }
+
+ private:
+  template <Event>
+  friend class Channel;
+  explicit Mailbox(detail::PullMailbox* box) noexcept : MailboxBase(box) {}
+};
+
+/// A mailbox of all channels that match a pattern, present and future.
+class [[nodiscard]] AnyMailbox : public MailboxBase {
+ public:
+  AnyMailbox() noexcept = default;
+  /// Calls `read(const EventView&)` for up to `max` events, as Mailbox::drain().
+  template <std::invocable<const EventView&> F>
+  std::size_t drain(F&& read, std::size_t max = 256) {
+    if (box_ == nullptr) return 0;
+    return detail::drain_mailbox(
+        *box_,
+        [](void* reader, const engine::Run& run, std::size_t i) {
+          const Stamp stamp = detail::stamp_of(run, i);
+          (*static_cast<std::remove_reference_t<F>*>(reader))(detail::view_of(run, i, stamp));
+        },
+        const_cast<void*>(static_cast<const void*>(&read)), max);
+  }
+
+ private:
+  friend class Bus;
+  explicit AnyMailbox(detail::PullMailbox* box) noexcept : MailboxBase(box) {}
+};
+
+}  // namespace ringmain

@@ -1,0 +1,59 @@
+// What a user may turn, with units and defaults. One struct per side.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace ringmain {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+enum class LaneKind : std::uint8_t {
+  moodycamel,  // a sub-queue: memory as used, the default
+  ring         // preallocated, single writer: the lowest latency
+};
+enum class Overflow : std::uint8_t { drop_newest, block };
+enum class OnThrow : std::uint8_t { keep, detach };
+enum class Served : std::uint8_t {
+  shared,   // on the worker that drains the channel, one subscriber after another
+  isolated  // own mailbox, drained by a worker of its own turn: slow here is slow only here
+};
+
+/// How the workers treat a channel. Fixed when the channel is made.
+struct ChannelOptions {
+  LaneKind lanes = LaneKind::moodycamel;  // what publishers get unless they ask for another
+  std::uint32_t lanes_max = 1024;         // live publishers; one more gets no_memory
+  std::uint32_t latency_every = 0;  // measure publish → dispatch of each n-th event; 0: never
+};
+
+/// How one publishing thread behaves: it belongs to the thread, not to the channel.
+struct PublisherOptions {
+  std::uint32_t capacity_events = 65536;  // exact: this publisher's events in flight
+  Overflow overflow = Overflow::drop_newest;
+  microseconds block_us_max{1'000'000};  // with Overflow::block: then `full`
+  LaneKind lane = LaneKind::moodycamel;
+  bool realtime = false;     // never a system call: ring lane, memory touched first; refuses block
+  bool source_time = false;  // the caller gives each event's time_ns: publish_at()
+};
+
+struct SubscribeOptions {
+  Served served = Served::shared;
+  int priority = 0;    // higher first, within the channel; equal ones in order of subscription
+  std::string name{};  // shown in stats and messages
+  OnThrow on_throw = OnThrow::keep;
+  std::uint32_t queue_events = 65536;  // isolated and mailboxes: capacity per feeding channel
+};
+
+struct BusOptions {
+  unsigned workers = 0;           // 0: max(1, min(4, cores / 8)); at most 32
+  std::string worker_cpus{};      // "0-3,8": where workers may run; empty: inherit
+  int worker_nice = 0;            // added to the process's niceness
+  std::string name = "ringmain";  // names the worker threads: "<name>/0"
+  microseconds spin_us{50};       // a worker looks this long for work before it parks
+  nanoseconds linger_ns{300};     // wait after a short batch for a longer one; 0: lowest latency
+  microseconds realtime_us_max{20000};  // realtime lanes are looked at at least this often
+};
+
+}  // namespace ringmain

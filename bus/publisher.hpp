@@ -1,0 +1,112 @@
+// How is something said? Through a lane of one's own, or through this thread's.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "ringmain/engine/lane.hpp"
+
+#include "ringmain/bus/event.hpp"
+#include "ringmain/bus/options.hpp"
+#include "ringmain/bus/result.hpp"
+
+namespace ringmain {
+
+/// One publisher's account, exact at every moment for the publishing thread and whenever the bus is
+/// at rest for others: offered = dropped + delivered + in_flight. Unheard events are not offered.
+struct Ledger {
+  std::uint64_t offered = 0;
+  std::uint64_t dropped =
+      0;  // refused: full, closed, no memory, too deep; or discarded by stop(abort)
+  std::uint64_t delivered = 0;  // callbacks over
+  std::uint64_t in_flight = 0;  // at most PublisherOptions::capacity_events
+};
+
+template <class F, class E>
+concept Makes = std::invocable<F&> && std::same_as<std::invoke_result_t<F&>, E>;
+
+namespace detail {
+void give_back(engine::Lane& lane) noexcept;
+[[nodiscard]] Ledger ledger_of(const engine::Lane& lane) noexcept;
+engine::Pushed push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
+                       std::int64_t time_ns) noexcept;
+
+constexpr PublishResult result_of(engine::Pushed pushed) noexcept {
+  return {static_cast<PublishCode>(pushed)};
+}
+static_assert(static_cast<int>(engine::Pushed::too_deep) ==
+              static_cast<int>(PublishCode::too_deep));
+static_assert(static_cast<int>(engine::Pushed::would_deadlock) ==
+              static_cast<int>(PublishCode::would_deadlock));
+}  // namespace detail
+
+/// A publishing thread's own lane with its own capacity and policy. Move-only; empty ones say
+/// `closed`. It may outlive channel and bus. Threads: one at a time; hand it over with a
+/// happens-before edge.
+template <Event E>
+class [[nodiscard]] Publisher {
+ public:
+  Publisher() noexcept = default;
+  Publisher(Publisher&& other) noexcept : lane_(std::exchange(other.lane_, nullptr)) {}
+  Publisher& operator=(Publisher&& other) noexcept {
+    Publisher(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Publisher() {
+    if (lane_ != nullptr) detail::give_back(*lane_);
+  }
+  void swap(Publisher& other) noexcept { std::swap(lane_, other.lane_); }
+
+  /// Publishes one event. Never throws. Progress: lock-free, no allocation once warm, no system
+  /// call unless a worker must be woken (never for a realtime publisher), except that
+  /// Overflow::block waits.
+  PublishResult publish(const E& event) noexcept {
+    return publish_with([&event]() noexcept -> E { return event; });
+  }
+  /// Builds the event in the queue; `make` is not called when nobody listens or there is no room.
+  /// It must not throw, and what it publishes on the same lane is refused as too_deep.
+  template <Makes<E> F>
+  PublishResult publish_with(F&& make) noexcept {
+    if (lane_ == nullptr) return {PublishCode::closed};
+    if (!lane_->line->heard()) [[unlikely]]
+      return unheard();
+    return detail::result_of(engine::push<E>(*lane_, make));
+  }
+  /// For publishers with source_time: the event happened at `time_ns` of the source's clock.
+  PublishResult publish_at(const E& event, std::int64_t time_ns) noexcept {
+    if (lane_ == nullptr) return {PublishCode::closed};
+    return detail::result_of(detail::push_at(
+        *lane_, [](void* to, void* from) noexcept { ::new (to) E(*static_cast<const E*>(from)); },
+        const_cast<E*>(&event), time_ns));
+  }
+  /// Publishes them in order, as many at once as there is room for.
+  BatchResult publish_all(std::span<const E> events) noexcept {
+    if (lane_ == nullptr)
+      return {0, static_cast<std::uint32_t>(events.size()), PublishCode::closed};
+    if (!lane_->line->heard()) return {0, 0, unheard().code};
+    const auto all = engine::push_all(*lane_, events.data(), events.size());
+    return {static_cast<std::uint32_t>(all.accepted),
+            static_cast<std::uint32_t>(events.size() - all.accepted),
+            static_cast<PublishCode>(all.last)};
+  }
+  /// Is anybody listening? For skipping work before publishing. Progress: one load.
+  [[nodiscard]] bool wanted() const noexcept { return lane_ != nullptr && lane_->line->heard(); }
+  [[nodiscard]] Ledger ledger() const noexcept {
+    return lane_ == nullptr ? Ledger{} : detail::ledger_of(*lane_);
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return lane_ != nullptr; }
+
+ private:
+  template <Event>
+  friend class Channel;
+  explicit Publisher(engine::Lane* lane) noexcept : lane_(lane) {}
+  [[nodiscard]] PublishResult unheard() const noexcept {
+    return {lane_->line->closing() ? PublishCode::closed : PublishCode::unheard};
+  }
+
+  engine::Lane* lane_ = nullptr;  // holds its channel
+};
+
+}  // namespace ringmain

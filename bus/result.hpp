@@ -1,0 +1,69 @@
+// How a call ended: an enum on the hot path, Result<T> for set-up.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace ringmain {
+
+enum class PublishCode : std::uint8_t {
+  accepted,        // will be dispatched, or counted as discarded by stop(abort)
+  unheard,         // nobody listens: not offered, not counted, no sequence number
+  full,            // capacity reached and the policy is drop_newest, or block ran out of time
+  closed,          // after stop() began, or the publisher is empty
+  would_deadlock,  // full, and blocking was refused: the caller is a worker
+  no_memory,       // a lane or a block of the queue could not be allocated
+  too_deep         // published while building another event in the same lane
+};
+[[nodiscard]] std::string_view to_string(PublishCode code) noexcept;
+
+/// True when nothing was lost (accepted or unheard). Fits a register.
+struct [[nodiscard]] PublishResult {
+  PublishCode code = PublishCode::accepted;
+  constexpr explicit operator bool() const noexcept { return code <= PublishCode::unheard; }
+  friend constexpr bool operator==(PublishResult, PublishResult) = default;
+  friend constexpr bool operator==(PublishResult r, PublishCode c) { return r.code == c; }
+};
+
+/// What became of publish_all(): accepted + refused = the events given, unless nobody listens.
+struct [[nodiscard]] BatchResult {
+  std::uint32_t accepted = 0;
+  std::uint32_t refused = 0;
+  PublishCode last = PublishCode::accepted;  // the last refusal, or accepted, or unheard
+};
+
+enum class Detached : std::uint8_t {
+  done,      // not running, will never run again, captures destroyed
+  deferred,  // called inside a callback: closed at once; captures die with the last running call
+  timeout,   // closed, but a call is still running; the handle is kept and may wait again
+  was_not_attached
+};
+[[nodiscard]] std::string_view to_string(Detached detached) noexcept;
+
+struct Error {
+  enum class Code : std::uint8_t { refused, not_found, conflict, no_memory, system };
+  Code code = Code::refused;
+  std::string message;  // one sentence: what, and how to mend it
+};
+
+/// A value or an Error. Named like std::expected (C++23), for the day.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: `return value;`
+  Result(Error error)
+      : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: `return Error{}`
+  [[nodiscard]] bool has_value() const noexcept { return held_.index() == 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+  [[nodiscard]] T& value() & { return std::get<0>(held_); }
+  [[nodiscard]] const T& value() const& { return std::get<0>(held_); }
+  [[nodiscard]] T&& value() && { return std::get<0>(std::move(held_)); }
+  [[nodiscard]] const Error& error() const { return std::get<1>(held_); }
+
+ private:
+  std::variant<T, Error> held_;
+};
+
+}  // namespace ringmain

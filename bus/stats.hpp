@@ -1,0 +1,37 @@
+// What has been counted. Exact whenever nobody publishes and nothing is in flight; otherwise each
+// number is right for some moment during the call.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringmain {
+
+/// Identities (docs/guarantees.md): offered = accepted + refused (I1); accepted = delivered +
+/// discarded + pending (I2).
+struct ChannelStats {
+  std::string name;
+  bool mailbox = false;  // an isolated subscriber's or a pull mailbox's own queue
+  std::uint64_t offered = 0, accepted = 0;
+  std::uint64_t full = 0, closed = 0, no_memory = 0, too_deep = 0;  // refused, by reason
+  std::uint64_t delivered = 0;  // taken by a worker and handed to all subscribers
+  std::uint64_t discarded = 0;  // by stop(abort), or left when stop(drain) ran out of time
+  std::uint64_t pending = 0;
+  std::uint32_t publishers = 0;  // live lanes
+  std::uint32_t lanes = 0;       // ever made: the peak of live ones
+  std::uint32_t subscribers = 0;
+  /// Publish → dispatch, of each latency_every-th event; 0 where it is not measured. Nanoseconds.
+  std::uint64_t latency_count = 0, latency_p50_ns = 0, latency_p90_ns = 0, latency_p99_ns = 0,
+                latency_max_ns = 0;
+};
+struct WorkerStats {
+  std::uint64_t parks = 0;  // went to sleep
+  std::uint64_t wakes = 0;  // was woken (the rest: a timer, for realtime publishers)
+  std::uint64_t batches = 0, events = 0;
+};
+struct Stats {
+  std::vector<ChannelStats> channels;
+  std::vector<WorkerStats> workers;
+};
+
+}  // namespace ringmain
