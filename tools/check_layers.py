@@ -3,7 +3,8 @@
 
 engine <- bus <- adapters <- cli, python, examples, bench, tests. Adapters do not include each other, except
 that all may include a source's events.hpp (what is said there is for everybody). Includes of the project carry its
-name, from the root: "ringmain/bus/channel.hpp". Memory orders are named in engine/ only, and in the tests.
+name, from the root: "ringmain/bus/channel.hpp". Memory orders are named in engine/ only, and where it is tested and
+measured against others.
 """
 
 import re
@@ -14,7 +15,7 @@ import tree
 RANKS = {"engine": 0, "bus": 1, "adapters": 2, "cli": 3, "python": 3, "examples": 3, "bench": 3, "tests": 3}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"(?P<quoted>[^"]+)"|<(?P<angled>[^>]+)>)')
 ORDER = re.compile(r"\bmemory_order\w*")
-ORDER_ROOMS = ("engine", "tests")
+ORDER_ROOMS = ("engine", "tests", "bench")
 # The models are compiled alone, by checkers that know no include path of ours.
 BY_BARE_NAME = ("tests/model/",)
 

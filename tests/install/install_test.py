@@ -77,6 +77,12 @@ class Installed(unittest.TestCase):
                 source.write_text(f'#include "ringmain/bus/{header.name}"\n')
                 run(COMPILER, *WARNINGS, "-fsyntax-only", *self.flags("--cflags"), source)
 
+    def test_a_plugin_that_uses_it_can_be_unloaded(self):
+        plugin = self.work / "libplugin.so"
+        run(COMPILER, *WARNINGS, "-shared", "-fPIC", *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-o", plugin,
+            *self.flags("--libs"))
+        run(sys.executable, HERE.parents[1] / "tools" / "check_symbols.py", plugin)
+
     def test_installing_again_changes_nothing(self):
         once, twice = self.once_and_twice
         self.assertEqual(sorted(once), sorted(twice))

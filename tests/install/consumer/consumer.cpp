@@ -19,7 +19,7 @@ int main() {
   std::uint64_t sum = 0;
   ringmain::Subscription seen = ticks.subscribe([&](const Tick& tick) { sum += tick.id; });
   for (std::uint64_t id = 1; id <= 100; ++id) ticks.post({.id = id});
-  bus.flush(std::chrono::seconds(10));
+  if (!bus.flush(std::chrono::seconds(60))) return 1;
   seen.reset();
   std::cout << "sum " << sum << '\n';
 }
