@@ -1,0 +1,154 @@
+// What does an event look like as a line of JSON? Its stamp, then its fields by their names.
+//
+// RFC 8259: numbers are exact, whatever is not UTF-8 becomes U+FFFD, and what JSON has no word for
+// (nan, inf) becomes null.
+#pragma once
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "ringmain/bus/event.hpp"
+
+namespace ringmain::sinks {
+
+namespace detail {
+
+/// The length of the UTF-8 sequence that `s` begins with; 0 if it is none.
+inline std::size_t utf8_length(std::string_view s) noexcept {
+  const auto byte = [&s](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+  const unsigned lead = byte(0);
+  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (n == 0 || lead > 0xf4 || n > s.size()) return 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if ((byte(i) & 0xc0u) != 0x80u) return 0;
+  }
+  const unsigned second = n > 1 ? byte(1) : 0;
+  const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+  const bool beyond = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
+  return overlong || beyond ? 0 : n;  // beyond: surrogates, and what Unicode does not have
+}
+
+template <class T>
+void append_number(std::string& to, const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  char digits[32];
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(value)) {
+      to += "null";  // JSON has no words for them
+      return;
+    }
+  }
+  to.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+}  // namespace detail
+
+/// `text` as a JSON string (RFC 8259): whatever is not UTF-8 becomes U+FFFD.
+inline void append_json_string(std::string& to, std::string_view text) {
+  to += '"';
+  while (!text.empty()) {
+    const char c = text.front();
+    std::size_t n = detail::utf8_length(text);
+    if (c == '"' || c == '\\') {
+      to += '\\';
+      to += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+      to += escape;
+    } else if (n == 0) {
+      to += "\xef\xbf\xbd";
+      n = 1;
+    } else {
+      to.append(text.substr(0, n));
+    }
+    text.remove_prefix(n);
+  }
+  to += '"';
+}
+
+/// One field of an event: numbers exact, enumerations by their words, names and text as strings.
+inline void append_json_field(std::string& to, const FieldSchema& field, const std::byte* event) {
+  const std::byte* at = event + field.offset;
+  switch (field.kind) {
+    case Kind::u8:
+      return detail::append_number<std::uint8_t>(to, at);
+    case Kind::u16:
+      return detail::append_number<std::uint16_t>(to, at);
+    case Kind::u32:
+      return detail::append_number<std::uint32_t>(to, at);
+    case Kind::u64:
+      return detail::append_number<std::uint64_t>(to, at);
+    case Kind::i8:
+      return detail::append_number<std::int8_t>(to, at);
+    case Kind::i16:
+      return detail::append_number<std::int16_t>(to, at);
+    case Kind::i32:
+      return detail::append_number<std::int32_t>(to, at);
+    case Kind::i64:
+      return detail::append_number<std::int64_t>(to, at);
+    case Kind::f32:
+      return detail::append_number<float>(to, at);
+    case Kind::f64:
+      return detail::append_number<double>(to, at);
+    case Kind::boolean:
+      to += *at == std::byte{0} ? "false" : "true";
+      return;
+    case Kind::enumeration: {
+      std::uint64_t value = 0;
+      std::memcpy(&value, at,
+                  field.bytes < 8 ? field.bytes : 8);  // little-endian, as all we run on
+      std::string_view words = field.enumerators;
+      for (std::uint64_t i = 0; i < value && !words.empty(); ++i) {
+        const std::size_t comma = words.find(',');
+        words = comma == words.npos ? std::string_view() : words.substr(comma + 1);
+      }
+      if (words.empty()) {
+        to += std::to_string(value);
+      } else {
+        append_json_string(to, words.substr(0, words.find(',')));
+      }
+      return;
+    }
+    case Kind::name: {
+      Name name;
+      std::memcpy(&name, at, sizeof name);
+      return append_json_string(to, name.view());
+    }
+    case Kind::text: {  // Text<N>: its size, then its bytes
+      std::uint16_t size = 0;
+      std::memcpy(&size, at, sizeof size);
+      return append_json_string(
+          to, {reinterpret_cast<const char*>(at) + sizeof size, std::size_t{size} & 0x7fffu});
+    }
+  }
+}
+
+/// The event and where it comes from, as one line with its line end. A field that is called like
+/// one of the four words in front (collective.issued has a sequence of its own) gets "event_"
+/// before its name, since names must be unique.
+inline void append_json_line(std::string& to, const EventView& event) {
+  const Stamp& stamp = event.stamp();
+  to += "{\"channel\":";
+  append_json_string(to, event.channel());
+  to += ",\"time_ns\":" + std::to_string(stamp.time_ns);
+  to += ",\"publisher\":" + std::to_string(stamp.publisher);
+  to += ",\"sequence\":" + std::to_string(stamp.sequence);
+  for (const FieldSchema& field : event.schema().fields) {
+    const bool taken = field.name == "channel" || field.name == "time_ns" ||
+                       field.name == "publisher" || field.name == "sequence";
+    to += ',';
+    append_json_string(to, (taken ? "event_" : "") + std::string(field.name));
+    to += ':';
+    append_json_field(to, field, event.bytes().data());
+  }
+  to += "}\n";
+}
+
+}  // namespace ringmain::sinks
