@@ -6,7 +6,7 @@ if(RINGMAIN_SANITIZE)
     message(FATAL_ERROR "RINGMAIN_SANITIZE is '${RINGMAIN_SANITIZE}'; give address,undefined or thread.")
   endif()
   add_compile_options(-fsanitize=${RINGMAIN_SANITIZE} -fno-sanitize-recover=all
-    -fno-omit-frame-pointer -g)
+    -fno-omit-frame-pointer -g1)  # line tables are all that a report needs
   add_link_options(-fsanitize=${RINGMAIN_SANITIZE})
   if(RINGMAIN_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC says at every stand-alone fence that it is not modelled; the queue's are edited away.
