@@ -22,7 +22,7 @@
  * assertions and valid end states (nobody waits for ever beside work).
  *
  * Size    NP threads (3 with REUSE), NE events each (NE0: thread 0), NCH channels, NW workers, CAP, SB
- * Scenes  FLUSH  STOP  BLOCK (a full lane waits)  REUSE (lanes come back; POOL of them)  LATE (lanes
+ * Scenes  FLUSH  STOP  BLOCK (a full lane waits; WAKE_AT: on a word of its own)  REUSE (lanes come back; POOL of them)  LATE (lanes
  *         are listed while the worker runs)  TAILS (tail and lane word apart)  SPURIOUS (a dequeue may
  *         fail)  STUCK (a callback of channel 0 never returns)  STUCK_LATER (one published after flush
  *         was called never returns)  FROZEN (a publisher stops for ever before it looks at leased)
@@ -66,10 +66,11 @@
 #define CLOSING 1
 
 /* ---- words written by plain stores, one writer at a time ---- */
-byte mem[3*NL+2];
+byte mem[4*NL+2];
 #define LANE(l)   (l)             /* 3*published + 0 idle, 1 busy, 2 busy and enqueued        */
 #define CONS(l)   (NL+(l))        /* consumed, by the lease holder                            */
 #define LIVE(l)   (2*NL+(l))      /* lane in use: taken by RMW, given back by a store         */
+#define WANT(l)   (3*NL+2+(l))    /* WAKE_AT: 1 + the consumed its blocked publisher waits for */
 #define LEASED(c) (3*NL+(c))      /* taken by RMW, given back by a store                      */
 #define PUB(v)    ((v)/3)
 #define TAIL(v)   (((v)+1)/3)
@@ -289,12 +290,30 @@ proctype publisher(byte i) {
 #ifdef BLOCK
      if
      :: r == FULL ->                                        /* not busy while it waits      */
+#ifdef WAKE_AT                                              /* wake me when half the lane is free */
+        sb[i]!WANT(l),1+p[c]-(CAP+1)/2;
+#ifdef WANT_UNFENCED                                        /* M */
+        skip;
+#else
+        (empty(sb[i]));
+#endif
+#else
         atomic { empty(sb[i]) -> waiters++ };
+#endif
 #ifndef BLOCK_NO_HEAVY                                      /* M */
         HEAVY(NP, NT)
 #endif
+#if defined(WAKE_AT) && defined(NO_ROOM_CHECK)              /* M */
+        await(2+i, (fmoved[2+i] || mode[c] != OPEN));
+#else
         await(2+i, (mem[CONS(l)] != seen[c] || mode[c] != OPEN));
-        waiters--; k--
+#endif
+#ifdef WAKE_AT
+        sb[i]!WANT(l),0;
+#else
+        waiters--;
+#endif
+        k--
      :: else
      fi;
 #endif
@@ -425,6 +444,16 @@ serve:                            /* away for a while: others must be able to do
 #endif
 #if defined(FLUSH) || defined(STOP) || defined(BLOCK)
   L3(t)
+#ifdef WAKE_AT
+  if
+  :: mem[WANT(l)] && cc[l] + 1 >= mem[WANT(l)] ->
+#ifndef KEY_BEFORE_CONSUMED                                 /* M: the key may be seen before the count */
+     (empty(sb[t]));
+#endif
+     atomic { fmoved[2+l%2] = 1; fsleeps[2+l%2] = 0 }
+  :: else
+  fi;
+#endif
   if :: waiters -> (empty(sb[t])); wake_waiters() :: else fi;
 #endif
   atomic { c = 0; l = 0; goto idle };
