@@ -48,6 +48,7 @@ std::string printable(char c) {
 RecordCutter::RecordCutter(KinetoBytes bytes, const KinetoOptions& options)
     : bytes_(std::move(bytes)),
       record_bytes_max_(options.record_bytes_max()),
+      idle_bytes_max_(options.idle_bytes_max),
       room_(kRoomBytes + kPadding) {}
 
 void RecordCutter::rewind() {
@@ -88,8 +89,8 @@ Result<bool> RecordCutter::next(RecordText& record) {
 }
 
 bool RecordCutter::more() {
-  if (position() - idle_from_ > kIdleBytesMax) {
-    return fail("has no record in " + std::to_string(kIdleBytesMax >> 30) + " GiB of text before " +
+  if (position() - idle_from_ > idle_bytes_max_) {
+    return fail("has no record in the " + std::to_string(idle_bytes_max_) + " bytes before " +
                 place() + ": it is not a trace.");
   }
   if (hold_bytes_max_ > 0 && at_ - begin_ > hold_bytes_max_) too_large_ = true;

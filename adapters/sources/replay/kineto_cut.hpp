@@ -38,8 +38,6 @@ class RecordCutter {
   static constexpr std::size_t kDepthMax = 128;   // of one record; Kineto's are below 10
   static constexpr std::size_t kMembersMax = 64;  // kept, each of at most:
   static constexpr std::size_t kMemberBytesMax = std::size_t{256} << 10;
-  /// So much text in which no record ends is no trace: the answer to endless white space.
-  static constexpr std::uint64_t kIdleBytesMax = std::uint64_t{4} << 30;
 
   RecordCutter(KinetoBytes bytes, const KinetoOptions& options);
 
@@ -81,6 +79,7 @@ class RecordCutter {
 
   KinetoBytes bytes_;
   std::size_t record_bytes_max_;
+  std::uint64_t idle_bytes_max_;
   std::vector<char> room_;  // the text from `passed_` on: [begin_, at_) held, [at_, end_) unread
   std::size_t begin_ = 0;
   std::size_t at_ = 0;

@@ -23,11 +23,12 @@ KinetoIndex::KinetoIndex(const KinetoOptions& options)
           std::clamp<std::uint64_t>(options.memory_max / 4096, 1024, 65536))),
       bytes_max(options.memory_max / 2) {}
 
-std::optional<Error> KinetoIndex::read(KinetoReader& reader) {
+std::optional<Error> KinetoIndex::read(KinetoReader& reader, std::optional<Error>& fault) {
   KinetoRecord record;
   bool timed = false;
   for (;;) {
     const auto more = reader.next(record);
+    if (!more) fault = more.error();
     if (!more || !more.value()) break;
     if (record.has_time && !timed) {
       first_ns = record.ts_ns;

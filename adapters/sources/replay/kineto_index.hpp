@@ -19,9 +19,9 @@ namespace ringmain::replay {
 struct KinetoIndex {
   explicit KinetoIndex(const KinetoOptions& options);
 
-  /// Reads to the end, or to a fault, which is left for the second reading to meet again. An Error
-  /// only where the index would outgrow its half of memory_max.
-  std::optional<Error> read(KinetoReader& reader);
+  /// Reads to the end or to a fault, which is no failure of the index: what comes before it is
+  /// known. An Error only where the index would outgrow its half of memory_max.
+  std::optional<Error> read(KinetoReader& reader, std::optional<Error>& fault);
 
   KinetoLanes lanes;
   KinetoCollectives collectives;

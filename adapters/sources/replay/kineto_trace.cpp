@@ -1,5 +1,6 @@
 #include "ringmain/adapters/sources/replay/kineto_trace.hpp"
 
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -16,6 +17,7 @@ struct KinetoTrace::Core {
   KinetoMapper mapper;
   KinetoRecord record;
   std::span<const KinetoMapped> pending;  // of the record at hand, not yet given
+  std::optional<Error> fault;             // where the first reading ended
 };
 
 KinetoTrace::KinetoTrace(std::unique_ptr<Core> core) noexcept : core_(std::move(core)) {}
@@ -27,7 +29,7 @@ Result<KinetoTrace> KinetoTrace::open(const std::string& path, const KinetoOptio
   auto reader = KinetoReader::open(path, options, true);
   if (!reader) return reader.error();
   auto core = std::make_unique<Core>(std::move(reader).value(), options);
-  if (auto error = core->index.read(core->reader)) return *error;
+  if (auto error = core->index.read(core->reader, core->fault)) return *error;
   KinetoTrace trace(std::move(core));
   trace.rewind();
   return trace;
@@ -37,7 +39,10 @@ Result<bool> KinetoTrace::next(KinetoMapped& mapped) {
   Core& core = *core_;
   if (core.pending.empty()) {
     const auto more = core.reader.next(core.record);
-    if (!more || !more.value()) return more;
+    if (!more || !more.value()) {
+      if (core.fault) return *core.fault;  // a pipe's copy ends where its reading failed
+      return more;
+    }
     core.pending = core.mapper.map(core.record);
   }
   mapped = core.pending.front();
