@@ -11,8 +11,11 @@ install(TARGETS ringmain ringmain_headers EXPORT ringmainTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus"
-  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain" FILES_MATCHING PATTERN "*.hpp")
+# Of the adapters, what is complete in its headers; the reader of Kineto traces is compiled into the program.
+install(DIRECTORY
+  "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus" "${PROJECT_SOURCE_DIR}/adapters"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain"
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "kineto_*" EXCLUDE PATTERN "replay_*" EXCLUDE)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ringmainConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/package/ringmainConfig.cmake" INSTALL_DESTINATION "${package_dir}")

@@ -68,13 +68,15 @@ class Installed(unittest.TestCase):
             *self.flags("--libs"))
         self.assertEqual(run(program, LD_LIBRARY_PATH=str(self.library_folder)), SUM)
 
-    def test_every_header_of_the_bus_compiles_alone(self):
-        headers = sorted((self.prefix / "include" / "ringmain" / "bus").glob("*.hpp"))
+    def test_every_header_compiles_alone(self):
+        include = self.prefix / "include"
+        headers = sorted(header.relative_to(include) for room in ("bus", "adapters")
+                         for header in (include / "ringmain" / room).rglob("*.hpp"))
         self.assertTrue(headers)
         source = self.work / "alone.cpp"
         for header in headers:
-            with self.subTest(header.name):
-                source.write_text(f'#include "ringmain/bus/{header.name}"\n')
+            with self.subTest(str(header)):
+                source.write_text(f'#include "{header}"\n')
                 run(COMPILER, *WARNINGS, "-fsyntax-only", *self.flags("--cflags"), source)
 
     def test_a_plugin_that_uses_it_can_be_unloaded(self):
