@@ -118,6 +118,7 @@ void Attachment::listen(engine::ChannelCore& channel) {
 void Attachment::feed_from(engine::ChannelCore& source) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
+  listed_.reserve(listed_.size() + 1);
   engine::Subscriber* feeder =
       make_feeder(mailbox_, source, consumer_ == nullptr || consumer_->wants_time);
   feeder->priority = options_.priority;
@@ -130,16 +131,20 @@ void Attachment::feed_from(engine::ChannelCore& source) {
 }
 
 void Attachment::close_all(bool deferred) noexcept {
-  const std::lock_guard lock(mutex_);
-  closed_ = true;
-  for (const Listed& l : listed_) {
-    if (!deferred) {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  for (const Listed& l : listed_) {  // closed: nobody adds to it any more
+    bool quiet = false;
+    if (deferred) {
+      quiet = l.subscriber->gate.close_deferred();
+    } else {
       l.subscriber->gate.close();
-    } else if (l.subscriber->gate.close_deferred()) {
-      l.subscriber->destroy(*l.subscriber);
-      l.subscriber->gate.gone();
     }
     l.channel->unlist(l.subscriber);
+    // Without our lock: what the captures destroy may come back here.
+    if (quiet) engine::destroy_captures(*l.subscriber);
   }
 }
 
@@ -152,8 +157,7 @@ Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
       case engine::Gate::Waited::gone:
         break;
       case engine::Gate::Waited::claimed:
-        l.subscriber->destroy(*l.subscriber);
-        l.subscriber->gate.gone();
+        engine::destroy_captures(*l.subscriber);
         break;
     }
   }

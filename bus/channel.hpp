@@ -56,18 +56,21 @@ class Channel {
         const_cast<void*>(static_cast<const void*>(&make))));
   }
   BatchResult publish_all(std::span<const E> events) noexcept {
-    if (!core_->line.heard()) [[unlikely]]
-      return {0, 0, unheard().code};
     BatchResult sum;
+    if (!core_->line.heard()) [[unlikely]] {
+      sum.last = unheard().code;
+      if (sum.last == PublishCode::closed) sum.refused = static_cast<std::uint32_t>(events.size());
+      return sum;
+    }
     if (engine::Lane* lane = engine::thread_lane(*core_)) {
       const auto all = engine::push_all(*lane, events.data(), events.size());
-      sum = {static_cast<std::uint32_t>(all.accepted), 0, static_cast<PublishCode>(all.last)};
+      sum.accepted = static_cast<std::uint32_t>(all.accepted);
+      sum.last = static_cast<PublishCode>(all.last);
     } else {
       for (const E& e : events) {
-        if (const PublishResult one = publish(e))
-          ++sum.accepted;
-        else
-          sum.last = one.code;
+        const PublishResult one = publish(e);
+        sum.accepted += one ? 1u : 0u;
+        if (!one) sum.last = one.code;
       }
     }
     sum.refused = static_cast<std::uint32_t>(events.size()) - sum.accepted;

@@ -49,7 +49,7 @@ template <Event E>
 class [[nodiscard]] Publisher {
  public:
   Publisher() noexcept = default;
-  Publisher(Publisher&& other) noexcept : lane_(std::exchange(other.lane_, nullptr)) {}
+  Publisher(Publisher&& other) noexcept { swap(other); }
   Publisher& operator=(Publisher&& other) noexcept {
     Publisher(std::move(other)).swap(*this);
     return *this;
@@ -57,7 +57,10 @@ class [[nodiscard]] Publisher {
   ~Publisher() {
     if (lane_ != nullptr) detail::give_back(*lane_);
   }
-  void swap(Publisher& other) noexcept { std::swap(lane_, other.lane_); }
+  void swap(Publisher& other) noexcept {
+    std::swap(lane_, other.lane_);
+    std::swap(line_, other.line_);
+  }
 
   /// Publishes one event. Never throws. Progress: lock-free, no allocation once warm, no system
   /// call unless a worker must be woken (never for a realtime publisher), except that
@@ -69,8 +72,7 @@ class [[nodiscard]] Publisher {
   /// It must not throw, and what it publishes on the same lane is refused as too_deep.
   template <Makes<E> F>
   PublishResult publish_with(F&& make) noexcept {
-    if (lane_ == nullptr) return {PublishCode::closed};
-    if (!lane_->line->heard()) [[unlikely]]
+    if (!line_->heard()) [[unlikely]]
       return unheard();
     return detail::result_of(engine::push<E>(*lane_, make));
   }
@@ -83,16 +85,17 @@ class [[nodiscard]] Publisher {
   }
   /// Publishes them in order, as many at once as there is room for.
   BatchResult publish_all(std::span<const E> events) noexcept {
-    if (lane_ == nullptr)
-      return {0, static_cast<std::uint32_t>(events.size()), PublishCode::closed};
-    if (!lane_->line->heard()) return {0, 0, unheard().code};
+    const auto n = static_cast<std::uint32_t>(events.size());
+    if (!line_->heard()) [[unlikely]] {
+      const PublishCode code = unheard().code;
+      return {0, code == PublishCode::closed ? n : 0, code};
+    }
     const auto all = engine::push_all(*lane_, events.data(), events.size());
-    return {static_cast<std::uint32_t>(all.accepted),
-            static_cast<std::uint32_t>(events.size() - all.accepted),
-            static_cast<PublishCode>(all.last)};
+    const auto accepted = static_cast<std::uint32_t>(all.accepted);
+    return {accepted, n - accepted, static_cast<PublishCode>(all.last)};
   }
   /// Is anybody listening? For skipping work before publishing. Progress: one load.
-  [[nodiscard]] bool wanted() const noexcept { return lane_ != nullptr && lane_->line->heard(); }
+  [[nodiscard]] bool wanted() const noexcept { return line_->heard(); }
   [[nodiscard]] Ledger ledger() const noexcept {
     return lane_ == nullptr ? Ledger{} : detail::ledger_of(*lane_);
   }
@@ -101,12 +104,13 @@ class [[nodiscard]] Publisher {
  private:
   template <Event>
   friend class Channel;
-  explicit Publisher(engine::Lane* lane) noexcept : lane_(lane) {}
+  explicit Publisher(engine::Lane* lane) noexcept : lane_(lane), line_(lane->line) {}
   [[nodiscard]] PublishResult unheard() const noexcept {
-    return {lane_->line->closing() ? PublishCode::closed : PublishCode::unheard};
+    return {line_->closing() ? PublishCode::closed : PublishCode::unheard};
   }
 
-  engine::Lane* lane_ = nullptr;  // holds its channel
+  engine::Lane* lane_ = nullptr;                        // holds its channel
+  const engine::ChannelLine* line_ = &engine::nowhere;  // lane_'s, or one that is closed
 };
 
 }  // namespace ringmain

@@ -29,7 +29,7 @@ void measure(ChannelCore& channel, const Lane& lane, const Run& run,
   Histogram* latency = channel.owner_latency();
   if (latency == nullptr || lane.owner_marks == nullptr) return;
   const std::uint64_t every = channel.options().latency_every;
-  const std::size_t mask = std::bit_ceil(std::size_t{lane.options.capacity} / every + 2) - 1;
+  const std::size_t mask = marks_count(lane.options.capacity, every) - 1;
   for (std::uint64_t i = (consumed + every - 1) / every * every; i < consumed + run.count;
        i += every) {
     // Relaxed: written before the slot, whose E2 we have passed. 0: published before anybody
@@ -50,10 +50,7 @@ void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept 
   } else {
     subscriber.skipped.add(run.count);
   }
-  if (subscriber.gate.leave()) {
-    subscriber.destroy(subscriber);
-    subscriber.gate.gone();
-  }
+  if (subscriber.gate.leave()) destroy_captures(subscriber);
 }
 
 const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) noexcept {

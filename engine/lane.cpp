@@ -84,13 +84,15 @@ bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* bu
 void mark(Lane& lane, std::uint64_t index) noexcept {
   const std::uint64_t every = lane.channel->options().latency_every;
   if (every == 0 || lane.marks == nullptr || index % every != 0) return;
-  const std::size_t mask = std::bit_ceil(std::size_t{lane.options.capacity} / every + 2) - 1;
+  const std::size_t mask = marks_count(lane.options.capacity, every) - 1;
   // Relaxed: the slot's E2 comes behind it.
   lane.marks[(index / every) & mask].store(static_cast<std::uint64_t>(now_ns()),
                                            std::memory_order_relaxed);
 }
 
 }  // namespace
+
+constinit ChannelLine nowhere{.state = ChannelLine::kClosing, .leased = 0};
 
 Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept {
   lane.word.store(word, std::memory_order_release);  // E2

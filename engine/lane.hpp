@@ -12,6 +12,7 @@
 // stores to the lane's word, one slot. No read-modify-write, no fence, no system call. Protocol:
 // tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by the same names here.
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -48,6 +49,9 @@ struct alignas(kLineBytes) ChannelLine {
   Atomic<std::uint32_t> state{0};
   Atomic<std::uint32_t> leased{0};
 };
+
+/// The line of a publisher that has no lane: nobody listens and it is closed.
+extern ChannelLine nowhere;
 
 /// How a publish on a lane ended. The bus says the same to its users as PublishCode.
 enum class Pushed : std::uint8_t {
@@ -120,6 +124,11 @@ struct Lane {
     return word.load(std::memory_order_acquire) >> 1;  // E2
   }
 };
+
+/// Room for the publishing times of a lane that measures each `every`-th event: a power of two.
+constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noexcept {
+  return std::bit_ceil(capacity / static_cast<std::size_t>(every) + 2);
+}
 
 /// Writes one event's payload at `to`.
 using BuildFn = void(void* to, void* from) noexcept;

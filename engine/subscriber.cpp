@@ -21,6 +21,14 @@ void drop_subscriber(Subscriber* subscriber) noexcept {
   ::operator delete (subscriber, std::align_val_t{64});
 }
 
+void destroy_captures(Subscriber& subscriber) noexcept {
+  {
+    const CallbackScope scope;
+    subscriber.destroy(subscriber);
+  }
+  subscriber.gate.gone();
+}
+
 void subscriber_threw(Subscriber& subscriber) noexcept {
   subscriber.threw.add(1);
   if (subscriber.detach_on_throw) subscriber.gate.close();

@@ -94,6 +94,9 @@ constexpr std::size_t Subscriber::captures_offset() noexcept {
 Subscriber* make_subscriber(std::size_t captures_bytes) noexcept;
 /// Drops one holder; the last one frees the memory (the captures are long destroyed).
 void drop_subscriber(Subscriber* subscriber) noexcept;
+/// By the holder of the gate's DEAD bit. Counts as a callback: captures may hold the handle of this
+/// very subscription, which must not wait for itself.
+void destroy_captures(Subscriber& subscriber) noexcept;
 /// Counts and, if wished, closes: called by the thunk in its catch.
 void subscriber_threw(Subscriber& subscriber) noexcept;
 
