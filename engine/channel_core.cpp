@@ -18,6 +18,15 @@ std::size_t ring_bytes(const Lane& lane) noexcept {
   return (lane.owner_mask + 1) * lane.slot_bytes;
 }
 
+/// May a lane made for `had` serve a publisher who wants `wants`? Its memory decides.
+bool serves(const LaneOptions& had, const LaneOptions& wants,
+            std::uint32_t latency_every) noexcept {
+  if (had.ring != wants.ring || had.realtime != wants.realtime) return false;
+  if (wants.ring && std::bit_ceil(had.capacity) != std::bit_ceil(wants.capacity)) return false;
+  return latency_every == 0 ||
+         marks_count(had.capacity, latency_every) == marks_count(wants.capacity, latency_every);
+}
+
 }  // namespace
 
 ChannelCore::ChannelCore(Ref<Workers> workers, ChannelCoreOptions options)
@@ -52,11 +61,12 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
   const std::uint32_t count = lane_count();
   for (std::uint32_t i = 0; i < count; ++i) {
     Lane& old = lane(i);
-    if (old.options != options || old.source != &source ||
-        old.live.load(std::memory_order_relaxed) != 0)
+    if (old.source != &source || old.live.load(std::memory_order_relaxed) != 0 ||
+        !serves(old.options, options, options_.latency_every))
       continue;
     if (old.live.exchange(1, std::memory_order_acquire) != 0) continue;     // E5
     if (old.published() == old.consumed.load(std::memory_order_acquire)) {  // E1
+      old.options = options;  // the owner looks at them next behind E2 of the first event
       start_lane(old);
       return &old;
     }
@@ -108,9 +118,8 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
   made->payload_offset = static_cast<std::uint32_t>(sizeof(SlotHeader) + envelope);
   bool whole = options.ring ? give_ring(*made) : give_queue(*made, size);
   if (whole && options_.latency_every != 0) {
-    const std::size_t marks =
-        std::bit_ceil(std::size_t{options.capacity} / options_.latency_every + 2);
-    made->marks = new (std::nothrow) Atomic<std::uint64_t>[marks]();
+    made->marks = new (std::nothrow)
+        Atomic<std::uint64_t>[marks_count(options.capacity, options_.latency_every)]();
     made->owner_marks = made->marks;
     whole = made->marks != nullptr;
   }

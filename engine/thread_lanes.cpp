@@ -1,5 +1,7 @@
 #include "ringmain/engine/thread_lanes.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <new>
 #include <vector>
 
@@ -29,6 +31,7 @@ class ThreadLanes {
   bool add(ChannelCore& channel, Lane* lane) noexcept;
 
  private:
+  bool make_room() noexcept;
   [[nodiscard]] std::size_t home(const ChannelCore& channel) const noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(&channel);
     return (address / sizeof(ChannelCore) * 0x9e3779b97f4a7c15ull >> 32) & (entries_.size() - 1);
@@ -63,28 +66,37 @@ ThreadLanes::~ThreadLanes() {
 }
 
 bool ThreadLanes::add(ChannelCore& channel, Lane* lane) noexcept {
+  if (2 * (used_ + 1) > entries_.size() && !make_room()) return false;
+  put({Ref<ChannelCore>(&channel), lane});
+  return true;
+}
+
+/// Channels whose bus has stopped are dropped, and only the others count for the new size: a thread
+/// that outlives many buses stays small.
+bool ThreadLanes::make_room() noexcept {
+  // Closing is final. A busy lane is one that this thread publishes on right now, further out.
+  const auto lives = [](const Entry& e) {
+    return e.channel && (!e.channel->line.closing() ||
+                         (e.lane->word.load(std::memory_order_relaxed) & 1) != 0);  // relaxed: ours
+  };
+  const auto living =
+      static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), lives));
   try {
-    if (2 * (used_ + 1) > entries_.size()) {
-      // Channels whose bus has stopped are dropped on the way: a thread that outlives many buses
-      // stays small.
-      std::vector<Entry> old(entries_.empty() ? 16 : 2 * entries_.size());
-      old.swap(entries_);
-      used_ = 0;
-      last_channel = nullptr;
-      for (Entry& e : old) {
-        if (!e.channel) continue;
-        if ((e.channel->line.state.load(std::memory_order_relaxed) & ChannelLine::kClosing) !=
-            0) {  // relaxed: final
-          ChannelCore::give_lane(*e.lane);
-        } else {
-          put(std::move(e));
-        }
+    std::vector<Entry> old(std::bit_ceil(std::max<std::size_t>(16, 4 * (living + 1))));
+    old.swap(entries_);
+    used_ = 0;
+    last_channel = nullptr;
+    for (Entry& e : old) {
+      if (!e.channel) continue;
+      if (lives(e)) {
+        put(std::move(e));
+      } else {
+        ChannelCore::give_lane(*e.lane);
       }
     }
   } catch (const std::bad_alloc&) {
     return false;
   }
-  put({Ref<ChannelCore>(&channel), lane});
   return true;
 }
 

@@ -47,12 +47,19 @@ void Worker::adopt() noexcept {
   }
 }
 
+void Worker::keep(ChannelCore& channel) noexcept {
+  const auto after =
+      std::upper_bound(held_.begin(), held_.end(), channel.index(),
+                       [](std::uint32_t index, const Held& h) { return index < h.index; });
+  held_.insert(after, {&channel, channel.index(), true});
+}
+
 void Worker::adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noexcept {
   for (; bits != 0; bits &= bits - 1) {
     Atomic<ChannelCore*>& entry =
         all_.table_[word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits))];
-    if (leased) {                                                      // it is ours, so it is there
-      held_.push_back({entry.load(std::memory_order_acquire), true});  // E6
+    if (leased) {                                    // it is ours, so it is there
+      keep(*entry.load(std::memory_order_acquire));  // E6
       continue;
     }
     ChannelCore* channel = entry.load(std::memory_order_acquire);                  // E6
@@ -60,7 +67,7 @@ void Worker::adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noe
     light_or_fence();                                                              // L5
     if (channel != nullptr && entry.load(std::memory_order_acquire) == channel &&  // E6
         channel->line.leased.exchange(1, std::memory_order_seq_cst) == 0) {        // E3, S
-      held_.push_back({channel, true});
+      keep(*channel);
     }
     visiting.store(nullptr, std::memory_order_release);  // N2
   }
@@ -73,7 +80,6 @@ void Worker::pass_all_but(const ChannelCore& kept) noexcept {
     all_.passed_[i / 64].fetch_or(1ull << (i % 64), std::memory_order_seq_cst);  // E4, S
   }
   std::erase_if(held_, [&kept](const Held& h) { return h.channel != &kept; });
-  turn_ = 0;
 }
 
 // --- serving ---
@@ -95,23 +101,34 @@ void Worker::before_callbacks(ChannelCore& channel) noexcept {
 
 bool Worker::serve() noexcept {
   std::size_t served = 0;
+  // From the one behind the last, by index: others are passed on before callbacks and adopted again
+  // behind them, in any order, and must not lose their turn by it.
+  auto at = static_cast<std::size_t>(
+      std::upper_bound(held_.begin(), held_.end(), last_served_,
+                       [](std::uint32_t index, const Held& h) { return index < h.index; }) -
+      held_.begin());
   for (std::size_t i = 0, n = held_.size(); i < n && !held_.empty(); ++i) {
-    if (++turn_ >= held_.size()) turn_ = 0;
-    Held& held = held_[turn_];
-    ChannelCore& channel = *held.channel;
+    if (at >= held_.size()) at = 0;
+    ChannelCore& channel = *held_[at].channel;
+    last_served_ = held_[at].index;
     const std::size_t taken = drain(*this, channel, kQuantum);
     if (taken == 0) {
       if (channel.retired.load(std::memory_order_acquire) != 0 && !channel.anything_left()) {  // Q1
-        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(turn_));
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(at));
         all_.dispose(channel);
+      } else {
+        ++at;
       }
       continue;
     }
     batches.add(1);
     events.add(taken);
     served += taken;
-    held_[turn_].busy = true;
-    if (all_.count_ > 1) break;  // the others were passed on: take them up again, in turn
+    if (all_.count_ > 1) {  // the others were passed on: take them up again
+      held_.front().busy = true;
+      break;
+    }
+    held_[at++].busy = true;
   }
   if (served == 0) return false;
   wait_.worked(served);
@@ -134,7 +151,6 @@ void Worker::sweep() noexcept {
     h.channel->line.leased.store(0, std::memory_order_release);  // E3
     return true;
   });
-  turn_ = 0;
   if (!given_.empty()) recheck();
 }
 
@@ -147,16 +163,19 @@ void Worker::give_up() noexcept {
   held_.clear();
 }
 
-/// The other half of L2: whoever published without seeing the lease given up is seen here.
+/// The other half of L2: whoever published without seeing the lease given up is seen here. So is a
+/// channel that was retired meanwhile: whoever took that signal may have found it still leased.
 void Worker::recheck() noexcept {
   heavy();  // L2
   for (const Given& g : given_) {
     Atomic<ChannelCore*>& entry = all_.table_[g.index];
-    visiting.store(g.channel, std::memory_order_release);                                    // N2
-    light_or_fence();                                                                        // L5
-    if (entry.load(std::memory_order_acquire) == g.channel && g.channel->anything_left() &&  // E6
+    visiting.store(g.channel, std::memory_order_release);      // N2
+    light_or_fence();                                          // L5
+    if (entry.load(std::memory_order_acquire) == g.channel &&  // E6
+        (g.channel->anything_left() ||
+         g.channel->retired.load(std::memory_order_acquire) != 0) &&           // Q1
         g.channel->line.leased.exchange(1, std::memory_order_seq_cst) == 0) {  // E3, S
-      held_.push_back({g.channel, true});
+      keep(*g.channel);
     }
     visiting.store(nullptr, std::memory_order_release);  // N2
   }

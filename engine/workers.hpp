@@ -51,10 +51,12 @@ struct Worker final : Drainer {
  private:
   struct Held {
     ChannelCore* channel;
+    std::uint32_t index;
     bool busy;  // since the last sweep
   };
 
   void adopt() noexcept;
+  void keep(ChannelCore& channel) noexcept;
   void adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noexcept;
   bool serve() noexcept;
   void pass_all_but(const ChannelCore& kept) noexcept;
@@ -67,13 +69,13 @@ struct Worker final : Drainer {
   Workers& all_;
   const unsigned index_;
   WaitStrategy wait_;
-  std::vector<Held> held_;
+  std::vector<Held> held_;  // by index
   struct Given {
     ChannelCore* channel;  // no longer ours: may be gone unless table_[index] still says so
     std::uint32_t index;
   };
   std::vector<Given> given_;
-  std::size_t turn_ = 0;
+  std::uint32_t last_served_ = 0;  // the index of the channel whose turn it was
   std::uint32_t woke_ = 0;
   std::uint32_t rounds_ = 0;
   std::int64_t swept_ns_ = 0;
@@ -145,6 +147,9 @@ class Workers final : public Counted {
   bool delivered(const std::vector<Ref<ChannelCore>>& channels, std::int64_t limit_ns) noexcept;
   bool drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept;
   bool join(std::int64_t limit_ns, Stopped& result) noexcept;
+  std::uint64_t left_over(bool abort) const noexcept;
+  void let_go(bool joined) noexcept;
+  void keep_for_ever() noexcept;
 
   const WorkersOptions options_;
   unsigned count_ = 0;
@@ -159,16 +164,18 @@ class Workers final : public Counted {
   Atomic<std::uint32_t> realtime_{0};
   alignas(kLineBytes) Atomic<std::uint32_t> done_key_{0};
   Atomic<std::uint32_t> gone_{0};
+  Atomic<std::uint32_t> stopping_{0};
   alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> signals_{};
   alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> passed_{};
   std::array<Atomic<ChannelCore*>, kChannelsMax> table_{};
 
   mutable std::mutex mutex_;  // table_, free_, disposed_
-  std::mutex stop_mutex_;
   std::vector<std::uint32_t> free_;
   std::uint32_t next_ = 0;
   std::vector<ChannelCore*> disposed_;
   bool closing_ = false;
+  bool kept_ = false;  // under stopping_
+  Workers* next_kept_ = nullptr;
 };
 
 }  // namespace ringmain::engine

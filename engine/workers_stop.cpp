@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 #include <sched.h>
+#include <utility>
 
 #include "ringmain/engine/workers.hpp"
 
@@ -121,34 +122,59 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
     return result;
   }
   const Deadline deadline(limit_ns);
-  const std::lock_guard one_at_a_time(stop_mutex_);
+  const bool mine = await(stopping_, deadline, [this] {
+    return stopping_.exchange(1, std::memory_order_acquire) == 0;  // Q2
+  });
+  if (!mine) {  // another stop() is at it for longer than this caller can wait
+    result.left = left_over(abort);
+    return result;
+  }
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
+  bool drained = true;
   if (!stopped()) {
     if (abort) aborting_.store(true, std::memory_order_seq_cst);  // S
-    const bool drained = drain_all(false, true, deadline.left_ns());
-    if (!(drain_all(true, true, deadline.left_ns()) && drained)) {
-      for (const auto& c : channels()) result.left += c->counts().pending;
-      aborting_.store(
-          true, std::memory_order_seq_cst);  // S: what is left is discarded, not delivered later
-    }
-    quit_.store(1, std::memory_order_release);  // Q1
+    drained = drain_all(false, true, deadline.left_ns());
+    drained = drain_all(true, true, deadline.left_ns()) && drained;
+    if (!drained)
+      aborting_.store(true, std::memory_order_seq_cst);  // S: the rest is discarded, not late
+    quit_.store(1, std::memory_order_release);           // Q1
     for (const auto& w : workers_) {
       w->key.fetch_add(1, std::memory_order_release);  // S
       futex_wake(w->key, 1);
     }
   }
   const bool joined = join(deadline.left_ns(), result);
-  if (!joined) {
-    hold();  // a callback is still running in here: leaked on purpose rather than freed under it
-    return result;
+  if (!drained || !joined) result.left = left_over(abort);
+  let_go(joined);
+  stopping_.store(0, std::memory_order_release);  // Q2
+  futex_wake(stopping_, INT_MAX);
+  return result;
+}
+
+/// What a stop() that ran out of time did not deliver.
+std::uint64_t Workers::left_over(bool abort) const noexcept {
+  std::uint64_t left = 0;
+  for (const auto& c : channels()) {
+    if (c->options().pulled) continue;  // what is in there is its reader's
+    const ChannelCounts counts = c->counts();
+    left += counts.pending + (abort ? 0 : counts.discarded);
   }
+  return left;
+}
+
+/// Nobody is drained here any more. Where a callback still runs, all it may touch is kept for ever.
+void Workers::let_go(bool joined) noexcept {
   for (const auto& c : channels()) {
     if (!c->options().pulled) continue;
     c->close_line();
     tell_reader(c->pull);  // it sees that the bus has stopped
+  }
+  if (!joined) {
+    keep_for_ever();
+    return;
   }
   const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < next_; ++i) {
@@ -157,11 +183,22 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
   }
   for (ChannelCore* c : disposed_) c->release();
   disposed_.clear();
-  return result;
+}
+
+void Workers::keep_for_ever() noexcept {
+  // Listed, so that a leak checker sees what is on purpose.
+  static Atomic<Workers*> kept{nullptr};
+  if (std::exchange(kept_, true)) return;
+  hold();
+  next_kept_ = kept.load(std::memory_order_relaxed);  // relaxed: nobody walks the list
+  while (!kept.compare_exchange_weak(next_kept_, this, std::memory_order_relaxed)) {  // relaxed
+  }
 }
 
 bool Workers::join(std::int64_t limit_ns, Stopped& result) noexcept {
-  const Deadline deadline(limit_ns);
+  // A worker that is not stuck needs a moment to see quit_, also when the time is up.
+  enum : std::int64_t { kMomentNs = 50'000'000 };
+  const Deadline deadline(limit_ns < 0 ? limit_ns : std::max<std::int64_t>(limit_ns, kMomentNs));
   const bool all_gone = await(gone_, deadline, [this] {
     return gone_.load(std::memory_order_acquire) >= workers_.size();  // Q1
   });
