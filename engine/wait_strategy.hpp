@@ -1,9 +1,9 @@
 // How does a worker wait? It looks again for a while, and only then parks.
 //
 // A wake-up costs the publisher a system call and the event 15 us, so a worker looks for about as
-// long before it sleeps. Where threads outnumber cores it yields between looks. After a short batch
-// it lingers: a worker that keeps catching its publisher fights it for every line. Figures:
-// docs/notes, bench/publish_bench.cpp.
+// long before it sleeps; where cores are few it offers its own after every 64 looks. The clock is
+// read as seldom: between two looks lies one pause. After a short batch it lingers: a worker that
+// keeps catching its publisher fights it for every line. Figures: docs/notes, bench/.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,24 +36,20 @@ class WaitStrategy {
   }
   /// There was none. True: look again. False: it is time to park.
   [[nodiscard]] bool look_again() noexcept {
-    ++looks_;
-    if (looks_ <= kTightLooks) {
-      pause();
+    pause();
+    if (++looks_ % kLooksPerClock != 0) return true;
+    const std::int64_t now = now_ns();
+    if (looks_ == kLooksPerClock) since_ns_ = now;
+    if (now - since_ns_ < options_.spin_ns) {
+      if (options_.yields) ::sched_yield();
       return true;
     }
-    if (looks_ == kTightLooks + 1) since_ns_ = now_ns();
-    if (options_.yields) {
-      ::sched_yield();
-    } else {
-      for (int i = 0; i < 4; ++i) pause();
-    }
-    if (now_ns() - since_ns_ < options_.spin_ns) return true;
     looks_ = 0;
     return false;
   }
 
  private:
-  enum : std::size_t { kShortBatch = 32, kTightLooks = 100 };
+  enum : std::size_t { kShortBatch = 32, kLooksPerClock = 64 };
   WaitOptions options_;
   std::size_t looks_ = 0;
   std::int64_t since_ns_ = 0;
