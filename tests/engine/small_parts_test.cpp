@@ -83,7 +83,7 @@ TEST(WaitStrategyTest, ItLooksAgainAndThenParks) {
   for (int again = 0; again < 3; ++again) {
     int looks = 0;
     while (wait.look_again()) ASSERT_LT(++looks, 10'000);
-    EXPECT_GE(looks, 100);
+    EXPECT_GE(looks, 63);  // it never parks without having looked for a while
   }
 }
 
