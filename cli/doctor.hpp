@@ -1,0 +1,24 @@
+// What works on this machine, and how is what does not mended? One finding per thing looked at.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringmain::cli {
+
+struct Finding {
+  enum class State : std::uint8_t {
+    good,
+    note,    // works, and could be better
+    problem  // does not work
+  };
+  std::string name;
+  State state = State::good;
+  std::string found;
+  std::string mend;  // what to do; "" where all is good
+};
+
+/// Looks, measures and tries. Takes some hundred milliseconds.
+[[nodiscard]] std::vector<Finding> examine();
+
+}  // namespace ringmain::cli

@@ -1,0 +1,168 @@
+// `ringmain replay`: what may be asked, and is what was asked possible?
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/cli/replay_report.hpp"
+#include "ringmain/cli/replay_run.hpp"
+#include "ringmain/cli/terminal.hpp"
+#include "ringmain/cli/verbs.hpp"
+
+namespace ringmain::cli {
+namespace {
+
+std::string quoted(std::string_view word) {
+  return "'" + std::string(word) + "'";
+}
+
+std::string read_sink(const std::string& sink, ReplayCall& call) {
+  const std::string name = sink.substr(0, sink.find(':'));
+  const std::string target = name.size() == sink.size() ? "" : sink.substr(name.size() + 1);
+  if (name == "json_lines") {
+    if (target.empty()) return "--sink json_lines wants a file: --sink json_lines:FILE";
+    call.json_lines.push_back(target);
+    return "";
+  }
+  if (name == "summary" && target.empty()) {
+    call.live_summary = true;
+    return "";
+  }
+  return "there is no sink " + quoted(sink) + did_you_mean(name, {"json_lines", "summary"});
+}
+
+std::string read_select(const std::string& pattern) {
+  const auto& channels = replay::kind_channels();
+  const bool any = std::any_of(channels.begin(), channels.end(), [&](std::string_view channel) {
+    return pattern_matches(pattern, channel);
+  });
+  if (any) return "";
+  return "no channel of a replay matches " + quoted(pattern) +
+         did_you_mean(pattern, {channels.begin(), channels.end()});
+}
+
+std::string read_numbers(const Arguments& arguments, ReplayCall& call) {
+  if (const auto speed = arguments.value("--speed")) {
+    const auto factor = *speed == "max" ? 0 : parse_number(*speed, 1e-6, 1e9);
+    if (!factor) return "--speed wants a factor above 0, or max, and not " + quoted(*speed);
+    call.options.speed = *factor;
+  }
+  if (const auto loops = arguments.value("--loop")) {
+    const auto times = parse_number(*loops, 1, 1e9);
+    if (!times || *times != static_cast<std::uint32_t>(*times)) {
+      return "--loop wants a whole number above 0, and not " + quoted(*loops);
+    }
+    call.options.loops = static_cast<std::uint32_t>(*times);
+  }
+  if (const auto workers = arguments.value("--workers")) {
+    const auto count = parse_number(*workers, 1, 32);
+    if (!count || *count != static_cast<unsigned>(*count)) {
+      return "--workers wants a whole number from 1 to 32, and not " + quoted(*workers);
+    }
+    call.workers = static_cast<unsigned>(*count);
+  }
+  if (const auto memory = arguments.value("--memory-max")) {
+    const auto bytes = parse_bytes(*memory);
+    if (!bytes || *bytes < replay::ReplayOptions::kMemoryMin) {
+      return "--memory-max wants at least 32M, such as 256M or 2G, and not " + quoted(*memory);
+    }
+    call.options.memory_max = *bytes;
+  }
+  return "";
+}
+
+/// Fills `call`; a sentence where that cannot be.
+std::string read_call(const Arguments& arguments, ReplayCall& call) {
+  call.files = arguments.operands();
+  if (call.files.empty())
+    return "replay wants a trace: ringmain replay FILE, or - for standard input";
+  if (std::count(call.files.begin(), call.files.end(), "-") > 1) {
+    return "standard input can be read only once, and - was given more than once";
+  }
+  call.options.visitors = true;
+  call.json = arguments.has("--json");
+  call.quiet = arguments.has("--quiet");
+  call.progress = !arguments.has("--no-progress");
+  if (auto sentence = read_numbers(arguments, call); !sentence.empty()) return sentence;
+  if (const auto order = arguments.value("--order")) {
+    if (*order != "thread" && *order != "recorded") {
+      return "--order is thread or recorded, and not " + quoted(*order) +
+             did_you_mean(*order, {"thread", "recorded"});
+    }
+    call.options.order = *order == "thread" ? replay::Order::thread : replay::Order::recorded;
+  }
+  if (const auto pattern = arguments.value("--select")) {
+    if (auto sentence = read_select(*pattern); !sentence.empty()) return sentence;
+    call.options.select = *pattern;
+  }
+  for (const std::string& sink : arguments.values("--sink")) {
+    if (auto sentence = read_sink(sink, call); !sentence.empty()) return sentence;
+  }
+  return "";
+}
+
+int run(const Arguments& arguments) {
+  ReplayCall call;
+  if (const std::string sentence = read_call(arguments, call); !sentence.empty()) {
+    return wrong_usage("replay", sentence);
+  }
+  const ReplayResult result = run_replay(call);
+  // Where the lines go to standard output, the summary must not lie among them.
+  const bool taken = std::count(call.json_lines.begin(), call.json_lines.end(), "-") > 0;
+  std::FILE* to = taken ? stderr : stdout;
+  if (call.json) {
+    print_replay_json(to, call, result);
+  } else if (!call.quiet && (result.played || result.sentences.empty())) {
+    print_replay_text(to, call, result);
+  }
+  std::fflush(to);
+  for (const std::string& sentence : result.sentences) (void)failed(sentence);
+  if (result.lost() > 0) {
+    (void)failed(plural(result.lost(), "event") + " of " + with_commas(result.events) +
+                 " did not arrive");
+  }
+  if (result.interrupted) (void)failed("interrupted; what was published until then is summed up");
+  return result.exit_status();
+}
+
+}  // namespace
+
+const Verb& replay_verb() {
+  static const Option kOptions[] = {
+      {"--speed", "FACTOR", "1: as recorded (the default); 10: ten times as fast; max: flat out"},
+      {"--order", "ORDER",
+       "thread: a thread per recorded thread, each in its order (the default)\n"
+       "recorded: one thread, all events in the order of their times"},
+      {"--loop", "N", "play N times"},
+      {"--select", "PATTERN", "only channels that match: 'cuda.*', 'collective.>', 'replay.slice'"},
+      {"--sink", "SINK",
+       "json_lines:FILE writes every event as a line of JSON (- is standard output;\n"
+       "%r %p %h %j in FILE are rank, process, host and job); summary writes a line\n"
+       "of figures per second to standard error; may be given more than once"},
+      {"--memory-max", "BYTES",
+       "all that reading, sorting and queueing may hold (1G); at least 32M"},
+      {"--workers", "N", "worker threads that drain the channels"},
+      {"--json", "", "the summary as one JSON object"},
+      {"--quiet", "", "no summary, no progress: only what went wrong"},
+      {"--no-progress", "", "no progress line, also on a terminal"}};
+  static const Verb kVerb{"replay",
+                          "FILE…",
+                          "play recorded Kineto traces through the channels",
+                          "Reads traces that torch.profiler wrote (Chrome JSON, plain or gzip; - "
+                          "is standard input) and\n"
+                          "publishes every record, from a thread per recorded thread, without "
+                          "loss. Meanwhile subscribers\n"
+                          "come and go. At the end: what each channel was offered and delivered, "
+                          "and how long it took.\n"
+                          "Several files are played together, by their recorded times.\n\n"
+                          "exit status: 0; 1 where a trace could not be read to its end, a sink "
+                          "failed, or an event was\n"
+                          "lost; 2 for a wrong call; 130 after Ctrl-C.",
+                          kOptions,
+                          run};
+  return kVerb;
+}
+
+}  // namespace ringmain::cli

@@ -1,0 +1,257 @@
+#include "ringmain/cli/replay_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/adapters/sinks/json_lines.hpp"
+
+#include "ringmain/cli/arguments.hpp"
+#include "ringmain/cli/signals.hpp"
+#include "ringmain/cli/terminal.hpp"
+
+namespace ringmain::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kTickMs = 50;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+[[noreturn]] void leave_at_once(ProgressLine& line, const char* sentence) {
+  line.clear();
+  std::fprintf(stderr, "ringmain: %s\n", sentence);
+  std::fflush(nullptr);
+  ::_exit(kInterrupted);
+}
+
+class ReplayRun {
+ public:
+  explicit ReplayRun(const ReplayCall& call) : call_(call), line_(call.progress && !call.quiet) {}
+
+  ReplayResult run() {
+    if (open_sinks() && load()) {
+      if (result_.events > 0 && !result_.interrupted) play();
+      close_sinks();
+    }
+    line_.clear();
+    return std::move(result_);
+  }
+
+ private:
+  bool fault(std::string sentence) {
+    result_.sentences.push_back(std::move(sentence));
+    return false;
+  }
+
+  bool open_sinks() {
+    for (const std::string& path : call_.json_lines) {
+      auto opened = sinks::JsonLines::open(path);
+      if (!opened) return fault(opened.error().message);
+      json_lines_.push_back(std::move(opened).value());
+    }
+    return true;
+  }
+  void close_sinks() {
+    for (auto& sink : json_lines_) {
+      if (auto closed = sink.close(); !closed) fault(closed.error().message);
+    }
+  }
+
+  bool load() {
+    const auto begin = Clock::now();
+    std::optional<Result<replay::Recording>> loaded;
+    std::exception_ptr thrown;
+    replay::LoadProgress progress;
+    std::jthread loader([&](const std::stop_token& stop) {
+      try {
+        loaded.emplace(replay::Recording::load(call_.files, call_.options, stop, progress));
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      signals_.tell();
+    });
+    std::optional<Clock::time_point> asked;
+    for (Signals::Heard heard; !heard.told; heard = signals_.wait(kTickMs)) {
+      if (heard.interrupt) {
+        if (asked) leave_at_once(line_, "interrupted while reading; nothing was replayed");
+        asked = Clock::now();
+        loader.request_stop();
+      }
+      if (asked && seconds_since(*asked) > 1) {
+        leave_at_once(line_, "interrupted while reading; nothing was replayed");
+      }
+      show_loading(progress, begin);
+    }
+    loader.join();
+    if (thrown) std::rethrow_exception(thrown);
+    if (!*loaded) return fault(loaded->error().message);
+    recording_.emplace(std::move(*loaded).value());
+    result_.loading_seconds = seconds_since(begin);
+    result_.interrupted = asked.has_value();
+    take_figures();
+    return true;
+  }
+
+  void show_loading(const replay::LoadProgress& progress, Clock::time_point begin) {
+    const std::uint64_t all = progress.bytes_all;
+    const std::uint64_t bytes = progress.bytes;
+    const double share = all == 0 ? -1 : static_cast<double>(bytes) / static_cast<double>(all);
+    line_.show(
+        "reading", share,
+        with_commas(progress.events) + " events, " + duration_text(1e9 * seconds_since(begin)));
+  }
+
+  void take_figures() {
+    result_.counts = recording_->counts;
+    result_.events = recording_->store.size() * call_.options.loops;
+    result_.left_out = recording_->left_out;
+    result_.crowded = recording_->crowded;
+    result_.spilled_bytes = recording_->store.spilled_bytes();
+    result_.recorded_ns = recording_->last_ns - recording_->first_ns;
+    for (const std::string& sentence : recording_->faults) fault(sentence);
+  }
+
+  void play() {
+    BusOptions options;
+    options.workers = call_.workers;
+    Bus bus(options);
+    result_.workers = bus.workers();
+    auto summary = sinks::Summary::open(call_.live_summary ? stderr : nullptr);
+    if (!summary) return static_cast<void>(fault(summary.error().message));
+    listen(bus, summary.value());
+    const auto begin = Clock::now();
+    replay::ReplayOptions playing = call_.options;
+    playing.done = [this] { signals_.tell(); };
+    auto source = replay::Source::attach(bus, *recording_, playing);
+    if (!source) return static_cast<void>(fault(source.error().message));
+    result_.played = true;
+    watch(source.value(), begin);
+    result_.outcome = source.value().wait();
+    drain(bus);
+    result_.seconds = seconds_since(begin);
+    result_.interrupted |= result_.outcome.interrupted;
+    if (result_.outcome.error) fault(result_.outcome.error->message);
+    take_stats(bus, summary.value());
+  }
+
+  void listen(Bus& bus, sinks::Summary& summary) {
+    // A large trace is measured at every fourth event: each look at the clock costs 20 ns.
+    const ChannelOptions channel{.latency_every = result_.events > 1'000'000 ? 4u : 1u};
+    replay::for_each_kind([&]<class E>(std::size_t kind) {
+      if (!recording_->selected[kind]) return;
+      auto& made = *bus.configure<E>(channel).value();  // the bus is new: nothing can be in the way
+      summary.listen(made);
+      for (auto& sink : json_lines_) sink.listen(made);
+    });
+  }
+
+  void watch(replay::Source& source, Clock::time_point begin) {
+    bool asked = false;
+    for (Signals::Heard heard; !heard.told; heard = signals_.wait(kTickMs)) {
+      if (heard.interrupt) {
+        if (asked) leave_at_once(line_, "interrupted twice; what was under way is lost");
+        asked = true;
+        source.stop();
+      }
+      const std::uint64_t published = source.published();
+      const double seconds = seconds_since(begin);
+      line_.show("replaying", static_cast<double>(published) / static_cast<double>(result_.events),
+                 with_commas(published) + " events, " +
+                     rate_text(static_cast<double>(published) / std::max(seconds, 1e-3)) + ", " +
+                     with_commas(source.visitors().came) + " subscribers came");
+    }
+  }
+
+  /// What is queued reaches everybody. A sink that is stuck holds this up, as it should, until
+  /// Ctrl-C.
+  void drain(Bus& bus) {
+    bool asked = result_.outcome.interrupted;
+    const auto begin = Clock::now();
+    while (!bus.flush(milliseconds(kTickMs))) {
+      const bool again = signals_.wait(0).interrupt;
+      if (again && asked) leave_at_once(line_, "interrupted twice; what was under way is lost");
+      if (again) result_.interrupted = asked = true;
+      if (asked && seconds_since(begin) > 5) {
+        leave_at_once(line_,
+                      "interrupted, and a sink took nothing for 5 s; what was queued is lost");
+      }
+      line_.show("draining", -1, duration_text(1e9 * seconds_since(begin)));
+    }
+  }
+
+  void take_stats(const Bus& bus, const sinks::Summary& summary) {
+    const Stats stats = bus.stats();
+    const auto lines = summary.lines();
+    for (std::size_t kind = 0; kind < replay::kKinds; ++kind) {
+      const std::string_view name = replay::kind_channels()[kind];
+      const auto channel = std::find_if(stats.channels.begin(), stats.channels.end(),
+                                        [&](const ChannelStats& c) { return c.name == name; });
+      const auto line = std::find_if(lines.begin(), lines.end(),
+                                     [&](const auto& l) { return l.channel == name; });
+      if (channel == stats.channels.end() || line == lines.end()) continue;
+      result_.channels.push_back(*channel);
+      result_.heard.push_back(line->events);
+    }
+    for (const WorkerStats& worker : stats.workers) {
+      result_.parks += worker.parks;
+      result_.wakes += worker.wakes;
+    }
+  }
+
+  const ReplayCall& call_;
+  Signals signals_;  // before every thread
+  ProgressLine line_;
+  std::vector<sinks::JsonLines> json_lines_;
+  std::optional<replay::Recording> recording_;
+  ReplayResult result_;
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::uint64_t>> dropped_of(const ChannelStats& c) {
+  std::vector<std::pair<std::string, std::uint64_t>> all{
+      {"full", c.full},         {"closed", c.closed},       {"no_memory", c.no_memory},
+      {"too_deep", c.too_deep}, {"discarded", c.discarded}, {"pending", c.pending}};
+  std::erase_if(all, [](const auto& reason) { return reason.second == 0; });
+  return all;
+}
+
+std::uint64_t ReplayResult::offered() const noexcept {
+  return std::accumulate(channels.begin(), channels.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const ChannelStats& c) { return sum + c.offered; });
+}
+std::uint64_t ReplayResult::delivered() const noexcept {
+  return std::accumulate(
+      channels.begin(), channels.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const ChannelStats& c) { return sum + c.delivered; });
+}
+
+std::uint64_t ReplayResult::lost() const noexcept {
+  const std::uint64_t all_heard = std::accumulate(heard.begin(), heard.end(), std::uint64_t{0});
+  const std::uint64_t due =
+      interrupted ? outcome.accepted + outcome.refused + outcome.unheard : (played ? events : 0);
+  return due > all_heard ? due - all_heard : 0;
+}
+
+int ReplayResult::exit_status() const noexcept {
+  if (interrupted) return kInterrupted;
+  const bool late = outcome.visitors.called_late > 0 || outcome.visitors.kept_captures > 0;
+  return sentences.empty() && lost() == 0 && !late ? kDone : kFailed;
+}
+
+ReplayResult run_replay(const ReplayCall& call) {
+  return ReplayRun(call).run();
+}
+
+}  // namespace ringmain::cli

@@ -1,0 +1,61 @@
+// What happens between the command line and the summary of a replay?
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ringmain/bus/stats.hpp"
+
+#include "ringmain/adapters/sinks/summary.hpp"
+#include "ringmain/adapters/sources/replay/replay_source.hpp"
+
+namespace ringmain::cli {
+
+/// What was asked for.
+struct ReplayCall {
+  std::vector<std::string> files;
+  replay::ReplayOptions options;
+  unsigned workers = 0;
+  std::vector<std::string> json_lines;  // paths
+  bool live_summary = false;
+  bool json = false;
+  bool quiet = false;
+  bool progress = true;
+};
+
+/// What came of it.
+struct ReplayResult {
+  replay::KinetoCounts counts;
+  std::uint64_t events = 0;  // to publish, all loops together
+  std::uint64_t left_out = 0;
+  std::uint64_t crowded = 0;
+  std::uint64_t spilled_bytes = 0;
+  std::int64_t recorded_ns = 0;  // from the first to the last event of a thread
+  replay::Outcome outcome;
+  std::vector<ChannelStats> channels;  // in the order of kind_channels(), those selected
+  std::vector<std::uint64_t> heard;    // by the summary sink, likewise
+  std::uint64_t parks = 0;
+  std::uint64_t wakes = 0;
+  unsigned workers = 0;
+  double loading_seconds = 0;
+  double seconds = 0;
+  bool interrupted = false;
+  bool played = false;                 // there was a bus, and something to publish
+  std::vector<std::string> sentences;  // faults, for standard error
+
+  [[nodiscard]] std::uint64_t offered() const noexcept;
+  [[nodiscard]] std::uint64_t delivered() const noexcept;
+  /// Events that should have been heard and were not. Those left unpublished by Ctrl-C are none.
+  [[nodiscard]] std::uint64_t lost() const noexcept;
+  [[nodiscard]] int exit_status() const noexcept;
+};
+
+/// Refusals by reason, without those that did not happen.
+[[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> dropped_of(const ChannelStats& c);
+
+/// Reads, plays, drains. Interrupted: stops publishing and drains; interrupted again, or where
+/// reading does not end, it exits at once.
+[[nodiscard]] ReplayResult run_replay(const ReplayCall& call);
+
+}  // namespace ringmain::cli

@@ -1,0 +1,13 @@
+// Which verbs are there? A new one is a function here, a file beside it, and a line in verbs().
+#pragma once
+#include <span>
+
+#include "ringmain/cli/arguments.hpp"
+
+namespace ringmain::cli {
+
+[[nodiscard]] const Verb& replay_verb();
+[[nodiscard]] const Verb& doctor_verb();
+[[nodiscard]] std::span<const Verb* const> verbs();
+
+}  // namespace ringmain::cli
