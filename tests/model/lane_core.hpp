@@ -1,4 +1,4 @@
-// One lane, one channel, its workers and stop(): the protocol of README.md as it would be written.
+// One lane, one channel, its workers and stop(): lane_protocol.md as it would be written.
 //
 // A template over an atomics policy P, so that the same source runs under Relacy (lane_relacy.cpp)
 // and on real threads. Every access names its memory order by a macro O_<SITE>;

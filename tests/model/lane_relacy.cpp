@@ -9,9 +9,9 @@
 // Checked: no data race on slots, on the callback's state or on the lane's publisher; each event
 // once, in order, for its publisher; nothing accepted is lost; nobody sleeps for ever (deadlock).
 // Mutants: -DO_<SITE>=relaxed, -DNO_L1, -DNO_L2, -DNO_L3, -DNO_HEAVY. Forms: see relacy_search.hpp.
-#include "relacy_search.hpp"
+#include "ringmain/tests/model/relacy_search.hpp"
 //
-#include "lane_core.hpp"
+#include "ringmain/tests/model/lane_core.hpp"
 
 struct Test : rl::test_suite<Test, 3> {
   static constexpr int kScenes = 5;

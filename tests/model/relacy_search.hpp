@@ -54,22 +54,24 @@ struct RelacyAtomics {
 #endif
 
   // As Relacy's own futex, but never spurious: what sleeps for ever must show as a deadlock.
-  static void futex_wait(Word& x, int key, At at) {
+  template <class T>
+  static void futex_wait(rl::atomic<T>& x, T key, At at) {
     rl::context& c = rl::ctx();
     c.sched();
     c.atomic_thread_fence_seq_cst();
-    int now;
+    T now;
     {
       rl::preemption_disabler whole(c);
       now = x.load(rl::mo_acquire, at);
     }
     if (now == key) x.wait(c, false, false, at);
   }
-  static void futex_wake(Word& x, int count, At at) {
+  template <class T>
+  static void futex_wake(rl::atomic<T>& x, int count, At at) {
     rl::context& c = rl::ctx();
     c.sched();
     c.atomic_thread_fence_seq_cst();
-    x.wake(c, count, at);
+    x.wake(c, static_cast<rl::thread_id_t>(count), at);
   }
 };
 

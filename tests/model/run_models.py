@@ -14,6 +14,7 @@ Exit codes: 0 as the table says, 1 not, 2 wrong use, 77 skipped because a tool i
 import argparse
 import pathlib
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -83,9 +84,13 @@ def parse(table):
     return rows
 
 
-def call(command, where, what):
+def call(command, where, what, memory_mib=None):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
+
     done = subprocess.run(command, cwd=where, text=True, errors="replace",
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          preexec_fn=limit if memory_mib else None)
     if what and done.returncode:
         raise Wrong(f"{what} failed with exit code {done.returncode}:\n{done.stdout[-4000:]}")
     return done
@@ -93,7 +98,9 @@ def call(command, where, what):
 
 def search_with_spin(row, source, work, tools):
     shutil.copy(source, work)
-    call([tools.spin, f"-P{tools.cc} -E -x c", "-a", *row.flags, row.model], work, "spin -a")
+    # Spin expands an inline whose argument names its own parameter until memory ends.
+    call([tools.spin, f"-P{tools.cc} -E -x c", "-a", *row.flags, row.model], work, "spin -a",
+         memory_mib=1024)
     mode = row.compiler_flags or ["-O0", "-DSAFETY"]
     call([tools.cc, "-w", f"-DMEMLIM={MEMORY_MIB[row.label]}", *mode, "-o", "pan", "pan.c"], work,
          "compiling pan.c")
@@ -119,7 +126,7 @@ def search_with_relacy(row, source, work, tools):
          work, "copying Relacy")
     (work / "include").mkdir()
     (work / "include" / "ringmain").symlink_to(HERE.parents[1])
-    call([tools.cxx, "-std=c++17", "-O0", "-w", "-isystem", "relacy_cxx20", "-Iinclude",
+    call([tools.cxx, "-std=c++20", "-O0", "-w", "-isystem", "relacy_cxx20", "-Iinclude",
           *row.compiler_flags, *row.flags, "-o", "search", source], work,
          f"compiling {row.model}")
     done = call(["./search", *row.run_flags], work, None)

@@ -20,7 +20,7 @@ active proctype count() { do :: x < LIMIT -> x++ :: else -> break od; assert(x =
 """
 SLEEPER = "bool woken; active proctype sleeper() { (woken) }\n"
 SCHEDULES = """
-#include "relacy_search.hpp"
+#include "ringmain/tests/model/relacy_search.hpp"
 struct Test : rl::test_suite<Test, 2> {
   static constexpr int kScenes = 1;
   rl::atomic<int> ready;
@@ -52,9 +52,7 @@ class RowTest(unittest.TestCase):
         table.write_text(row + "\n")
         (self.folder / "counter.pml").write_text(COUNTER)
         (self.folder / "sleeper.pml").write_text(SLEEPER)
-        header = RUNNER.parent / "relacy_search.hpp"
-        (self.folder / "schedules.cpp").write_text(
-            SCHEDULES.replace('"relacy_search.hpp"', f'"{header}"'))
+        (self.folder / "schedules.cpp").write_text(SCHEDULES)
         done = subprocess.run(
             [sys.executable, RUNNER, "all", table, "--long", *(TOOLS if tools is None else tools),
              "--work", self.folder / "rows"],

@@ -1,0 +1,124 @@
+// How does the real engine code run under Relacy?
+//
+// Given as RINGMAIN_ATOMICS_HEADER (see engine/atomics.hpp): the same names over Relacy's atomics.
+// Futexes never wake spuriously, so that who sleeps for ever shows as a deadlock. light() and
+// heavy() have the two forms of relacy_search.hpp: membarrier, or -DFENCE.
+// Mutants: -DWEAKEN=leave makes every access in functions of that name relaxed, -DWEAKEN=claim+wait
+// in both; -DNO_HEAVY drops the barrier.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <string_view>
+//
+#include "ringmain/tests/model/relacy_search.hpp"
+
+// Relacy puts macros of its own in the place of these; the engine means the real ones.
+#undef new
+#undef delete
+#undef malloc
+#undef free
+#undef errno
+#define errno (*__errno_location())
+#undef memory_order_relaxed
+#undef memory_order_consume
+#undef memory_order_acquire
+#undef memory_order_release
+#undef memory_order_acq_rel
+#undef memory_order_seq_cst
+
+namespace ringmain::engine {
+
+#ifdef WEAKEN
+#define RINGMAIN_TEXT_OF(x) #x
+#define RINGMAIN_TEXT(x) RINGMAIN_TEXT_OF(x)
+/// Is it one of the names that WEAKEN lists?
+inline bool weakened(std::string_view function) {
+  const std::string_view list = RINGMAIN_TEXT(WEAKEN);
+  for (std::size_t from = 0; from <= list.size();) {
+    const std::size_t to = std::min(list.find('+', from), list.size());
+    if (list.substr(from, to - from) == function) return true;
+    from = to + 1;
+  }
+  return false;
+}
+#else
+inline bool weakened(std::string_view) {
+  return false;
+}
+#endif
+
+inline rl::memory_order order_of(std::memory_order o, const char* function) {
+  if (weakened(function)) return rl::mo_relaxed;
+  switch (o) {
+    case std::memory_order_relaxed:
+      return rl::mo_relaxed;
+    case std::memory_order_consume:
+    case std::memory_order_acquire:
+      return rl::mo_acquire;
+    case std::memory_order_release:
+      return rl::mo_release;
+    case std::memory_order_acq_rel:
+      return rl::mo_acq_rel;
+    case std::memory_order_seq_cst:
+      break;
+  }
+  return rl::mo_seq_cst;
+}
+
+#define RINGMAIN_HERE const char *function = __builtin_FUNCTION(), int line = __builtin_LINE()
+#define RINGMAIN_AT rl::debug_info(function, "", static_cast<unsigned>(line))
+
+template <class T>
+class Atomic {
+ public:
+  Atomic(T value) : cell_(value) {}  // NOLINT(google-explicit-constructor): as std::atomic
+  T load(std::memory_order o, RINGMAIN_HERE) const {
+    return cell_.load(order_of(o, function), RINGMAIN_AT);
+  }
+  void store(T v, std::memory_order o, RINGMAIN_HERE) {
+    cell_.store(v, order_of(o, function), RINGMAIN_AT);
+  }
+  T exchange(T v, std::memory_order o, RINGMAIN_HERE) {
+    return cell_.exchange(v, order_of(o, function), RINGMAIN_AT);
+  }
+  T fetch_add(T v, std::memory_order o, RINGMAIN_HERE) {
+    return cell_.fetch_add(v, order_of(o, function), RINGMAIN_AT);
+  }
+  T fetch_sub(T v, std::memory_order o, RINGMAIN_HERE) {
+    return cell_.fetch_sub(v, order_of(o, function), RINGMAIN_AT);
+  }
+  T fetch_or(T v, std::memory_order o, RINGMAIN_HERE) {
+    return cell_.fetch_or(v, order_of(o, function), RINGMAIN_AT);
+  }
+  bool compare_exchange_weak(T& expected, T v, std::memory_order o, std::memory_order failed,
+                             RINGMAIN_HERE) {
+    return cell_.compare_exchange_weak(expected, v, order_of(o, function), RINGMAIN_AT,
+                                       order_of(failed, function), RINGMAIN_AT);
+  }
+  [[nodiscard]] rl::atomic<T>& cell() { return cell_; }
+
+ private:
+  rl::atomic<T> cell_;
+};
+
+inline void light() {
+  RelacyAtomics::light($);
+}
+inline void light_or_fence() {
+  RelacyAtomics::light($);
+}
+inline void heavy() {
+  RelacyAtomics::heavy($);
+}
+inline bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t = -1) {
+  RelacyAtomics::futex_wait(word.cell(), key, $);
+  return true;
+}
+inline void futex_wake(Atomic<std::uint32_t>& word, int count) {
+  RelacyAtomics::futex_wake(word.cell(), count, $);
+}
+
+}  // namespace ringmain::engine
