@@ -98,7 +98,8 @@ int main(int count, char** words) {
   } catch (const std::exception& thrown) {
     status = ringmain::cli::failed(std::string("stopped: ") + thrown.what());
   }
-  if (std::fflush(stdout) != 0 && status == ringmain::cli::kDone) {
+  const bool unwritten = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (unwritten && status == ringmain::cli::kDone) {
     status = ringmain::cli::failed("standard output cannot be written to");
   }
   return status;

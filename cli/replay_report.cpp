@@ -49,11 +49,11 @@ void print_table(std::FILE* to, const ReplayResult& result, bool colours) {
   std::fputs(colours ? "\x1b[1m" : "", to);
   table.row("channel", {"offered", "delivered", "dropped", "p50", "p90", "p99", "max"},
             colours ? "\x1b[0m" : "");
-  std::string silent;
+  std::uint64_t silent = 0;
   std::uint64_t dropped = 0;
   for (const ChannelStats& c : result.channels) {
     if (c.offered == 0) {
-      silent += (silent.empty() ? "" : ", ") + c.name;
+      ++silent;
       continue;
     }
     dropped += dropped_sum(c);
@@ -68,7 +68,9 @@ void print_table(std::FILE* to, const ReplayResult& result, bool colours) {
   table.row("all",
             {with_commas(result.offered()), with_commas(result.delivered()), with_commas(dropped)},
             "   latency: publish to dispatch");
-  if (!silent.empty()) std::fprintf(to, "  no events on: %s\n", silent.c_str());
+  if (silent > 0) {
+    std::fprintf(to, "  %s had no events\n", plural(silent, "more channel").c_str());
+  }
 }
 
 void print_records(std::FILE* to, const ReplayResult& result) {
@@ -128,7 +130,7 @@ void print_verdict(std::FILE* to, const ReplayResult& result, bool colours) {
 
 void print_replay_text(std::FILE* to, const ReplayCall& call, const ReplayResult& result) {
   const bool colours = coloured(to);
-  std::string files = call.files.front();
+  std::string files = call.files.front() == "-" ? "standard input" : call.files.front();
   if (call.files.size() > 1) files += " and " + plural(call.files.size() - 1, "other");
   std::fprintf(
       to, "replayed %s %s, %s%s\n\n", files.c_str(), speed_text(call.options.speed).c_str(),
@@ -145,7 +147,7 @@ void print_replay_text(std::FILE* to, const ReplayCall& call, const ReplayResult
                plural(result.wakes, "time").c_str());
   if (call.options.speed > 0) {
     std::fprintf(
-        to, "  the latest event was published %s after its time%s\n",
+        to, "  at most %s behind the recording%s\n",
         duration_text(static_cast<double>(result.outcome.late_ns_max)).c_str(),
         result.outcome.cut_ns > 0
             ? ("; quiet stretches were cut by " + duration_text(result.outcome.cut_ns)).c_str()

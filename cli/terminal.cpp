@@ -89,7 +89,7 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 std::string rate_text(double per_second) {
-  if (per_second < 1e4) return formatted("%.0f/s", per_second);
+  if (per_second < 1e3) return formatted("%.0f/s", per_second);
   if (per_second < 1e6) return three(per_second / 1e3) + " k/s";
   return three(per_second / 1e6) + " M/s";
 }
