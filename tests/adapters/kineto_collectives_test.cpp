@@ -105,6 +105,17 @@ TEST(KinetoCollectivesTest, AnOperatorBesideBelongsToOneAnnotationOnly) {
   EXPECT_EQ(issued[1].bytes, 0u);
 }
 
+TEST(KinetoCollectivesTest, AnOperatorOfAnotherThreadGivesNoMetadata) {
+  for (const int ts : {90, 102, 151}) {
+    for (const int thread : {9, 11}) {
+      const Mapping mapping = map_text(object_trace(
+          {annotation("nccl:all_reduce", 10, 100, 50), comms(thread, ts, 5, kAllReduce)}));
+      ASSERT_EQ(mapping.on("collective.issued"), 1u);
+      EXPECT_EQ(mapping.all<Issued>()[0].bytes, 0u) << ts << " in thread " << thread;
+    }
+  }
+}
+
 TEST(KinetoCollectivesTest, AWaitIsNoCollectiveAndGivesNoMetadata) {
   const std::string wait =
       R"("Collective name":"wait","dtype":"Byte","In msg nelems":9,"Group size":1)";
@@ -179,6 +190,14 @@ TEST(KinetoCollectivesTest, AKernelWithoutItsLaunchIsFoundByExternalId) {
                              kernel(5, 130, 10, R"("External id":77)")}));
   ASSERT_EQ(mapping.on("collective.completed"), 1u);
   EXPECT_EQ(mapping.all<Completed>()[0].op_id, mapping.all<Issued>()[0].op_id);
+}
+
+TEST(KinetoCollectivesTest, AnExternalIdThatRepeatsTheCorrelationMeansNothing) {
+  const Mapping mapping =
+      map_text(object_trace({annotation("nccl:broadcast", 10, 500, 20, R"("External id":6)"),
+                             kernel(6, 530, 10, R"("External id":6)")}));
+  ASSERT_EQ(mapping.on("collective.completed"), 1u);
+  EXPECT_NE(mapping.all<Completed>()[0].op_id, mapping.all<Issued>()[0].op_id);
 }
 
 TEST(KinetoCollectivesTest, AKernelThatNobodyAskedForStartsAndCompletesOnItsOwn) {

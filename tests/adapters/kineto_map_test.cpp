@@ -116,7 +116,10 @@ TEST(KinetoMapTest, ASynchronizationLearnsItsStreamFromTheGpuSide) {
   EXPECT_EQ(waits[0].event, 4u);
   EXPECT_EQ(waits[0].stream, 20u);
   EXPECT_EQ(mapping.all<cuda::DeviceSynchronization>().at(0).device, 1);
-  EXPECT_EQ(mapping.on("replay.slice"), 3u);
+  const auto slices = mapping.all<Slice>();
+  ASSERT_EQ(slices.size(), 3u);
+  EXPECT_EQ(slices[0].stream, 7u);
+  EXPECT_EQ(slices[2].stream, kNoStream) << "2^32 - 1 is no stream";
 }
 
 TEST(KinetoMapTest, GpuWorkIsASliceWithItsStream) {

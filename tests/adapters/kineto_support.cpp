@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <variant>
 #include <zlib.h>
@@ -20,6 +21,12 @@ InMemory::InMemory(std::string_view bytes) : fd_(::memfd_create("trace", MFD_CLO
 
 InMemory::~InMemory() {
   ::close(fd_);
+}
+
+std::uint64_t resident_bytes_max() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
 }
 
 std::string gzip(std::string_view text) {

@@ -27,6 +27,18 @@ class InMemory {
   std::string path_;
 };
 
+/// The most memory that this process has held so far.
+[[nodiscard]] std::uint64_t resident_bytes_max();
+
+/// Sanitizers keep freed memory, so bounds on memory do not hold under them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
 [[nodiscard]] std::string gzip(std::string_view text);
 
 /// {"schemaVersion": 1, "traceEvents": [ records… ]}

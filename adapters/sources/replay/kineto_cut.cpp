@@ -147,7 +147,7 @@ bool RecordCutter::read_member() {
     return true;
   }
   if (here() != '"') return fail_unexpected("the name of a member");
-  if (!scan_value(kMemberBytesMax)) return false;
+  if (!scan_value(record_bytes_max_)) return false;
   std::string key = too_large_ ? std::string() : std::string(held().substr(1, held().size() - 2));
   if (!look()) return fail_cut_short();
   if (here() != ':') return fail_unexpected("':'");
@@ -160,7 +160,7 @@ bool RecordCutter::read_member() {
     stage_ = Stage::records;
     return true;
   }
-  if (!scan_value(kMemberBytesMax)) return false;
+  if (!scan_value(record_bytes_max_)) return false;
   keep_member(std::move(key));
   return after_member();
 }
@@ -305,7 +305,13 @@ bool RecordCutter::close_bracket(char closing) {
 }
 
 void RecordCutter::keep_member(std::string key) {
-  if (too_large_ || key.empty() || members_.size() >= kMembersMax) return;
+  if (too_large_ || (key != "baseTimeNanoseconds" && key != "distributedInfo")) return;
+  for (TopMember& known : members_) {
+    if (known.key == key) {
+      known.text = held();  // of duplicates the last counts
+      return;
+    }
+  }
   members_.push_back({std::move(key), std::string(held())});
 }
 

@@ -25,7 +25,7 @@ struct RecordText {
   Skip skip = Skip::none;  // otherwise text is empty
 };
 
-/// A top-level member beside "traceEvents", its value as written.
+/// A top-level member beside "traceEvents" that somebody asks for, its value as written.
 struct TopMember {
   std::string key;
   std::string text;
@@ -34,10 +34,8 @@ struct TopMember {
 /// Threads: one at a time. Cost: about a nanosecond per byte.
 class RecordCutter {
  public:
-  static constexpr std::size_t kPadding = 64;     // what simdjson may read behind a text
-  static constexpr std::size_t kDepthMax = 128;   // of one record; Kineto's are below 10
-  static constexpr std::size_t kMembersMax = 64;  // kept, each of at most:
-  static constexpr std::size_t kMemberBytesMax = std::size_t{256} << 10;
+  static constexpr std::size_t kPadding = 64;    // what simdjson may read behind a text
+  static constexpr std::size_t kDepthMax = 128;  // of one record; Kineto's are below 10
 
   RecordCutter(KinetoBytes bytes, const KinetoOptions& options);
 
@@ -45,6 +43,7 @@ class RecordCutter {
   Result<bool> next(RecordText& record);
   void rewind();
 
+  /// "baseTimeNanoseconds" and "distributedInfo", as far as they have been met.
   [[nodiscard]] const std::vector<TopMember>& members() const noexcept { return members_; }
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
   [[nodiscard]] const KinetoBytes& bytes() const noexcept { return bytes_; }

@@ -21,7 +21,9 @@ std::int32_t device_of(const KinetoRecord& record) noexcept {
 KinetoIndex::KinetoIndex(const KinetoOptions& options)
     : lanes(static_cast<std::size_t>(
           std::clamp<std::uint64_t>(options.memory_max / 4096, 1024, 65536))),
-      bytes_max(options.memory_max / 2) {}
+      bytes_max(options.memory_max / 4),
+      names_max(static_cast<std::size_t>(
+          std::clamp<std::uint64_t>(options.memory_max / 2048, 1024, 65536))) {}
 
 std::optional<Error> KinetoIndex::read(KinetoReader& reader, std::optional<Error>& fault) {
   KinetoRecord record;

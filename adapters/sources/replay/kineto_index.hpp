@@ -20,7 +20,7 @@ struct KinetoIndex {
   explicit KinetoIndex(const KinetoOptions& options);
 
   /// Reads to the end or to a fault, which is no failure of the index: what comes before it is
-  /// known. An Error only where the index would outgrow its half of memory_max.
+  /// known. An Error only where the index would outgrow its quarter of memory_max.
   std::optional<Error> read(KinetoReader& reader, std::optional<Error>& fault);
 
   KinetoLanes lanes;
@@ -29,7 +29,8 @@ struct KinetoIndex {
   KinetoHeader header;
   std::uint64_t records = 0;
   std::int64_t first_ns = 0;  // when the first record was, for metadata that has no time
-  std::uint64_t bytes_max;
+  std::uint64_t bytes_max;    // of notes of the first reading; matching them takes as much again
+  std::size_t names_max;      // that the mapper may remember
 };
 
 /// The device of GPU work: its argument, or its process, which Kineto makes the device; or

@@ -8,8 +8,6 @@
 namespace ringmain::replay {
 namespace {
 
-constexpr std::size_t kNamesCached = 65536;
-
 /// Kineto writes 2^32 - 1 or -1 where no stream is meant.
 std::uint64_t stream_of(std::int64_t recorded) {
   constexpr std::int64_t kNobody = 0xffffffff;
@@ -86,7 +84,7 @@ Name KinetoMapper::name(std::string_view text) {
   const auto known = names_.find(text);
   if (known != names_.end()) return known->second;
   const Name made(text);
-  if (names_.size() < kNamesCached && made.view() == text) names_.emplace(made.view(), made);
+  if (names_.size() < index_->names_max && made.view() == text) names_.emplace(made.view(), made);
   return made;
 }
 

@@ -8,8 +8,9 @@
 namespace ringmain::replay {
 
 struct KinetoOptions {
-  /// All that reading may hold at a time: buffers, parser, index. At least kMemoryMin.
-  /// Names are outside it: they live in the process's table, which has its own bound.
+  /// All that reading may hold at a time, at least kMemoryMin: a quarter for the index while it
+  /// grows, the rest for matching it, for the parser and for the buffers. Names are outside it:
+  /// they live in the process's table, which has its own bound.
   std::uint64_t memory_max = std::uint64_t{1} << 30;
   /// Input that cannot be read twice (a pipe) is kept in an unlinked file in $TMPDIR, else
   /// /var/tmp, else /tmp, as it comes (compressed input stays so), up to this many bytes.
@@ -30,7 +31,7 @@ struct KinetoOptions {
 enum class Skip : std::uint8_t {
   none,
   not_an_object,      // a number, a string, null … where a record should be
-  bad_json,           // not JSON inside the record
+  bad_json,           // not JSON inside the record, or an escape that means no character
   bad_utf8,           // text that is not UTF-8
   too_large,          // more than KinetoOptions::record_bytes_max()
   too_deep,           // nested deeper than 128 levels

@@ -102,7 +102,7 @@ Skip read_text(ondemand::value& value, std::string_view token, std::string_view&
   if (is_string(token)) {
     text = without_quotes(token);
     if (std::memchr(text.data(), '\\', text.size()) == nullptr) return Skip::none;
-    return value.get_string().get(text) == simdjson::SUCCESS ? Skip::none : Skip::bad_utf8;
+    return value.get_string().get(text) == simdjson::SUCCESS ? Skip::none : Skip::bad_json;
   }
   if (!token.empty() && (is_digit(token.front()) || token.front() == '-')) text = token;
   return Skip::none;
