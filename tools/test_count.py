@@ -22,7 +22,7 @@ def skip_reason(output):
     for form in (GTEST_REASON, SCRIPT_REASON):
         found = form.search(output)
         if found:
-            return found["reason"].strip()
+            return found["reason"].strip().removeprefix("skipped: ")
     return "no reason given"
 
 
@@ -38,7 +38,7 @@ def read_run(name, path):
         return 0, [f"{name}: no test ran"], []
     passed, failed, skipped = 0, [], []
     for case in cases:
-        test = f"{name}: {case.get('name')}"
+        test = f"{name}: {case.get('name').split('  # ')[0]}"  # without what a parameter prints as
         skip = case.find("skipped")
         # ctest says "skipped" of a program that is not there, too; a test skips by its own word only.
         if skip is not None and skip.get("message", "").startswith("SKIP_"):

@@ -62,6 +62,13 @@ class Installed(unittest.TestCase):
         run("cmake", "--build", build)
         self.assertEqual(run(build / "consumer"), SUM)
 
+    def test_the_program_runs_from_where_it_was_moved_to(self):
+        program = self.prefix / "bin" / "ringmain"
+        if not program.exists() and os.environ["RINGMAIN_CLI"] == "OFF":
+            self.skipTest("built without the program (RINGMAIN_BUILD_CLI)")
+        version = self.pkg_config("--modversion").strip()
+        self.assertIn(version, run(program, "--version", LD_LIBRARY_PATH=""))
+
     def test_pkg_config_finds_it_and_a_strict_compiler_builds_it(self):
         program = self.work / "by-pkg-config"
         run(COMPILER, *WARNINGS, *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-o", program,
