@@ -101,10 +101,10 @@ class Recording::Loader {
     return into_.store.add(mapped);
   }
 
-  void add_counts(const KinetoCounts& counts) {
-    into_.counts.read += counts.read;
-    for (std::size_t i = 0; i < counts.skipped.size(); ++i) {
-      into_.counts.skipped[i] += counts.skipped[i];
+  void add_counts(const KinetoCounts& of_file) {
+    into_.counts.read += of_file.read;
+    for (std::size_t i = 0; i < of_file.skipped.size(); ++i) {
+      into_.counts.skipped[i] += of_file.skipped[i];
     }
   }
 
