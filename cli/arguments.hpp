@@ -14,7 +14,7 @@ enum Exit : int {
   kDone = 0,
   kFailed = 1,  // what was asked for could not be done, or events were lost
   kWrongUsage = 2,
-  kInterrupted = 130  // as shells say it
+  kSignalled = 128  // plus the signal's number, as shells say it: 130 after Ctrl-C
 };
 
 struct Option {

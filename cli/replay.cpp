@@ -114,7 +114,8 @@ int run(const Arguments& arguments) {
   std::FILE* to = taken ? stderr : stdout;
   if (call.json) {
     print_replay_json(to, call, result);
-  } else if (!call.quiet && (result.played || result.sentences.empty())) {
+  } else if (!call.quiet &&
+             (result.played || (result.sentences.empty() && !result.interrupted()))) {
     print_replay_text(to, call, result);
   }
   std::fflush(to);
@@ -123,7 +124,9 @@ int run(const Arguments& arguments) {
     (void)failed(plural(result.lost(), "event") + " of " + with_commas(result.events) +
                  " did not arrive");
   }
-  if (result.interrupted) (void)failed("interrupted; what was published until then is summed up");
+  if (result.interrupted())
+    (void)failed(result.played ? "interrupted; what was published until then is summed up"
+                               : "interrupted while reading; nothing was replayed");
   return result.exit_status();
 }
 

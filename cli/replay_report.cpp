@@ -119,7 +119,7 @@ void print_verdict(std::FILE* to, const ReplayResult& result, bool colours) {
                  painted(colours, Colour::red, "LOST: " + plural(result.lost(), "event")).c_str());
     return;
   }
-  const std::string until = result.interrupted ? " until it was interrupted" : "";
+  const std::string until = result.interrupted() ? " until it was interrupted" : "";
   std::fprintf(to, "  %s\n",
                painted(colours, Colour::green,
                        "zero loss: every event published" + until + " was delivered and heard")
@@ -203,7 +203,7 @@ void print_replay_json(std::FILE* to, const ReplayCall& call, const ReplayResult
   json.key("loading_seconds").number(result.loading_seconds);
   json.key("late_ns_max").number(result.outcome.late_ns_max);
   json.key("spilled_bytes").number(result.spilled_bytes);
-  json.key("interrupted").boolean(result.interrupted).key("faults").open('[');
+  json.key("interrupted").boolean(result.interrupted()).key("faults").open('[');
   for (const std::string& sentence : result.sentences) json.text(sentence);
   json.close(']').close('}');
   std::fprintf(to, "%s\n", json.str().c_str());

@@ -28,11 +28,11 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-[[noreturn]] void leave_at_once(ProgressLine& line, const char* sentence) {
+[[noreturn]] void leave_at_once(ProgressLine& line, int signal, const char* sentence) {
   line.clear();
   std::fprintf(stderr, "ringmain: %s\n", sentence);
   std::fflush(nullptr);
-  ::_exit(kInterrupted);
+  ::_exit(kSignalled + signal);
 }
 
 class ReplayRun {
@@ -41,7 +41,7 @@ class ReplayRun {
 
   ReplayResult run() {
     if (open_sinks() && load()) {
-      if (result_.events > 0 && !result_.interrupted) play();
+      if (result_.events > 0 && !result_.interrupted()) play();
       close_sinks();
     }
     line_.clear();
@@ -83,13 +83,14 @@ class ReplayRun {
     });
     std::optional<Clock::time_point> asked;
     for (Signals::Heard heard; !heard.told; heard = signals_.wait(kTickMs)) {
-      if (heard.interrupt) {
-        if (asked) leave_at_once(line_, "interrupted while reading; nothing was replayed");
+      const bool again = heard.signal != 0 && asked;
+      if (again || (asked && seconds_since(*asked) > 1)) {
+        leave_at_once(line_, result_.signal, "interrupted while reading; nothing was replayed");
+      }
+      if (heard.signal != 0) {
+        result_.signal = heard.signal;
         asked = Clock::now();
         loader.request_stop();
-      }
-      if (asked && seconds_since(*asked) > 1) {
-        leave_at_once(line_, "interrupted while reading; nothing was replayed");
       }
       show_loading(progress, begin);
     }
@@ -98,7 +99,6 @@ class ReplayRun {
     if (!*loaded) return fault(loaded->error().message);
     recording_.emplace(std::move(*loaded).value());
     result_.loading_seconds = seconds_since(begin);
-    result_.interrupted = asked.has_value();
     take_figures();
     return true;
   }
@@ -140,7 +140,6 @@ class ReplayRun {
     result_.outcome = source.value().wait();
     drain(bus);
     result_.seconds = seconds_since(begin);
-    result_.interrupted |= result_.outcome.interrupted;
     if (result_.outcome.error) fault(result_.outcome.error->message);
     take_stats(bus, summary.value());
   }
@@ -156,12 +155,17 @@ class ReplayRun {
     });
   }
 
+  void interrupt(int signal) {
+    if (result_.interrupted()) {
+      leave_at_once(line_, signal, "interrupted twice; what was under way is lost");
+    }
+    result_.signal = signal;
+  }
+
   void watch(replay::Source& source, Clock::time_point begin) {
-    bool asked = false;
     for (Signals::Heard heard; !heard.told; heard = signals_.wait(kTickMs)) {
-      if (heard.interrupt) {
-        if (asked) leave_at_once(line_, "interrupted twice; what was under way is lost");
-        asked = true;
+      if (heard.signal != 0) {
+        interrupt(heard.signal);
         source.stop();
       }
       const std::uint64_t published = source.published();
@@ -176,14 +180,11 @@ class ReplayRun {
   /// What is queued reaches everybody. A sink that is stuck holds this up, as it should, until
   /// Ctrl-C.
   void drain(Bus& bus) {
-    bool asked = result_.outcome.interrupted;
     const auto begin = Clock::now();
     while (!bus.flush(milliseconds(kTickMs))) {
-      const bool again = signals_.wait(0).interrupt;
-      if (again && asked) leave_at_once(line_, "interrupted twice; what was under way is lost");
-      if (again) result_.interrupted = asked = true;
-      if (asked && seconds_since(begin) > 5) {
-        leave_at_once(line_,
+      if (const int signal = signals_.wait(0).signal; signal != 0) interrupt(signal);
+      if (result_.interrupted() && seconds_since(begin) > 5) {
+        leave_at_once(line_, result_.signal,
                       "interrupted, and a sink took nothing for 5 s; what was queued is lost");
       }
       line_.show("draining", -1, duration_text(1e9 * seconds_since(begin)));
@@ -240,12 +241,12 @@ std::uint64_t ReplayResult::delivered() const noexcept {
 std::uint64_t ReplayResult::lost() const noexcept {
   const std::uint64_t all_heard = std::accumulate(heard.begin(), heard.end(), std::uint64_t{0});
   const std::uint64_t due =
-      interrupted ? outcome.accepted + outcome.refused + outcome.unheard : (played ? events : 0);
+      interrupted() ? outcome.accepted + outcome.refused + outcome.unheard : (played ? events : 0);
   return due > all_heard ? due - all_heard : 0;
 }
 
 int ReplayResult::exit_status() const noexcept {
-  if (interrupted) return kInterrupted;
+  if (interrupted()) return kSignalled + signal;
   const bool late = outcome.visitors.called_late > 0 || outcome.visitors.kept_captures > 0;
   return sentences.empty() && lost() == 0 && !late ? kDone : kFailed;
 }

@@ -40,7 +40,7 @@ struct ReplayResult {
   unsigned workers = 0;
   double loading_seconds = 0;
   double seconds = 0;
-  bool interrupted = false;
+  int signal = 0;                      // that interrupted it
   bool played = false;                 // there was a bus, and something to publish
   std::vector<std::string> sentences;  // faults, for standard error
 
@@ -48,6 +48,7 @@ struct ReplayResult {
   [[nodiscard]] std::uint64_t delivered() const noexcept;
   /// Events that should have been heard and were not. Those left unpublished by Ctrl-C are none.
   [[nodiscard]] std::uint64_t lost() const noexcept;
+  [[nodiscard]] bool interrupted() const noexcept { return signal != 0; }
   [[nodiscard]] int exit_status() const noexcept;
 };
 

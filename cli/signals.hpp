@@ -41,7 +41,7 @@ class Signals {
   }
 
   struct Heard {
-    bool interrupt = false;
+    int signal = 0;  // 0: none
     bool told = false;
   };
   /// At most `limit_ms`.
@@ -50,7 +50,9 @@ class Signals {
     (void)::poll(watched.data(), watched.size(), limit_ms);
     Heard heard;
     signalfd_siginfo signal{};
-    heard.interrupt = ::read(signals_, &signal, sizeof signal) == sizeof signal;
+    if (::read(signals_, &signal, sizeof signal) == sizeof signal) {
+      heard.signal = static_cast<int>(signal.ssi_signo);
+    }
     std::uint64_t count = 0;
     heard.told = ::read(told_, &count, sizeof count) == sizeof count;
     return heard;
