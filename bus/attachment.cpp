@@ -102,12 +102,20 @@ Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> 
 }
 
 Attachment::~Attachment() {
+  if (!closed_) detach_deferred();  // it never came to a handle: something threw on the way
   for (const Listed& l : listed_) engine::drop_subscriber(l.subscriber);
+  if (consumer_ != nullptr && !listens_) discard(consumer_);
+}
+
+void Attachment::discard(engine::Subscriber* subscriber) noexcept {
+  engine::destroy_captures(*subscriber);
+  engine::drop_subscriber(subscriber);
 }
 
 void Attachment::listen(engine::ChannelCore& channel) {
   const std::lock_guard lock(mutex_);
   listed_.push_back({&channel, consumer_});
+  listens_ = true;
   consumer_->channel = &channel;
   consumer_->holders.fetch_add(1);
   if (channel.attach(consumer_)) return;
@@ -150,7 +158,12 @@ void Attachment::close_all(bool deferred) noexcept {
 
 Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
   const engine::Deadline deadline(limit_ns);
-  for (const Listed& l : listed_) {  // closed: nobody adds to it any more
+  Detached result = Detached::done;
+  for (const Listed& l : listed_) {                         // closed: nobody adds to it any more
+    if (engine::destroyed_by_this_thread(*l.subscriber)) {  // its captures held its own handle
+      result = Detached::deferred;
+      continue;
+    }
     switch (l.subscriber->gate.wait(deadline.left_ns())) {
       case engine::Gate::Waited::timeout:
         return Detached::timeout;
@@ -161,7 +174,7 @@ Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
         break;
     }
   }
-  return Detached::done;
+  return result;
 }
 
 Detached Attachment::detach(std::int64_t limit_ns) noexcept {
@@ -169,6 +182,11 @@ Detached Attachment::detach(std::int64_t limit_ns) noexcept {
   const bool inside = engine::in_callback();
   close_all(inside);
   return inside ? Detached::deferred : wait_all(limit_ns);
+}
+
+void Attachment::detach_deferred() noexcept {
+  if (bus_) bus_->remove_pattern(*this);
+  close_all(true);
 }
 
 SubscriberStats Attachment::stats() const noexcept {
@@ -182,9 +200,9 @@ SubscriberStats Attachment::stats() const noexcept {
   }
   if (!mailbox_) return s;
   const engine::ChannelCounts box = mailbox_->core().counts();
-  s.dropped = box.full + box.no_memory + box.closed;
+  s.dropped = box.full + box.no_memory + box.closed + box.discarded;
   s.pending = box.pending;
-  s.offered = box.accepted + s.dropped;
+  s.offered = box.accepted + box.full + box.no_memory + box.closed;
   if (consumer_ == nullptr) s.delivered = box.delivered;
   return s;
 }
@@ -201,7 +219,9 @@ namespace ringmain {
 Subscription::~Subscription() {
   if (held_ == nullptr) return;
   reset();
-  if (held_ != nullptr) held_->release();
+  if (held_ == nullptr) return;
+  held_->handle_is_gone();
+  held_->release();
 }
 
 Detached Subscription::reset() noexcept {
@@ -210,14 +230,17 @@ Detached Subscription::reset() noexcept {
 
 Detached Subscription::reset_for(nanoseconds limit) noexcept {
   if (held_ == nullptr) return Detached::was_not_attached;
-  const Detached result = held_->detach(limit.count());
-  if (result == Detached::done) std::exchange(held_, nullptr)->release();
+  // The captures may hold this very handle: then it is gone when they are.
+  const engine::Ref<detail::Attachment> kept = held_;
+  const Detached result = kept->detach(limit.count());
+  if (result == Detached::done && !kept->handle_gone()) std::exchange(held_, nullptr)->release();
   return result;
 }
 
 void Subscription::release() noexcept {
   if (held_ == nullptr) return;
-  if (const auto bus = held_->owner()) bus->keep_until_the_end(held_);
+  const auto bus = held_->owner();
+  if (!bus || !bus->keep_until_the_end(held_)) held_->detach_deferred();  // the bus has ended
   std::exchange(held_, nullptr)->release();
 }
 

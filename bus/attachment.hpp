@@ -47,6 +47,12 @@ class Attachment final : public engine::Counted {
   void set_bus(engine::Ref<BusCore> bus) noexcept { bus_ = std::move(bus); }
 
   Detached detach(std::int64_t limit_ns) noexcept;
+  /// As in a callback: waits for nobody, the last running call destroys the captures.
+  void detach_deferred() noexcept;
+  /// Destroys a subscriber that was never listed, with its captures.
+  static void discard(engine::Subscriber* subscriber) noexcept;
+  void handle_is_gone() noexcept { handle_gone_ = true; }
+  [[nodiscard]] bool handle_gone() const noexcept { return handle_gone_; }
   [[nodiscard]] bool attached() const noexcept { return !closed_; }
   [[nodiscard]] SubscriberStats stats() const noexcept;
   [[nodiscard]] const engine::Ref<MailboxHold>& mailbox() const noexcept { return mailbox_; }
@@ -73,6 +79,8 @@ class Attachment final : public engine::Counted {
   engine::Ref<BusCore> owner_;  // where release() leaves it
   const SubscribeOptions options_;
   std::atomic<bool> closed_{false};
+  bool listens_ = false;      // consumer_ is among listed_
+  bool handle_gone_ = false;  // touched by the thread that has the handle
 };
 
 }  // namespace ringmain::detail

@@ -3,20 +3,47 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
+#include <thread>
 
 #include "ringmain/bus/attachment.hpp"
 #include "ringmain/bus/bus_core.hpp"
 
 namespace ringmain {
+namespace detail {
+namespace {
+/// A subscriber that nobody has taken over yet: its captures must not outlive an exception.
+struct Orphan {
+  engine::Subscriber* subscriber;
+  explicit Orphan(engine::Subscriber* s) noexcept : subscriber(s) {}
+  Orphan(const Orphan&) = delete;
+  Orphan& operator=(const Orphan&) = delete;
+  ~Orphan() {
+    if (subscriber != nullptr) Attachment::discard(subscriber);
+  }
+};
+}  // namespace
+}  // namespace detail
 
 Bus::Bus(const BusOptions& options) : core_(new detail::BusCore(options)) {
   core_->hold();
 }
 
 Bus::~Bus() {
-  (void)stop(StopMode::drain);
-  core_->detach_kept();
-  core_->release();
+  const auto end = [](detail::BusCore* core) noexcept {
+    core->end();
+    core->release();
+  };
+  if (!engine::in_callback()) {
+    end(core_);
+    return;
+  }
+  // A worker that waited here might wait for itself: a thread of its own does it. Where there is
+  // none to be had the core is leaked rather than freed under its workers.
+  try {
+    std::thread(end, core_).detach();
+  } catch (const std::system_error&) {
+  }
 }
 
 Bus& Bus::process() {
@@ -43,12 +70,14 @@ Result<engine::ChannelCore*> Bus::configure_core(std::string_view name, const Sc
 
 Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
                                  SubscribeOptions options) {
+  detail::Orphan orphan{subscriber};
   const std::uint32_t queue_events = options.queue_events;
   const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
       core_->workers(), options.name.empty() ? "mailbox of " + std::string(pattern) : options.name,
       false, queue_events);
   const engine::Ref<detail::Attachment> made =
       new detail::Attachment(subscriber, mailbox, std::move(options));
+  orphan.subscriber = nullptr;
   made->set_owner(core_);
   made->set_bus(core_);
   made->listen(mailbox->core());
@@ -149,6 +178,7 @@ EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noe
 
 Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
                     SubscribeOptions options) {
+  Orphan orphan{subscriber};
   engine::Ref<MailboxHold> mailbox;
   if (options.served == Served::isolated) {
     mailbox = new MailboxHold(
@@ -157,6 +187,7 @@ Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber
         options.queue_events);
   }
   const engine::Ref<Attachment> made = new Attachment(subscriber, mailbox, std::move(options));
+  orphan.subscriber = nullptr;
   made->set_owner(static_cast<BusCore*>(channel.options().owner));
   made->listen(mailbox ? mailbox->core() : channel);
   if (mailbox) made->feed_from(channel);
@@ -198,7 +229,7 @@ void give_back(engine::Lane& lane) noexcept {
 
 engine::Pushed push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
                        std::int64_t time_ns) noexcept {
-  return engine::push_slowly(lane, build, from, time_ns);
+  return engine::push_slowly(lane, build, from, lane.options.source_time ? time_ns : 0);
 }
 
 Ledger ledger_of(const engine::Lane& lane) noexcept {

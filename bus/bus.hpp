@@ -57,7 +57,7 @@ class Bus {
   /// RINGMAIN_WORKERS, RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US and
   /// RINGMAIN_LINGER_NS, where set, override the options.
   explicit Bus(const BusOptions& options = {});
-  /// stop(drain, 5 s). Handles of it may live on.
+  /// stop(drain, 5 s), inside a callback by a thread of its own. Handles of it may live on.
   ~Bus();
   Bus(const Bus&) = delete;
   Bus& operator=(const Bus&) = delete;

@@ -139,18 +139,23 @@ void BusCore::remove_pattern(const Attachment& attachment) noexcept {
   std::erase_if(patterns_, [&attachment](const Pattern& p) { return p.attachment == &attachment; });
 }
 
-void BusCore::keep_until_the_end(engine::Ref<Attachment> attachment) {
+bool BusCore::keep_until_the_end(engine::Ref<Attachment> attachment) {
   const std::lock_guard lock(mutex_);
+  if (ended_) return false;
   kept_.push_back(std::move(attachment));
+  return true;
 }
 
-void BusCore::detach_kept() noexcept {
+void BusCore::end() noexcept {
+  enum : std::int64_t { kLimitNs = 5'000'000'000 };
+  (void)workers_->stop(false, kLimitNs);
   std::vector<engine::Ref<Attachment>> kept;
   {
     const std::lock_guard lock(mutex_);
+    ended_ = true;
     kept.swap(kept_);
   }
-  for (const auto& a : kept) (void)a->detach(0);
+  for (const auto& a : kept) a->detach_deferred();  // a stuck one takes its captures along later
 }
 
 namespace {

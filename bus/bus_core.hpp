@@ -33,8 +33,10 @@ class BusCore final : public engine::Counted {
   /// std::bad_alloc.
   void add_pattern(Attachment& attachment, std::string_view pattern);
   void remove_pattern(const Attachment& attachment) noexcept;
-  void keep_until_the_end(engine::Ref<Attachment> attachment);
-  void detach_kept() noexcept;
+  /// False: the bus has ended already.
+  [[nodiscard]] bool keep_until_the_end(engine::Ref<Attachment> attachment);
+  /// The bus ends: stops, and detaches what was kept. Not inside callbacks.
+  void end() noexcept;
 
  private:
   struct Pattern {
@@ -48,6 +50,7 @@ class BusCore final : public engine::Counted {
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;
   std::vector<engine::Ref<Attachment>> kept_;
+  bool ended_ = false;
 };
 
 }  // namespace ringmain::detail

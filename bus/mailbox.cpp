@@ -1,5 +1,8 @@
 #include "ringmain/bus/mailbox.hpp"
 
+#include <memory>
+#include <utility>
+
 #include "ringmain/engine/drain.hpp"
 
 #include "ringmain/bus/attachment.hpp"
@@ -17,9 +20,9 @@ class PullMailbox {
     engine::before_drain(core());
     std::size_t done = 0;
     const Rearm rearm{core()};
-    while (done < max && (lane_ != nullptr || take())) {
+    while (done < max && !closing_ && (lane_ != nullptr || take())) {
       const engine::CallbackScope scope;
-      for (; next_ < run_.count && done < max; ++done) {
+      for (; next_ < run_.count && done < max && !closing_; ++done) {
         const std::uint32_t i = next_++;  // read, also when it throws
         const Finish finish{*this};
         read(reader, run_, i);
@@ -35,7 +38,22 @@ class PullMailbox {
   }
   [[nodiscard]] const Attachment& attachment() const noexcept { return *attachment_; }
 
+  /// A reader may call back: a drain in its own drain takes nothing, a close waits for the reader.
+  [[nodiscard]] bool begin_reading() noexcept { return !std::exchange(reading_, true); }
+  static void end_reading(PullMailbox* box) noexcept {
+    box->reading_ = false;
+    if (box->closing_) delete box;
+  }
+  static void close(PullMailbox* box) noexcept {
+    if (box == nullptr) return;
+    box->closing_ = true;
+    if (!box->reading_) delete box;
+  }
+
  private:
+  struct alignas(engine::kLineBytes) Room {
+    std::byte bytes[engine::Drainer::kRoomBytes];
+  };
   struct Rearm {
     engine::ChannelCore& core;
     ~Rearm() { engine::after_drain(core); }
@@ -54,7 +72,7 @@ class PullMailbox {
     for (std::uint32_t i = 0, n = from.lane_count(); i < n; ++i) {
       if (++from.rota >= n) from.rota = 0;
       engine::Lane& lane = from.lane(from.rota);
-      run_ = engine::take_run(lane, room_.get(), engine::Drainer::kBatchMax);
+      run_ = engine::take_run(lane, room_->bytes, engine::Drainer::kBatchMax);
       if (run_.count == 0) continue;
       lane_ = &lane;
       next_ = 0;
@@ -64,11 +82,12 @@ class PullMailbox {
   }
 
   const engine::Ref<Attachment> attachment_;
-  std::unique_ptr<std::byte[]> room_{new (std::align_val_t{16})
-                                         std::byte[engine::Drainer::kRoomBytes]};
+  const std::unique_ptr<Room> room_{new Room};
   engine::Lane* lane_ = nullptr;  // of the run that is being read
   engine::Run run_;
   std::uint32_t next_ = 0;
+  bool reading_ = false;
+  bool closing_ = false;
 };
 
 namespace {
@@ -98,6 +117,11 @@ PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern, Subscribe
 }
 
 std::size_t drain_mailbox(PullMailbox& box, ReadRunFn* read, void* reader, std::size_t max) {
+  if (!box.begin_reading()) return 0;
+  struct End {
+    PullMailbox* box;
+    ~End() { PullMailbox::end_reading(box); }
+  } const end{&box};
   return box.drain(read, reader, max);
 }
 bool wait_mailbox(PullMailbox& box, nanoseconds limit) noexcept {
@@ -110,7 +134,7 @@ SubscriberStats mailbox_stats(const PullMailbox& box) noexcept {
   return box.attachment().stats();
 }
 void close_mailbox(PullMailbox* box) noexcept {
-  delete box;
+  PullMailbox::close(box);
 }
 
 }  // namespace ringmain::detail

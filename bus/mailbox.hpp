@@ -35,7 +35,8 @@ class MailboxBase {
   MailboxBase() noexcept = default;
   MailboxBase(MailboxBase&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
   MailboxBase& operator=(MailboxBase&& other) noexcept {
-    std::swap(box_, other.box_);
+    MailboxBase old(std::move(*this));  // detached at the closing brace
+    box_ = std::exchange(other.box_, nullptr);
     return *this;
   }
   ~MailboxBase() { detail::close_mailbox(box_); }
@@ -52,6 +53,7 @@ class MailboxBase {
     return box_ == nullptr ? SubscriberStats{} : detail::mailbox_stats(*box_);
   }
   /// Detaches; events still inside are dropped. Outside callbacks nothing is fed once it returns.
+  /// Inside its own drain it takes effect behind the event that is being read.
   void reset() noexcept { detail::close_mailbox(std::exchange(box_, nullptr)); }
   [[nodiscard]] bool attached() const noexcept { return box_ != nullptr; }
 

@@ -16,7 +16,7 @@ struct SubscriberStats {
   std::uint64_t threw = 0;
   std::uint64_t filtered = 0;
   std::uint64_t skipped = 0;  // it was closed, or its owner was gone
-  std::uint64_t dropped = 0;  // its mailbox was full
+  std::uint64_t dropped = 0;  // its mailbox was full, or discarded it at stop(abort)
   std::uint64_t pending = 0;  // in its mailbox
 };
 

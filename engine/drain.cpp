@@ -50,7 +50,10 @@ void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept 
   } else {
     subscriber.skipped.add(run.count);
   }
-  if (subscriber.gate.leave()) destroy_captures(subscriber);
+  if (subscriber.gate.leave()) {
+    const CallbackScope scope;  // captures are the user's code: a worker must not wait in it either
+    destroy_captures(subscriber);
+  }
 }
 
 const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) noexcept {

@@ -155,7 +155,7 @@ template <class E, class Make>
   if (state != ChannelLine::kHeard || word >= lane.word_limit || (word & 1) != 0) [[unlikely]] {
     return push_slowly(
         lane, [](void* to, void* from) noexcept { ::new (to) E((*static_cast<Make*>(from))()); },
-        &make, 0);
+        const_cast<void*>(static_cast<const void*>(&make)), 0);
   }
   lane.word.store(word + 1,
                   std::memory_order_release);  // E2: busy; L1 orders it before the next look

@@ -6,6 +6,13 @@ namespace ringmain::engine {
 namespace {
 // Initial-exec: read on every dispatch, and never allocated behind a caller's back.
 thread_local std::uint32_t callback_depth __attribute__((tls_model("initial-exec"))) = 0;
+
+/// The subscribers whose captures this thread is destroying, innermost first.
+struct Destroying {
+  const Subscriber* subscriber;
+  const Destroying* outer;
+};
+thread_local const Destroying* destroying __attribute__((tls_model("initial-exec"))) = nullptr;
 }  // namespace
 
 Subscriber* make_subscriber(std::size_t captures_bytes) noexcept {
@@ -22,11 +29,18 @@ void drop_subscriber(Subscriber* subscriber) noexcept {
 }
 
 void destroy_captures(Subscriber& subscriber) noexcept {
-  {
-    const CallbackScope scope;
-    subscriber.destroy(subscriber);
-  }
+  const Destroying mine{&subscriber, destroying};
+  destroying = &mine;
+  subscriber.destroy(subscriber);
+  destroying = mine.outer;
   subscriber.gate.gone();
+}
+
+bool destroyed_by_this_thread(const Subscriber& subscriber) noexcept {
+  for (const Destroying* d = destroying; d != nullptr; d = d->outer) {
+    if (d->subscriber == &subscriber) return true;
+  }
+  return false;
 }
 
 void subscriber_threw(Subscriber& subscriber) noexcept {

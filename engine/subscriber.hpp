@@ -94,9 +94,11 @@ constexpr std::size_t Subscriber::captures_offset() noexcept {
 Subscriber* make_subscriber(std::size_t captures_bytes) noexcept;
 /// Drops one holder; the last one frees the memory (the captures are long destroyed).
 void drop_subscriber(Subscriber* subscriber) noexcept;
-/// By the holder of the gate's DEAD bit. Counts as a callback: captures may hold the handle of this
-/// very subscription, which must not wait for itself.
+/// By the holder of the gate's DEAD bit. Outside callbacks what the captures reset is waited for,
+/// as anywhere: they may own the memory that another callback still uses.
 void destroy_captures(Subscriber& subscriber) noexcept;
+/// Captures may hold the handle of their very own subscription, which must not wait for itself.
+[[nodiscard]] bool destroyed_by_this_thread(const Subscriber& subscriber) noexcept;
 /// Counts and, if wished, closes: called by the thunk in its catch.
 void subscriber_threw(Subscriber& subscriber) noexcept;
 

@@ -1,0 +1,259 @@
+// Does a mailbox that its user drains lose nothing, whatever the reader does?
+#include <atomic>
+#include <memory>
+#include <poll.h>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/tests/bus/events.hpp"
+#include "ringmain/tests/engine/eventually.hpp"
+
+namespace ringmain::tests {
+namespace {
+
+class MailboxTest : public ::testing::Test {
+ protected:
+  void publish(std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i < to; ++i) ASSERT_EQ(ticks_.publish({i}), PublishCode::accepted);
+    ASSERT_TRUE(bus_.flush(kLong));
+  }
+  auto keep() {
+    return [this](const Tick& t) { got_.push_back(t.n); };
+  }
+  static bool readable(int fd, int limit_ms) {
+    pollfd p{fd, POLLIN, 0};
+    return ::poll(&p, 1, limit_ms) == 1;
+  }
+  Bus bus_{with_workers(1)};
+  Channel<Tick>& ticks_ = bus_.channel<Tick>();
+  std::vector<std::uint64_t> got_;
+};
+
+TEST_F(MailboxTest, ItHoldsWhatWasPublishedInOrder) {
+  auto box = ticks_.mailbox();
+  publish(0, 600);
+  while (box.drain(keep(), 100) != 0) {
+  }
+  ASSERT_EQ(got_.size(), 600u);
+  for (std::uint64_t i = 0; i < 600; ++i) EXPECT_EQ(got_[i], i);
+  EXPECT_EQ(box.stats().delivered, 600u);
+}
+
+TEST_F(MailboxTest, DrainTakesAtMostWhatIsAsked) {
+  auto box = ticks_.mailbox();
+  publish(0, 10);
+  EXPECT_EQ(box.drain(keep(), 3), 3u);
+  EXPECT_EQ(box.stats().pending, 10u) << "a run counts as read once its last event was";
+  EXPECT_EQ(box.drain(keep(), 0), 0u);
+  EXPECT_EQ(box.drain(keep(), 100), 7u);
+  EXPECT_EQ(box.drain(keep(), 100), 0u);
+  EXPECT_EQ(box.stats().pending, 0u);
+  EXPECT_EQ(got_.size(), 10u);
+}
+
+TEST_F(MailboxTest, WhatAReaderThrowsLosesOnlyTheEventItThrewAt) {
+  auto box = ticks_.mailbox();
+  publish(0, 10);
+  std::size_t threw = 0;
+  const auto read = [&](const Tick& t) {
+    if (t.n % 3 == 0) throw std::runtime_error("three");
+    got_.push_back(t.n);
+  };
+  for (bool more = true; more;) {
+    try {
+      more = box.drain(read) != 0;
+    } catch (const std::runtime_error&) {
+      ++threw;
+    }
+  }
+  EXPECT_EQ(threw, 4u);
+  EXPECT_EQ(got_, (std::vector<std::uint64_t>{1, 2, 4, 5, 7, 8}));
+  EXPECT_EQ(box.stats().pending, 0u);
+  EXPECT_FALSE(box.wait_for(nanoseconds(0)));
+}
+
+TEST_F(MailboxTest, AReaderMayDrainAndResetItsOwnMailbox) {
+  auto box = ticks_.mailbox();
+  publish(0, 10);
+  std::size_t inner = 99;
+  EXPECT_EQ(box.drain([&](const Tick& t) {
+    got_.push_back(t.n);
+    inner = box.drain([](const Tick&) {});
+  }),
+            10u);
+  EXPECT_EQ(inner, 0u) << "a drain inside a drain takes nothing";
+  EXPECT_EQ(got_.size(), 10u);
+  publish(10, 20);
+  got_.clear();
+  EXPECT_EQ(box.drain([&](const Tick& t) {
+    got_.push_back(t.n);
+    if (t.n == 12) box.reset();
+  }),
+            3u);
+  EXPECT_EQ(got_, (std::vector<std::uint64_t>{10, 11, 12}));
+  EXPECT_FALSE(box.attached());
+  EXPECT_EQ(box.drain([](const Tick&) {}), 0u);
+}
+
+TEST_F(MailboxTest, WaitingEndsWithAnEventOrTheTime) {
+  auto box = ticks_.mailbox();
+  EXPECT_FALSE(box.wait_for(nanoseconds(0)));
+  EXPECT_FALSE(box.wait_for(milliseconds(1)));
+  std::thread publisher([&] { ticks_.post({7}); });
+  EXPECT_TRUE(box.wait_for(kLong));
+  EXPECT_EQ(box.drain(keep()), 1u);
+  publisher.join();
+}
+
+TEST_F(MailboxTest, WaitingSeesTheRestOfARun) {
+  auto box = ticks_.mailbox();
+  publish(0, 10);
+  EXPECT_EQ(box.drain(keep(), 3), 3u);
+  EXPECT_TRUE(box.wait_for(nanoseconds(0)));
+}
+
+TEST_F(MailboxTest, NoEventIsMissedByAReaderThatSleeps) {
+  auto box = ticks_.mailbox();
+  constexpr std::size_t kEvents = 3000;
+  std::atomic<std::size_t> read{0};
+  std::thread publisher([&] {
+    for (std::size_t i = 0; i < kEvents; ++i) {
+      ASSERT_EQ(ticks_.publish({i}), PublishCode::accepted);
+      if (i % 8 == 0) {
+        ASSERT_TRUE(eventually([&] { return read > i; }));
+      }
+    }
+  });
+  while (read < kEvents) {
+    ASSERT_TRUE(box.wait_for(kLong)) << read;
+    read += box.drain(keep(), 5);
+  }
+  publisher.join();
+  for (std::size_t i = 0; i < kEvents; ++i) ASSERT_EQ(got_[i], i);
+}
+
+TEST_F(MailboxTest, ItsDescriptorPollsReadableWhileEventsAreThere) {
+  auto box = ticks_.mailbox();
+  const int fd = box.fd();
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(box.fd(), fd);
+  EXPECT_FALSE(readable(fd, 0));
+  publish(0, 10);
+  EXPECT_TRUE(readable(fd, 60'000));
+  EXPECT_EQ(box.drain(keep(), 4), 4u);
+  EXPECT_TRUE(readable(fd, 0));
+  EXPECT_EQ(box.drain(keep(), 100), 6u);
+  EXPECT_FALSE(readable(fd, 0));
+}
+
+TEST_F(MailboxTest, NoEventIsMissedByAReaderThatPolls) {
+  auto box = ticks_.mailbox();
+  const int fd = box.fd();
+  ASSERT_GE(fd, 0);
+  constexpr std::size_t kEvents = 2000;
+  std::atomic<std::size_t> read{0};
+  std::thread publisher([&] {
+    for (std::size_t i = 0; i < kEvents; ++i) {
+      ASSERT_EQ(ticks_.publish({i}), PublishCode::accepted);
+      if (i % 4 == 0) {
+        ASSERT_TRUE(eventually([&] { return read > i; }));
+      }
+    }
+  });
+  while (read < kEvents) {
+    ASSERT_TRUE(readable(fd, 60'000)) << read;
+    read += box.drain(keep(), 3);
+  }
+  publisher.join();
+}
+
+TEST_F(MailboxTest, AFullOneDropsAndCounts) {
+  SubscribeOptions o;
+  o.queue_events = 4;
+  auto box = ticks_.mailbox(o);
+  publish(0, 10);
+  const SubscriberStats s = box.stats();
+  EXPECT_EQ(s.offered, 10u);
+  EXPECT_EQ(s.dropped, 6u);
+  EXPECT_EQ(s.pending, 4u);
+  EXPECT_EQ(box.drain(keep()), 4u);
+  EXPECT_EQ(got_, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(box.stats().delivered, 4u);
+}
+
+TEST_F(MailboxTest, StampsComeThroughIt) {
+  auto box = ticks_.mailbox();
+  PublisherOptions o;
+  o.source_time = true;
+  auto p = std::move(ticks_.publisher(o)).value();
+  ASSERT_EQ(p.publish_at({1}, 55), PublishCode::accepted);
+  ASSERT_TRUE(bus_.flush(kLong));
+  ASSERT_EQ(ticks_.publish({2}), PublishCode::accepted);
+  ASSERT_TRUE(bus_.flush(kLong));
+  std::vector<Stamp> stamps;
+  EXPECT_EQ(box.drain([&](const Tick&, const Stamp& s) { stamps.push_back(s); }), 2u);
+  if (stamps[0].time_from != TimeFrom::source) std::swap(stamps[0], stamps[1]);
+  EXPECT_EQ(stamps[0].time_ns, 55);
+  EXPECT_EQ(stamps[0].time_from, TimeFrom::source);
+  EXPECT_EQ(stamps[0].sequence, 1u);
+  EXPECT_EQ(stamps[1].time_from, TimeFrom::publisher);
+  EXPECT_EQ(stamps[1].sequence, 1u);
+}
+
+TEST_F(MailboxTest, AnAssignedOverMailboxIsDetachedAtOnce) {
+  auto a = ticks_.mailbox();
+  auto b = ticks_.mailbox();
+  EXPECT_EQ(ticks_.stats().subscribers, 2u);
+  a = std::move(b);
+  EXPECT_EQ(ticks_.stats().subscribers, 1u);
+  EXPECT_TRUE(a.attached());
+  publish(0, 3);
+  EXPECT_EQ(a.drain(keep()), 3u);
+  a = {};
+  EXPECT_EQ(ticks_.stats().subscribers, 0u);
+  EXPECT_FALSE(a.wait_for(nanoseconds(0)));
+  EXPECT_EQ(a.fd(), -1);
+}
+
+TEST_F(MailboxTest, ItOutlivesItsBusWithWhatItHolds) {
+  Mailbox<Tick> box;
+  AnyMailbox any;
+  {
+    Bus bus(with_workers(1));
+    box = bus.channel<Tick>().mailbox();
+    any = bus.mailbox(">");
+    for (std::uint64_t i = 0; i < 5; ++i)
+      ASSERT_EQ(bus.channel<Tick>().publish({i}), PublishCode::accepted);
+  }
+  EXPECT_TRUE(box.wait_for(kForEver));
+  EXPECT_EQ(box.drain(keep()), 5u);
+  EXPECT_FALSE(box.wait_for(kForEver)) << "nothing will ever come: it must not sleep";
+  std::size_t views = 0;
+  any.drain(
+      [&](const EventView& v) { views += v.as<Tick>() != nullptr && v.channel() == "test.tick"; });
+  EXPECT_EQ(views, 5u);
+}
+
+TEST_F(MailboxTest, StopWakesASleepingReaderThoughACallbackIsStuck) {
+  auto bus = std::make_unique<Bus>(with_workers(1));
+  auto& ticks = bus->channel<Tick>();
+  auto& tocks = bus->channel<Tock>();
+  Door door;
+  Subscription stuck = tocks.subscribe([&](const Tock&) { door.pass(); });
+  auto box = ticks.mailbox();
+  std::thread reader([&] { EXPECT_FALSE(box.wait_for(kLong)); });
+  ASSERT_EQ(tocks.publish({}), PublishCode::accepted);
+  ASSERT_TRUE(door.await_arrival());
+  EXPECT_EQ(bus->stop(StopMode::drain, milliseconds(10)).stuck.size(), 1u);
+  reader.join();
+  door.open();
+  EXPECT_EQ(stuck.reset(), Detached::done);
+}
+
+}  // namespace
+}  // namespace ringmain::tests
