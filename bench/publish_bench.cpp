@@ -1,6 +1,7 @@
 // Question: what does a publish cost the publishing thread — when nobody listens (row 1), and in a
 // burst while a worker is awake (row 2a) — against a load and a branch, and against a raw enqueue?
 #include <atomic>
+#include <thread>
 
 #include <benchmark/benchmark.h>
 
@@ -69,16 +70,32 @@ void time_bursts(benchmark::State& state, Push push, Settle settle) {
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
+/// Alone: nobody takes anything while the burst is timed; then core 1 does, so that the slots'
+/// lines come back from there in both cases.
 template <class Raw>
 void BM_RawAlone(benchmark::State& state) {
   Raw raw;
+  std::atomic<std::uint64_t> target{0}, heard{0};
+  const std::jthread drainer([&](const std::stop_token& stop) {
+    pin(1);
+    std::uint64_t taken = 0;
+    while (!stop.stop_requested()) {
+      if (taken < target.load(std::memory_order_acquire)) {
+        taken += raw.take([](const Payload& p) { benchmark::DoNotOptimize(&p); });
+        heard.store(taken, std::memory_order_release);
+      }
+      engine::pause();
+    }
+  });
+  std::uint64_t pushed = 0;
   time_bursts(
-      state, [&](std::uint64_t i) { (void)raw.push([i] {
-                                      return Payload{i, i, i, i};
-                                    }); },
+      state,
+      [&](std::uint64_t i) {
+        pushed += raw.push([i] { return Payload{i, i, i, i}; }) ? 1u : 0u;
+      },
       [&] {
-        while (raw.take([](const Payload& p) { benchmark::DoNotOptimize(&p); }) != 0) {
-        }
+        target.store(pushed, std::memory_order_release);
+        while (heard.load(std::memory_order_acquire) != pushed) engine::pause();
       });
 }
 BENCHMARK(BM_RawAlone<RawQueue>)->UseManualTime();
