@@ -22,9 +22,10 @@ void make_readable(int fd) noexcept {
 /// From here on feeders tell; returns the key to sleep on.
 std::uint32_t doze(ChannelCore& channel) noexcept {
   const std::uint32_t key = channel.pull.key.load(std::memory_order_acquire);  // M1
-  channel.pull.told.store(0, std::memory_order_seq_cst);                       // M1
-  channel.line.leased.store(0, std::memory_order_release);                     // E3
-  heavy();                                                                     // L2
+  // Exchanged, not stored: what a teller did before it found 1 and went must be seen from here on.
+  (void)channel.pull.told.exchange(0, std::memory_order_acq_rel);  // M1
+  channel.line.leased.store(0, std::memory_order_release);         // E3
+  heavy();                                                         // L2
   return key;
 }
 
