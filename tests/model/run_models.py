@@ -126,7 +126,8 @@ def search_with_relacy(row, source, work, tools):
          work, "copying Relacy")
     (work / "include").mkdir()
     (work / "include" / "ringmain").symlink_to(HERE.parents[1])
-    call([tools.cxx, "-std=c++20", "-O0", "-w", "-isystem", "relacy_cxx20", "-Iinclude",
+    call([tools.cxx, "-std=c++20", "-O0", "-w", "-isystem", "relacy_cxx20",
+          "-iquote", HERE / "stand_in", "-Iinclude",
           *row.compiler_flags, *row.flags, "-o", "search", source], work,
          f"compiling {row.model}")
     done = call(["./search", *row.run_flags], work, None)

@@ -1,0 +1,36 @@
+// What engine/pull.cpp asks of a channel, and nothing else: for pull_relacy.cpp, where a whole
+// channel would be too large to search. Found before the real header of this name.
+#pragma once
+#include "ringmain/engine/pull.hpp"
+
+namespace ringmain::engine {
+
+struct Workers {
+  Atomic<std::uint32_t> quit{0};
+  [[nodiscard]] bool stopped() const noexcept { return quit.load(std::memory_order_acquire) != 0; }
+};
+
+class ChannelCore {
+ public:
+  enum : int { kLanes = 2 };
+  struct Lane {
+    Atomic<std::uint32_t> word{0};
+    std::uint32_t consumed = 0;  // the reader's own
+  };
+  struct {
+    Atomic<std::uint32_t> leased{1};
+  } line;
+  Pull pull;
+  Lane lanes[kLanes];
+  Workers all;
+
+  [[nodiscard]] Workers& workers() noexcept { return all; }
+  [[nodiscard]] bool anything_left() const noexcept {
+    for (const Lane& lane : lanes) {
+      if (lane.word.load(std::memory_order_relaxed) != lane.consumed) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace ringmain::engine
