@@ -1,0 +1,61 @@
+// The things that stress does to a bus, each alone; the tests run them for a count, the soak until
+// its time is up.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/tests/stress/oracle.hpp"
+
+namespace ringmain::stress {
+
+/// How long: a number of rounds, or until somebody says so.
+struct Until {
+  std::uint64_t rounds = ~std::uint64_t{0};
+  const std::atomic<bool>* over = nullptr;
+  [[nodiscard]] bool more(std::uint64_t done) const {
+    return done < rounds && (over == nullptr || !over->load());
+  }
+};
+
+struct Tally {
+  std::atomic<std::uint64_t> events{0};         // accepted
+  std::atomic<std::uint64_t> heard{0};          // by the oracles
+  std::atomic<std::uint64_t> dropped{0};        // refused, as counted by publishers
+  std::atomic<std::uint64_t> subscriptions{0};  // come and gone
+  std::atomic<std::uint64_t> threads{0};        // come and gone
+  std::atomic<std::uint64_t> buses{0};          // come and gone
+};
+
+struct Steady {
+  unsigned workers = 2;
+  unsigned publishers = 3;
+  bool ring = false;
+  bool large = false;  // events of a kilobyte
+};
+/// Publishers come and go, each with a kind, a bound and a policy by chance; shared, batched,
+/// isolated, pulled and pattern subscribers hear it all. Everything is accounted for in the end.
+/// `until` counts the publishers of each thread.
+void steady(const Steady& what, const Until& until, std::uint64_t seed, Tally& tally,
+            Faults& faults);
+
+/// Threads that publish a few events each. Lanes stay as many as threads live at once.
+void thread_churn(unsigned workers, bool ring, const Until& until, Tally& tally, Faults& faults);
+
+/// Subscriptions of every kind come and go against live publishers; none is called afterwards.
+void registration_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
+                        Faults& faults);
+
+/// Callbacks reset themselves and each other.
+void resets_in_callbacks(unsigned workers, const Until& until, Tally& tally, Faults& faults);
+
+/// Many short lives of a bus: stop() against publish, subscribe, reset and flush.
+void lifecycles(const Until& until, std::uint64_t seed, Tally& tally, Faults& faults);
+
+/// Channels, isolated subscriptions, patterns and mailboxes come while others flush.
+void channels_and_patterns(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
+                           Faults& faults);
+
+}  // namespace ringmain::stress
