@@ -10,14 +10,14 @@
 #include "ringmain/tests/stress/scenarios.hpp"
 
 #if defined(__SANITIZE_THREAD__)
-#define RINGMAIN_STRESS_PERCENT 2
+#define RINGMAIN_STRESS_PERCENT 15
 #elif defined(__SANITIZE_ADDRESS__)
-#define RINGMAIN_STRESS_PERCENT 5
+#define RINGMAIN_STRESS_PERCENT 20
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define RINGMAIN_STRESS_PERCENT 2
+#define RINGMAIN_STRESS_PERCENT 15
 #elif __has_feature(address_sanitizer)
-#define RINGMAIN_STRESS_PERCENT 5
+#define RINGMAIN_STRESS_PERCENT 20
 #endif
 #endif
 #ifndef RINGMAIN_STRESS_PERCENT
