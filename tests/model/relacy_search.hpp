@@ -3,9 +3,10 @@
 // RelacyAtomics is the atomics policy of the cores: Relacy's atomics, futex words that never wake
 // spuriously, and the two sides of a store-load edge. Default: light() is nothing and heavy() is
 // membarrier, a seq_cst fence passed by one thread after another where it stands (relacy_cxx20.py
-// makes Relacy do that). -DFENCE: both are seq_cst fences of the thread itself. -DNO_HEAVY is a
-// mutant. search_scenes() is the main() of a test: SCENES SCHEDULES on the command line, for
-// example "12345 60000". The schedules are random, and the same ones at each run.
+// makes Relacy do that). -DFENCE: both are seq_cst fences of the thread itself. -DNO_HEAVY and
+// -DNO_LIGHT (with -DFENCE) are mutants. search_scenes() is the main() of a test: SCENES SCHEDULES
+// on the command line, for example "12345 60000". The schedules are random, and the same ones at
+// each run.
 #pragma once
 
 #include <cstdlib>
@@ -37,7 +38,9 @@ struct RelacyAtomics {
 
 #ifdef FENCE
   static void light(At at) {
+#ifndef NO_LIGHT
     rl::atomic_thread_fence(rl::mo_seq_cst, at);
+#endif
   }
   static void heavy(At at) {
 #ifndef NO_HEAVY
