@@ -5,9 +5,11 @@
 // read as seldom: between two looks lies one pause. After a short batch it lingers: a worker that
 // keeps catching its publisher fights it for every line. Figures: docs/notes, bench/.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <sched.h>
+#include <utility>
 
 #include "ringmain/engine/atomics.hpp"
 #include "ringmain/engine/clock.hpp"
@@ -27,12 +29,20 @@ class WaitStrategy {
 
   /// There was work: `events` in one batch.
   void worked(std::size_t events) noexcept {
-    looks_ = 0;
-    if (options_.linger_ns > 0 && events > 1 && events < kShortBatch) {
-      const std::int64_t until = now_ns() + options_.linger_ns;
-      do pause();
-      while (now_ns() < until);
-    }
+    // Batch after batch with no empty look between them: the publisher is being chased, even if it
+    // is one event each time. An event that comes alone is handed on at once.
+    const bool chasing = std::exchange(looks_, 0) == 0;
+    streak_ = chasing ? streak_ + 1 : 0;
+    if (!chasing) linger_ns_ = options_.linger_ns;
+    if (events > kLongBatch) linger_ns_ = std::max(options_.linger_ns, linger_ns_ / 2);
+    if (linger_ns_ <= 0 || events >= kShortBatch) return;
+    if (events == 1 && streak_ < kChase) return;
+    const std::int64_t until = now_ns() + linger_ns_;
+    do pause();
+    while (now_ns() < until);
+    // It did not help enough: the next wait is longer, to a bound.
+    if (streak_ >= kChase)
+      linger_ns_ = std::min(kLingerGrowth * options_.linger_ns, 2 * linger_ns_);
   }
   /// There was none. True: look again. False: it is time to park.
   [[nodiscard]] bool look_again() noexcept {
@@ -49,9 +59,12 @@ class WaitStrategy {
   }
 
  private:
-  enum : std::size_t { kShortBatch = 32, kLooksPerClock = 64 };
+  enum : std::size_t { kShortBatch = 64, kLongBatch = 192, kLooksPerClock = 64, kChase = 4 };
+  enum : std::int64_t { kLingerGrowth = 8 };
   WaitOptions options_;
-  std::size_t looks_ = 0;
+  std::size_t looks_ = 0;   // empty ones since there was work
+  std::size_t streak_ = 0;  // batches since then
+  std::int64_t linger_ns_ = options_.linger_ns;
   std::int64_t since_ns_ = 0;
 };
 
