@@ -178,7 +178,7 @@ consteval std::uint64_t schema_hash() {
   std::uint64_t h = detail::hash_bytes(detail::kHashStart, described.name);
   std::apply(
       [&h](const auto&... f) {
-        ((h = detail::hash_bytes(h, f.name),
+        ((h = detail::hash_bytes(h, f.name), h = detail::hash_bytes(h, f.enumerators),
           h = (h ^ static_cast<std::uint64_t>(f.unit)) * 0x100000001b3ull,
           h = (h ^ static_cast<std::uint64_t>(
                        detail::kind_of<typename std::remove_cvref_t<decltype(f)>::Type>())) *

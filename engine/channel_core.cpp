@@ -96,6 +96,8 @@ void ChannelCore::start_lane(Lane& lane) noexcept {
       lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: nobody publishes here
   lane.word_limit = 2 * (published + lane.options.capacity);
   lane.published_before = published;
+  lane.owner_source_time.store(lane.options.source_time,
+                               std::memory_order_relaxed);  // relaxed: E2 of the first event
   lane.refused_before = lane.refused.load(std::memory_order_relaxed);      // relaxed: as above
   lane.discarded_before = lane.discarded.load(std::memory_order_relaxed);  // relaxed: as above
   lane.first_sequence.store(published + lane.refused_before,

@@ -94,11 +94,13 @@ class ChannelCore final : public Counted {
 
   /// The lease's holder: which lane is next.
   alignas(kLineBytes) std::uint32_t rota = 0;
+  /// Events handed to all subscribers, raised before `consumed`: the other side of I2.
+  Count dispatched;
   [[nodiscard]] const Atomic<const Snapshot*>& snapshot() const noexcept { return list_.current(); }
   [[nodiscard]] Histogram* owner_latency() noexcept { return latency_.get(); }
 
   /// Room for the typed face the bus gives out; trivially destructible, built once.
-  alignas(16) std::byte face[64] = {};
+  alignas(kLineBytes) std::byte face[64] = {};
   bool face_built = false;
   /// Whoever drains this one himself waits here (pulled only).
   Pull pull;

@@ -96,7 +96,7 @@ Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept {
       lane.publisher.load(std::memory_order_relaxed);  // relaxed: before its first event, E2
   run.first_sequence = lane.first_sequence.load(std::memory_order_relaxed);  // relaxed: as above
   run.source = lane.source;
-  run.source_time = lane.options.source_time;
+  run.source_time = lane.owner_source_time.load(std::memory_order_relaxed);  // relaxed: as above
   return run;
 }
 
@@ -132,6 +132,7 @@ std::size_t drain(Drainer& drainer, ChannelCore& channel, std::size_t quantum) n
     if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
       for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
     }
+    channel.dispatched.add(run.count);
     finish_run(channel, lane, run);
   }
   return taken;

@@ -115,6 +115,7 @@ struct Lane {
   Atomic<std::uint32_t> room_key{0};
   // --- set when a publisher takes the lane, read by the owner once per batch ---
   Atomic<std::uint32_t> publisher{0};
+  Atomic<bool> owner_source_time{false};    // a copy: options lie on the publisher's line
   Atomic<std::uint64_t> first_sequence{0};  // the publisher's sequence 0
   Atomic<std::uint32_t> live{0};
   std::uint64_t published_before = 0, refused_before = 0,
