@@ -8,7 +8,7 @@
 //   5 alone      a publisher of 3 events | two workers; nobody helps, the last callback ends it
 // Checked: no data race on slots, on the callback's state or on the lane's publisher; each event
 // once, in order, for its publisher; nothing accepted is lost; nobody sleeps for ever (deadlock).
-// Mutants: -DO_<SITE>=relaxed, -DNO_L1, -DNO_L2, -DNO_L3, -DNO_HEAVY. Forms: see relacy_search.hpp.
+// Mutants: -DO_<SITE>=relaxed, -DNO_L1, -DNO_L2, -DNO_L3; forms and no_heavy: relacy_search.hpp.
 #include "ringmain/tests/model/relacy_search.hpp"
 //
 #include "ringmain/tests/model/lane_core.hpp"

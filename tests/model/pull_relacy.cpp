@@ -5,9 +5,8 @@
 //   1 two feeders, two events each | a reader that waits and drains until it has all
 //   2 a feeder, three events | the same reader
 //   3 a feeder, then stop() | a reader that waits until the bus has stopped
-// Checked: no data race on the slots; each event in order; nobody sleeps for ever; at most one
-// futex_wake for each sleep.
-// Mutants: -DWEAKEN=FUNCTIONS, -DNO_HEAVY; -DFENCE is the fence form. See relacy_atomics.hpp.
+// Checked: no data race on the slots; each event in order; nobody sleeps for ever.
+// Forms and mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "ringmain/tests/model/relacy_atomics.hpp"
 //

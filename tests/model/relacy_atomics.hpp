@@ -1,10 +1,8 @@
 // How does the real engine code run under Relacy?
 //
-// Given as RINGMAIN_ATOMICS_HEADER (see engine/atomics.hpp): the same names over Relacy's atomics.
-// Futexes never wake spuriously, so that who sleeps for ever shows as a deadlock. light() and
-// heavy() have the two forms of relacy_search.hpp: membarrier, or -DFENCE.
-// Mutants: -DWEAKEN=leave makes every access in functions of that name relaxed, -DWEAKEN=claim+wait
-// in both; -DNO_HEAVY and -DNO_LIGHT drop one side of the barrier.
+// Given as RINGMAIN_ATOMICS_HEADER (see engine/atomics.hpp): the same names over Relacy's atomics,
+// in the forms and with the mutants of relacy_search.hpp. An access belongs to the function it is
+// written in.
 #pragma once
 
 #include <algorithm>
@@ -32,24 +30,15 @@
 
 namespace ringmain::engine {
 
-#ifdef WEAKEN
-#define RINGMAIN_TEXT_OF(x) #x
-#define RINGMAIN_TEXT(x) RINGMAIN_TEXT_OF(x)
-/// Is it one of the names that WEAKEN lists?
+/// Is it one of the names that weaken= lists?
 inline bool weakened(std::string_view function) {
-  const std::string_view list = RINGMAIN_TEXT(WEAKEN);
-  for (std::size_t from = 0; from <= list.size();) {
-    const std::size_t to = std::min(list.find('+', from), list.size());
-    if (list.substr(from, to - from) == function) return true;
+  for (std::size_t from = 0; from < form.weaken.size();) {
+    const std::size_t to = std::min(form.weaken.find('+', from), form.weaken.size());
+    if (form.weaken.substr(from, to - from) == function) return true;
     from = to + 1;
   }
   return false;
 }
-#else
-inline bool weakened(std::string_view) {
-  return false;
-}
-#endif
 
 inline rl::memory_order order_of(std::memory_order o, const char* function) {
   if (weakened(function)) return rl::mo_relaxed;

@@ -1,21 +1,49 @@
 // How does a protocol core run under Relacy?
 //
 // RelacyAtomics is the atomics policy of the cores: Relacy's atomics, futex words that never wake
-// spuriously, and the two sides of a store-load edge. Default: light() is nothing and heavy() is
-// membarrier, a seq_cst fence passed by one thread after another where it stands (relacy_cxx20.py
-// makes Relacy do that). -DFENCE: both are seq_cst fences of the thread itself. -DNO_HEAVY and
-// -DNO_LIGHT (with -DFENCE) are mutants. search_scenes() is the main() of a test: SCENES SCHEDULES
-// on the command line, for example "12345 60000". The schedules are random, and the same ones at
-// each run.
+// spuriously, and the two sides of a store-load edge. In the membarrier form light() is nothing and
+// heavy() a seq_cst fence passed by one thread after another where it stands (relacy_cxx20.py makes
+// Relacy do that); in the fence form both are seq_cst fences of the thread itself.
+//
+// search_scenes() is the main() of a test: SCENES SCHEDULES [WORD ...], for example "12345 60000
+// fence". The schedules are random, and the same ones at each run. Words:
+//   fence            the fence form
+//   no_heavy         mutant: heavy() is nothing
+//   no_light         mutant: light() is nothing in the fence form too
+//   weaken=f[+g]     mutant: every access in functions of these names is relaxed
 #pragma once
 
 #include <cstdlib>
 #include <relacy/relacy.hpp>
+#include <string_view>
 
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wdollar-in-identifier-extension"
 #endif
 #define HERE $
+
+/// What the words of the command line chose.
+struct Form {
+  bool fence = false, heavy = true, light = true;
+  std::string_view weaken;
+};
+inline Form form;
+
+inline bool take_word(std::string_view word) {
+  constexpr std::string_view kWeaken = "weaken=";
+  if (word == "fence") {
+    form.fence = true;
+  } else if (word == "no_heavy") {
+    form.heavy = false;
+  } else if (word == "no_light") {
+    form.light = false;
+  } else if (word.substr(0, kWeaken.size()) == kWeaken) {
+    form.weaken = word.substr(kWeaken.size());
+  } else {
+    return false;
+  }
+  return true;
+}
 
 struct RelacyAtomics {
   using Word = rl::atomic<int>;
@@ -36,25 +64,17 @@ struct RelacyAtomics {
   static void set(Plain& x, int v, At at) { x(at) = v; }
   static void pause(At at) { rl::yield(1, at); }
 
-#ifdef FENCE
   static void light(At at) {
-#ifndef NO_LIGHT
-    rl::atomic_thread_fence(rl::mo_seq_cst, at);
-#endif
+    if (form.fence && form.light) rl::atomic_thread_fence(rl::mo_seq_cst, at);
   }
   static void heavy(At at) {
-#ifndef NO_HEAVY
-    rl::atomic_thread_fence(rl::mo_seq_cst, at);
-#endif
+    if (!form.heavy) return;
+    if (form.fence) {
+      rl::atomic_thread_fence(rl::mo_seq_cst, at);
+    } else {
+      rl::systemwide_fence(at);
+    }
   }
-#else
-  static void light(At) {}
-  static void heavy(At at) {
-#ifndef NO_HEAVY
-    rl::systemwide_fence(at);
-#endif
-  }
-#endif
 
   // As Relacy's own futex, but never spurious: what sleeps for ever must show as a deadlock.
   template <class T>
@@ -82,8 +102,10 @@ inline int scene = 1;  // which one the present search plays
 
 template <class Test>
 int search_scenes(int argc, char** argv) {
-  if (argc != 3 || std::atol(argv[2]) <= 0) {
-    std::cout << "usage: SCENES SCHEDULES, for example: 12 60000\n";
+  bool known = argc >= 3 && std::atol(argv[2]) > 0;
+  for (int i = 3; i < argc; ++i) known = take_word(argv[i]) && known;
+  if (!known) {
+    std::cout << "usage: SCENES SCHEDULES [fence] [no_heavy] [no_light] [weaken=FUNCTIONS]\n";
     return 2;
   }
   for (const char* s = argv[1]; *s; ++s) {

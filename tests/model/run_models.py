@@ -2,13 +2,14 @@
 """Does every row of models.txt come out as the table says?
 
 One row is one search: a Promela model (NAME.pml, searched exhaustively by Spin) or a Relacy test
-(NAME.cpp, schedules under the C++ memory model) with its flags. Red: a mutant that is not caught, a
-mutant caught for another reason than the one named, a holding variant whose number of states or
-schedules differs, a search that did not finish, anything that does not compile.
+(NAME.cpp, schedules under the C++ memory model) with its flags; rows that differ in run flags only
+are a group, compiled once. Red: a mutant that is not caught, a mutant caught for another reason
+than the one named, a holding variant whose number of states or schedules differs, a search that did
+not finish, anything that does not compile.
 Exit codes: 0 as the table says, 1 not, 2 wrong use, 77 skipped because a tool is missing.
 
-  run_models.py list TABLE                    name and label, one line for each row
-  run_models.py run TABLE NAME [NAME ...]     these rows
+  run_models.py list TABLE                    name and label, one line for each group
+  run_models.py run TABLE NAME [NAME ...]     these groups or rows
   run_models.py all TABLE [-k TEXT] [--long]  every row whose name holds TEXT
 """
 import argparse
@@ -48,11 +49,21 @@ class Row:
         return "spin" if self.model.endswith(".pml") else "relacy"
 
     @property
-    def name(self):
+    def group(self):
+        """Rows of one group are compiled once: the name of the test they are."""
         parts = [self.model.rsplit(".", 1)[0]] + [f.removeprefix("-D") for f in self.flags]
         if "-l" in self.run_flags or "-a" in self.run_flags:
             parts.append("progress")
         return "model." + ".".join(parts)
+
+    @property
+    def built_as(self):
+        return self.label, self.flags, self.compiler_flags
+
+    @property
+    def name(self):
+        words = self.run_flags[2:] if self.searcher == "relacy" else []
+        return ".".join([self.group] + words)
 
 
 def parse(table):
@@ -77,6 +88,9 @@ def parse(table):
             raise Wrong(f"{where}: '{row.model}' is neither NAME.pml nor NAME.cpp.")
         if row.name in names:
             raise Wrong(f"{where}: a second row named {row.name}.")
+        if any(r.group == row.group and r.built_as != row.built_as for r in rows):
+            raise Wrong(f"{where}: {row.group} has other rows with another label or other compiler "
+                        "flags, and a group is compiled once.")
         names.add(row.name)
         rows.append(row)
     if not rows:
@@ -96,17 +110,20 @@ def call(command, where, what, memory_mib=None):
     return done
 
 
-def search_with_spin(row, source, work, tools):
+def compile_for_spin(row, source, work, tools):
     shutil.copy(source, work)
     # Spin expands an inline whose argument names its own parameter until memory ends.
     call([tools.spin, f"-P{tools.cc} -E -x c", "-a", *row.flags, row.model], work, "spin -a",
          memory_mib=1024)
     mode = row.compiler_flags or ["-O0", "-DSAFETY"]
-    call([tools.cc, "-w", f"-DMEMLIM={MEMORY_MIB[row.label]}", *mode, "-o", "pan", "pan.c"], work,
-         "compiling pan.c")
-    done = call(["./pan", "-m1000000", *(row.run_flags or ["-w20"])], work, None)
+    call([tools.cc, "-w", f"-DMEMLIM={MEMORY_MIB[row.label]}", *mode, "-o", "search", "pan.c"],
+         work, "compiling pan.c")
+
+
+def search_with_spin(row, work):
+    done = call(["./search", "-m1000000", *(row.run_flags or ["-w20"])], work, None)
     log = done.stdout
-    (work / "pan.log").write_text(log)
+    (work / "search.log").write_text(log)
     errors = re.search(r"errors: (\d+)", log)
     stored = re.search(r"^\s*(\d+) states, stored", log, re.M)
     if done.returncode < 0 or not errors or not stored:
@@ -121,7 +138,7 @@ def search_with_spin(row, source, work, tools):
     return "fails", " ".join(re.search(r"^pan:1: (.*)", log, re.M)[1].split())
 
 
-def search_with_relacy(row, source, work, tools):
+def compile_for_relacy(row, source, work, tools):
     call([sys.executable, HERE / "relacy_cxx20.py", work / "relacy_cxx20", tools.relacy],
          work, "copying Relacy")
     (work / "include").mkdir()
@@ -130,6 +147,9 @@ def search_with_relacy(row, source, work, tools):
           "-iquote", HERE / "stand_in", "-Iinclude",
           *row.compiler_flags, *row.flags, "-o", "search", source], work,
          f"compiling {row.model}")
+
+
+def search_with_relacy(row, work):
     done = call(["./search", *row.run_flags], work, None)
     log = done.stdout
     (work / "search.log").write_text(log)
@@ -152,13 +172,8 @@ def missing(row, tools):
     return None
 
 
-def run(row, table, tools):
-    """Raises Wrong unless the row comes out as it says; returns what was seen."""
-    work = tools.work / row.name
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    search = search_with_spin if row.searcher == "spin" else search_with_relacy
-    got, detail = search(row, (table.parent / row.model).resolve(), work, tools)
+def judge(row, got, detail):
+    """Raises Wrong unless the row comes out as it says."""
     if got != row.want:
         what = "this mutant is not caught" if row.want == "fails" else "this variant must hold"
         raise Wrong(f"{what}: wanted '{row.want} {row.detail}', got '{got} {detail}'.")
@@ -167,8 +182,36 @@ def run(row, table, tools):
     if row.want == "holds" and row.detail != detail:
         raise Wrong(f"the search went over {detail}, the table says {row.detail}: the model or the "
                     "test changed. Find out why before you change the table.")
-    shutil.rmtree(work)          # kept only for red rows: the trail lies there
-    return f"{got} {detail}"
+
+
+def run_group(rows, table, tools):
+    """Compiles once, searches once for each row; returns the exit code."""
+    reason = missing(rows[0], tools)
+    if reason:
+        print(f"{reason} {rows[0].group}")
+        return SKIPPED
+    compile_, search = ((compile_for_spin, search_with_spin) if rows[0].searcher == "spin"
+                        else (compile_for_relacy, search_with_relacy))
+    work = tools.work / rows[0].group
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    red = False
+    try:
+        compile_(rows[0], (table.parent / rows[0].model).resolve(), work, tools)
+    except Wrong as wrong:
+        print(f"{rows[0].group}: {wrong}\nFiles: {work}", flush=True)
+        return 1
+    for row in rows:
+        try:
+            got, detail = search(row, work)
+            judge(row, got, detail)
+            print(f"{row.name}: {got} {detail}", flush=True)
+        except Wrong as wrong:
+            print(f"{row.name}: {wrong}\nFiles: {work}", flush=True)
+            red = True
+    if not red:
+        shutil.rmtree(work)          # kept only for red rows: the trail lies there
+    return int(red)
 
 
 def main():
@@ -186,30 +229,27 @@ def main():
     parser.add_argument("--relacy", default=str(header) if header.is_dir() else "")
     tools = parser.parse_intermixed_args()
     rows = parse(tools.table)
+    groups = {}
+    for row in rows:
+        groups.setdefault(row.group, []).append(row)
     if tools.command == "list":
-        for row in rows:
-            print(row.name, row.label)
+        for name, members in groups.items():
+            print(name, members[0].label)
         return 0
     tools.work = tools.work.resolve()
     if tools.command == "all":
         chosen = [r for r in rows if tools.k in r.name and (tools.long or r.label == "model")]
     else:
-        chosen = [r for r in rows if r.name in tools.names]
-    unknown = set(tools.names) - {r.name for r in chosen}
+        chosen = [r for r in rows if r.name in tools.names or r.group in tools.names]
+    unknown = set(tools.names) - {r.name for r in chosen} - {r.group for r in chosen}
     if unknown or not chosen:
         raise SystemExit(f"no such row in {tools.table}: {' '.join(sorted(unknown)) or tools.k}")
     worst = 0
-    for row in chosen:
-        reason = missing(row, tools)
-        if reason:
-            print(f"{reason} {row.name}")
-            worst = worst or SKIPPED
-            continue
-        try:
-            print(f"{row.name}: {run(row, tools.table, tools)}", flush=True)
-        except Wrong as wrong:
-            print(f"{row.name}: {wrong}\nFiles: {tools.work / row.name}", flush=True)
-            worst = 1
+    for members in groups.values():
+        members = [r for r in members if r in chosen]
+        if members:
+            code = run_group(members, tools.table, tools)
+            worst = code if worst in (0, SKIPPED) and code else worst
     return worst
 
 

@@ -110,31 +110,35 @@ class SpinRowTest(RowTest):
 
 @unittest.skipUnless(has("relacy"), "Relacy is not installed (Debian package relacy-dev)")
 class RelacyRowTest(RowTest):
-    def test_a_holding_test_with_the_right_count_is_green(self):
-        self.expect(0, "holds 100",
-                    "model | holds 100 | schedules.cpp | -DORDER=rl::mo_release | | 1 100")
+    def test_only_what_holds_over_as_many_schedules_as_the_table_says_is_green(self):
+        row = "schedules.cpp | -DORDER=rl::mo_release | | 1"
+        name = "model.schedules.ORDER=rl::mo_release"
+        got, output = self.play(f"model | holds 100 | {row} 100\n"
+                                f"model | holds 100 | {row} 50 fence\n"
+                                f"model | fails DATA RACE | {row} 100 no_heavy\n"
+                                f"model | fails DATA RACE | {row}2 100 no_light")
+        self.assertEqual(got, 1, output)
+        self.assertIn(f"{name}: holds 100", output)
+        self.assertIn(f"{name}.fence: the search went over 50", output)
+        self.assertIn(f"{name}.no_heavy: this mutant is not caught", output)
+        self.assertIn(f"{name}.no_light: the search broke off", output)
+        self.assertIn("no scene 2", output)
 
-    def test_another_number_of_schedules_is_red(self):
-        self.expect(1, "went over 50",
-                    "model | holds 100 | schedules.cpp | -DORDER=rl::mo_release | | 1 50")
-
-    def test_a_caught_mutant_is_green_for_the_right_reason_only(self):
-        row = "| schedules.cpp | -DORDER=rl::mo_relaxed | | 1 100"
-        self.expect(0, "DATA RACE", f"model | fails DATA RACE {row}")
-        self.expect(1, "caught for another reason", f"model | fails DEADLOCK {row}")
-        self.expect(1, "this variant must hold", f"model | holds 100 {row}")
-
-    def test_a_mutant_that_is_not_caught_is_red(self):
-        self.expect(1, "this mutant is not caught",
-                    "model | fails DATA RACE | schedules.cpp | -DORDER=rl::mo_release | | 1 100")
+    def test_a_mutant_is_green_for_the_right_reason_only(self):
+        row = "schedules.cpp | -DORDER=rl::mo_relaxed | | 1 100"
+        name = "model.schedules.ORDER=rl::mo_relaxed"
+        got, output = self.play(f"model | fails DATA RACE | {row}\n"
+                                f"model | fails DEADLOCK | {row} fence\n"
+                                f"model | holds 100 | {row} no_heavy")
+        self.assertEqual(got, 1, output)
+        self.assertIn(f"{name}: fails scene 1: DATA RACE", output)
+        self.assertIn(f"{name}.fence: caught for another reason", output)
+        self.assertIn(f"{name}.no_heavy: this variant must hold", output)
+        self.expect(0, "DATA RACE", f"model | fails DATA RACE | {row}")
 
     def test_a_mutant_that_does_not_compile_is_red(self):
         self.expect(1, "compiling schedules.cpp failed",
                     "model | fails DATA RACE | schedules.cpp | -DORDER=nothing | | 1 100")
-
-    def test_an_unknown_scene_is_red(self):
-        self.expect(1, "no scene 2",
-                    "model | fails DATA RACE | schedules.cpp | -DORDER=rl::mo_relaxed | | 2 100")
 
 
 class TableTest(RowTest):
@@ -152,6 +156,8 @@ class TableTest(RowTest):
                 ("modle | fails x | sleeper.pml", "label 'modle'"),
                 ("model | fails x | sleeper", "neither NAME.pml nor NAME.cpp"),
                 ("model | fails x | sleeper.pml\nmodel | fails y | sleeper.pml", "a second row"),
+                ("model | fails x | s.cpp | | | 1 9\nmodel | fails x | s.cpp | | -O1 | 1 9 fence",
+                 "a group is compiled once"),
                 ("# nothing", "has no rows")):
             with self.subTest(row=row):
                 self.expect(1, complaint, row)

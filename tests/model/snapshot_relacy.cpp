@@ -4,15 +4,13 @@
 //   1 a worker, three batches | a changer that adds and removes, and reclaims after each change
 //   2 two workers, two batches each | the same changer
 //   3 as 1, but the worker shows nothing between batches, as when it parks
-// Checked: no snapshot and no subscriber that a worker uses is freed; what was written before a
-// subscriber was added is seen by whom it is handed to, and may be destroyed when it is freed; in
-// the end, the workers gone, one reclaim() frees all that was retired; nothing leaks (Relacy's
-// heap, which also gives addresses out again). Mutants: -DWEAKEN=FUNCTIONS, -DNO_HEAVY, -DNO_LIGHT;
-// -DFENCE is the fence form.
+// Checked: no snapshot and no subscriber that a worker uses is freed; no data race between building
+// one, using it and freeing it; in the end, the workers gone, one reclaim() frees all that was
+// retired; nothing leaks (Relacy's heap, which also gives addresses out again).
+// Forms and mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "ringmain/tests/model/relacy_atomics.hpp"
 //
-#include <map>
 #include <vector>
 
 #include "ringmain/engine/snapshot.cpp"
