@@ -8,7 +8,7 @@
 //   4 elsewhere  a worker | a callback of another subscription resets this one | wait later
 // Checked: no data race between calls, destroying and what the waiter does next; destroyed once; no
 // call after the wait; nobody sleeps for ever.
-// Mutants: weaken=, see relacy_search.hpp.
+// Mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "ringmain/tests/model/relacy_atomics.hpp"
 //

@@ -1,103 +1,15 @@
 // One lane, one channel, its workers and stop(): lane_protocol.md as it would be written.
 //
 // A template over an atomics policy P, so that the same source runs under Relacy (lane_relacy.cpp)
-// and on real threads. Every access names its memory order by a macro O_<SITE>;
-// -DO_<SITE>=relaxed weakens one site: that is a mutant. L1..L3 are the store-load edges: nothing
-// in the membarrier form, a seq_cst fence in the fence form; heavy() is the other side of each.
+// and on real threads. Every access names its memory order and its site: P::order(site, order) may
+// weaken one, which is a mutant. L1..L3 are the store-load edges: nothing in the membarrier form, a
+// seq_cst fence in the fence form; heavy() is the other side of each.
 #pragma once
 
-#ifndef O_MODE_EARLY
-#define O_MODE_EARLY relaxed
-#endif
-#ifndef O_ROOM
-#define O_ROOM acquire  // E1: the slot may be written again, the callbacks are over
-#endif
-#ifndef O_ANNOUNCE
-#define O_ANNOUNCE release  // E2: a reader of the busy word sees the published events too
-#endif
-#ifndef O_MODE_CHECK
-#define O_MODE_CHECK relaxed
-#endif
-#ifndef O_UNDO
-#define O_UNDO release  // E2
-#endif
-#ifndef O_COMMIT
-#define O_COMMIT release  // E2
-#endif
-#ifndef O_LEASED
-#define O_LEASED relaxed
-#endif
-#ifndef O_SIGNALLED
-#define O_SIGNALLED seq_cst  // S
-#endif
-#ifndef O_SIGNAL
-#define O_SIGNAL seq_cst  // S
-#endif
-#ifndef O_IDLE
-#define O_IDLE seq_cst  // S
-#endif
-#ifndef O_TAKE_SIGNAL
-#define O_TAKE_SIGNAL seq_cst  // S
-#endif
-#ifndef O_TAKE_LEASE
-#define O_TAKE_LEASE seq_cst  // E3: the next owner sees all that the last one did; S
-#endif
-#ifndef O_GIVE_LEASE
-#define O_GIVE_LEASE release  // E3
-#endif
-#ifndef O_PASS
-#define O_PASS seq_cst  // E4, S
-#endif
-#ifndef O_TAKE_PASSED
-#define O_TAKE_PASSED acquire  // E4
-#endif
-#ifndef O_OWN_CONSUMED
-#define O_OWN_CONSUMED relaxed
-#endif
-#ifndef O_POLL
-#define O_POLL acquire  // E2
-#endif
-#ifndef O_CONSUMED
-#define O_CONSUMED release  // E1
-#endif
-#ifndef O_WAITERS
-#define O_WAITERS relaxed
-#endif
-#ifndef O_KEY
-#define O_KEY relaxed
-#endif
-#ifndef O_PARK
-#define O_PARK seq_cst  // S
-#endif
-#ifndef O_RECHECK
-#define O_RECHECK relaxed
-#endif
-#ifndef O_RECHECK_SETS
-#define O_RECHECK_SETS seq_cst  // S
-#endif
-#ifndef O_DONE
-#define O_DONE acquire  // E1
-#endif
-#ifndef O_BUSY
-#define O_BUSY acquire  // E2
-#endif
-#ifndef O_CLOSE
-#define O_CLOSE relaxed
-#endif
-#ifndef O_LIVE_GIVE
-#define O_LIVE_GIVE release  // E5: the next thread continues where the last one stopped
-#endif
-#ifndef O_LIVE_TAKE
-#define O_LIVE_TAKE acquire  // E5
-#endif
-#ifndef O_DRAINED
-#define O_DRAINED acquire  // E1
-#endif
-
-#define LOAD(x, o) P::load(x, P::o, HERE)
-#define STORE(x, v, o) P::store(x, v, P::o, HERE)
-#define SWAP(x, v, o) P::exchange(x, v, P::o, HERE)
-#define ADD(x, v, o) P::fetch_add(x, v, P::o, HERE)
+#define LOAD(x, o, site) P::load(x, P::order(#site, P::o), HERE)
+#define STORE(x, v, o, site) P::store(x, v, P::order(#site, P::o), HERE)
+#define SWAP(x, v, o, site) P::exchange(x, v, P::order(#site, P::o), HERE)
+#define ADD(x, v, o, site) P::fetch_add(x, v, P::order(#site, P::o), HERE)
 
 template <class P, int kCapacity>
 struct Core {
@@ -121,36 +33,32 @@ struct Core {
   };
 
   void wake_one(int& woke) {
-    int i = LOAD(idle, O_IDLE);
+    int i = LOAD(idle, seq_cst, IDLE);  // S
     int parked = i & 3;
     if (i % kEpoch / kSearching || !parked || i / kEpoch == woke) return;
     woke = i / kEpoch;
     int w = parked & 1 ? 0 : 1;
-    ADD(key[w], 1, release);
+    ADD(key[w], 1, release, MOVE_KEY);
     P::futex_wake(key[w], 1, HERE);
   }
 
   Result publish(Publishing& own, int event) {
-    if (LOAD(mode, O_MODE_EARLY) != open) return refused;
+    if (LOAD(mode, relaxed, MODE_EARLY) != open) return refused;
     if (own.published - own.seen >= kCapacity) {
-      own.seen = LOAD(consumed, O_ROOM);
+      own.seen = LOAD(consumed, acquire, ROOM);  // E1: the callbacks are over: the slot is free
       if (own.published - own.seen >= kCapacity) return full;
     }
-    STORE(lane, 2 * own.published + 1, O_ANNOUNCE);
-#ifndef NO_L1
-    P::light(HERE);  // L1: announce before the second look at mode
-#endif
-    if (LOAD(mode, O_MODE_CHECK) != open) {
-      STORE(lane, 2 * own.published, O_UNDO);
+    STORE(lane, 2 * own.published + 1, release, ANNOUNCE);  // E2: who sees busy sees the events too
+    P::light("L1", HERE);                                   // before the second look at mode
+    if (LOAD(mode, relaxed, MODE_CHECK) != open) {
+      STORE(lane, 2 * own.published, release, UNDO);  // E2
       return refused;
     }
     P::set(slot[own.published % kCapacity], event, HERE);
-    STORE(lane, 2 * ++own.published, O_COMMIT);
-#ifndef NO_L2
-    P::light(HERE);  // L2: commit before the look at leased
-#endif
-    if (LOAD(leased, O_LEASED)) return accepted;
-    if (!LOAD(signals, O_SIGNALLED)) SWAP(signals, 1, O_SIGNAL);  // fetch_or(bit)
+    STORE(lane, 2 * ++own.published, release, COMMIT);  // E2
+    P::light("L2", HERE);                               // before the look at leased
+    if (LOAD(leased, relaxed, LEASED)) return accepted;
+    if (!LOAD(signals, seq_cst, SIGNALLED)) SWAP(signals, 1, seq_cst, SIGNAL);  // S: fetch_or(bit)
     wake_one(own.woke);
     return accepted;
   }
@@ -160,112 +68,130 @@ struct Core {
     bool held = false, searching = false;
     int consumed = 0, woke = -1;
   };
-  bool take_lease(Draining& own) {
-    if (SWAP(leased, 1, O_TAKE_LEASE)) return false;
+  void hold(Draining& own) {
     own.held = true;
-    own.consumed = LOAD(consumed, O_OWN_CONSUMED);
-    return true;
+    own.consumed = LOAD(consumed, relaxed, OWN_CONSUMED);
+  }
+  void take_lease(Draining& own) {
+    if (!SWAP(leased, 1, seq_cst, TAKE_LEASE)) hold(own);  // E3: we see all the last owner did; S
+  }
+  void adopt(Draining& own) {
+    if (!own.held && LOAD(passed, relaxed, SEE_PASSED) && SWAP(passed, 0, acquire, TAKE_PASSED)) {
+      hold(own);  // E4
+    }
+    if (!own.held && LOAD(signals, relaxed, SEE_SIGNAL) && SWAP(signals, 0, seq_cst, TAKE_SIGNAL)) {
+      take_lease(own);  // S
+    }
+  }
+  void stop_searching(Draining& own) {
+    if (!own.searching) return;
+    ADD(idle, kEpoch - kSearching, seq_cst, STOP_SEARCHING);  // S
+    own.searching = false;
+    if (LOAD(passed, seq_cst, LEFT_PASSED) || LOAD(signals, seq_cst, LEFT_SIGNAL)) {  // S
+      wake_one(own.woke);
+    }
+  }
+  template <class Callback>
+  void serve(Draining& own, bool passes, Callback& callback) {
+    stop_searching(own);
+    callback(own.consumed, slot[own.consumed % kCapacity], publisher);
+    STORE(consumed, ++own.consumed, release, CONSUMED);  // E1
+    P::light("L3", HERE);                                // before the look at waiters
+    if (LOAD(waiters, relaxed, WAITERS)) {
+      ADD(done_key, 1, release, MOVE_DONE);
+      P::futex_wake(done_key, 9, HERE);
+    }
+    if (passes) {  // end of quantum
+      own.held = false;
+      SWAP(passed, 1, seq_cst, PASS);  // E4, S: fetch_or(bit)
+      wake_one(own.woke);
+    }
+  }
+  void park(Draining& own, int w) {
+    bool given = own.held;
+    if (own.held) STORE(leased, 0, release, GIVE_LEASE);  // E3
+    own.held = false;
+    int k = LOAD(key[w], relaxed, KEY);
+    ADD(idle, kEpoch + (kParked << w) - (own.searching ? +kSearching : 0), seq_cst, PARK);  // S
+    P::heavy(HERE);  // H2: leased before the second look at the lanes
+    if (given && (LOAD(lane, relaxed, RECHECK) >> 1) - LOAD(consumed, relaxed, RECHECK) > 0) {
+      take_lease(own);
+    }
+    if (!own.held && !LOAD(passed, seq_cst, RECHECK_PASSED) &&
+        !LOAD(signals, seq_cst, RECHECK_SIGNAL) && !LOAD(quit, acquire, QUIT)) {  // S
+      P::futex_wait(key[w], k, HERE);
+    }
+    ADD(idle, kEpoch - (kParked << w) + kSearching, seq_cst, UNPARK);  // S
+    own.searching = true;
   }
   template <class Callback>
   void work(int w, bool passes, Callback callback) {
     Draining own;
     for (;;) {
-      if (!own.held && LOAD(passed, relaxed) && SWAP(passed, 0, O_TAKE_PASSED)) {
-        own.held = true;
-        own.consumed = LOAD(consumed, O_OWN_CONSUMED);
+      adopt(own);
+      if (own.held && (LOAD(lane, acquire, POLL) >> 1) - own.consumed > 0) {  // E2
+        serve(own, passes, callback);
+      } else if (LOAD(quit, acquire, QUIT)) {
+        return;
+      } else {
+        park(own, w);
       }
-      if (!own.held && LOAD(signals, relaxed) && SWAP(signals, 0, O_TAKE_SIGNAL)) take_lease(own);
-      if (own.held && (LOAD(lane, O_POLL) >> 1) - own.consumed > 0) {
-        if (own.searching) {
-          ADD(idle, kEpoch - kSearching, O_PARK);
-          own.searching = false;
-          if (LOAD(passed, O_RECHECK_SETS) || LOAD(signals, O_RECHECK_SETS)) wake_one(own.woke);
-        }
-        callback(own.consumed, slot[own.consumed % kCapacity], publisher);
-        STORE(consumed, ++own.consumed, O_CONSUMED);
-#ifndef NO_L3
-        P::light(HERE);  // L3: consumed before the look at waiters
-#endif
-        if (LOAD(waiters, O_WAITERS)) {
-          ADD(done_key, 1, release);
-          P::futex_wake(done_key, 9, HERE);
-        }
-        if (passes) {  // end of quantum
-          own.held = false;
-          SWAP(passed, 1, O_PASS);  // fetch_or(bit)
-          wake_one(own.woke);
-        }
-        continue;
-      }
-      if (LOAD(quit, acquire)) return;
-      bool given = own.held;
-      if (own.held) STORE(leased, 0, O_GIVE_LEASE);
-      own.held = false;
-      int k = LOAD(key[w], O_KEY);
-      ADD(idle, kEpoch + (kParked << w) - (own.searching ? +kSearching : 0), O_PARK);
-      P::heavy(HERE);  // H2: leased before the second look at the lanes
-      if (given && (LOAD(lane, O_RECHECK) >> 1) - LOAD(consumed, O_RECHECK) > 0) take_lease(own);
-      if (!own.held && !LOAD(passed, O_RECHECK_SETS) && !LOAD(signals, O_RECHECK_SETS) &&
-          !LOAD(quit, acquire))
-        P::futex_wait(key[w], k, HERE);
-      ADD(idle, kEpoch - (kParked << w) + kSearching, O_PARK);
-      own.searching = true;
     }
   }
 
   // --- flush and stop ---
   void await(int target) {
     for (;;) {
-      int k = LOAD(done_key, acquire);
-      if (LOAD(consumed, O_DONE) - target >= 0) return;
+      int k = LOAD(done_key, acquire, DONE_KEY);
+      if (LOAD(consumed, acquire, DONE) - target >= 0) return;  // E1
       P::futex_wait(done_key, k, HERE);
     }
   }
   void help() {
     int woke = -1;
-    if (LOAD(leased, relaxed)) return;
-    SWAP(signals, 1, seq_cst);
+    if (LOAD(leased, relaxed, HELP_LEASED)) return;
+    SWAP(signals, 1, seq_cst, HELP);  // S
     wake_one(woke);
   }
   void flush() {
-    ADD(waiters, 1, seq_cst);
-    P::heavy(HERE);  // H3
-    int target = LOAD(lane, O_BUSY) >> 1;
+    ADD(waiters, 1, seq_cst, WAIT);
+    P::heavy(HERE);                                  // H3
+    int target = LOAD(lane, acquire, FLUSHED) >> 1;  // E2
     help();
     await(target);
-    ADD(waiters, -1, relaxed);
+    ADD(waiters, -1, relaxed, UNWAIT);
   }
   void stop() {  // the workers return afterwards
-    STORE(mode, closing, O_CLOSE);
-    ADD(waiters, 1, seq_cst);
+    STORE(mode, closing, relaxed, CLOSE);
+    ADD(waiters, 1, seq_cst, WAIT);
     P::heavy(HERE);  // H1, H3
     int word;
-    while ((word = LOAD(lane, O_BUSY)) & 1) P::pause(HERE);
+    while ((word = LOAD(lane, acquire, BUSY)) & 1) P::pause(HERE);  // E2
     help();
     await(word >> 1);
-    ADD(waiters, -1, relaxed);
+    ADD(waiters, -1, relaxed, UNWAIT);
   }
   void dismiss() {
-    STORE(quit, 1, release);
+    STORE(quit, 1, release, DISMISS);
     for (Word& k : key) {
-      ADD(k, 1, release);
+      ADD(k, 1, release, MOVE_KEY);
       P::futex_wake(k, 9, HERE);
     }
   }
 
   // --- lanes come back ---
   bool acquire_lane(Publishing& own, int who) {
-    if (LOAD(live, relaxed) || SWAP(live, 1, O_LIVE_TAKE)) return false;
-    own.published = LOAD(lane, relaxed) >> 1;
-    own.seen = LOAD(consumed, O_DRAINED);
+    if (LOAD(live, relaxed, LIVE_LOOK) || SWAP(live, 1, acquire, LIVE_TAKE)) return false;  // E5
+    own.published = LOAD(lane, relaxed, TAKEN_LANE) >> 1;
+    own.seen = LOAD(consumed, acquire, DRAINED);  // E1
     if (own.published != own.seen) {
-      STORE(live, 0, release);
+      STORE(live, 0, release, LIVE_RETURN);  // E5
       return false;
     }
     P::set(publisher, who, HERE);
     return true;
   }
   void release_lane() {
-    STORE(live, 0, O_LIVE_GIVE);
+    STORE(live, 0, release, LIVE_GIVE);  // E5: the next thread continues where this one stopped
   }
 };

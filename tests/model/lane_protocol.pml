@@ -22,9 +22,9 @@
  * assertions and valid end states (nobody waits for ever beside work).
  *
  * Size    NP threads (3 with REUSE), NE events each (NE0: thread 0), NCH channels, NW workers, CAP, SB
- * Scenes  FLUSH  STOP  BLOCK (a full lane waits; WAKE_AT: on a word of its own)  REUSE (lanes come back; POOL of them)  LATE (lanes
- *         are listed while the worker runs)  TAILS (tail and lane word apart)  SPURIOUS (a dequeue may
- *         fail)  STUCK (a callback of channel 0 never returns)  STUCK_LATER (one published after flush
+ * Scenes  FLUSH  STOP  BLOCK (a full lane waits; WAKE_AT: on a word of its own)  REUSE (lanes come
+ *         back; POOL of them)  LATE (lanes are listed while the worker runs)  TAILS (tail and lane word
+ *         apart)  SPURIOUS (a dequeue may fail)  STUCK (a callback of channel 0 never returns)  STUCK_LATER (one published after flush
  *         was called never returns)  FROZEN (a publisher stops for ever before it looks at leased)
  *         REENTRANT (a callback publishes)  COOL (leases are also given up without parking)
  *         ENDLESS + PROGRESS (refused publishers never stop; stop() must return: models.txt)

@@ -6,15 +6,16 @@
 //   3 reuse      two publishers, one lane: each waits until it has it; the second stops | a worker
 //   4 flush      a publisher of 2 events, then flush() | a worker | stop() at any time
 //   5 alone      a publisher of 3 events | two workers; nobody helps, the last callback ends it
+//   6 closing    a publisher of 3 events | a worker | a stop() that gets no further than its store
 // Checked: no data race on slots, on the callback's state or on the lane's publisher; each event
 // once, in order, for its publisher; nothing accepted is lost; nobody sleeps for ever (deadlock).
-// Mutants: -DO_<SITE>=relaxed, -DNO_L1, -DNO_L2, -DNO_L3; forms and no_heavy: relacy_search.hpp.
+// Forms and mutants: see relacy_search.hpp; the sites are named in lane_core.hpp.
 #include "ringmain/tests/model/relacy_search.hpp"
 //
 #include "ringmain/tests/model/lane_core.hpp"
 
 struct Test : rl::test_suite<Test, 3> {
-  static constexpr int kScenes = 5;
+  static constexpr int kScenes = 6;
   using P = RelacyAtomics;
   using Lane = Core<P, 2>;
   Lane core;
@@ -102,6 +103,19 @@ struct Test : rl::test_suite<Test, 3> {
     if (i != 0) return work(i - 1, i == 1);
     while (own.published < 3) publish(own, 1);
   }
+  void closing(int i) {
+    Lane::Publishing own;
+    if (i == 0) {
+      for (int k = 0; k < 3; ++k) publish(own, 1);
+      while (core.consumed($).load(rl::mo_acquire) != accepted) P::pause($);
+      at_stop = accepted;
+      core.dismiss();
+    } else if (i == 1) {
+      work(0, false);
+    } else {
+      core.mode($).store(Lane::closing, rl::mo_relaxed);
+    }
+  }
   void thread(unsigned thread_index) {
     int i = static_cast<int>(thread_index);
     if (scene == 1) triangle(i);
@@ -109,6 +123,7 @@ struct Test : rl::test_suite<Test, 3> {
     if (scene == 3) reuse(i);
     if (scene == 4) flush(i);
     if (scene == 5) alone(i);
+    if (scene == 6) closing(i);
   }
   void after() {  // nothing accepted is lost, nothing is accepted after stop() has returned
     RL_ASSERT(at_stop == accepted);

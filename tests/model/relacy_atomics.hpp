@@ -5,11 +5,9 @@
 // written in.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
 //
 #include "ringmain/tests/model/relacy_search.hpp"
@@ -30,32 +28,13 @@
 
 namespace ringmain::engine {
 
-/// Is it one of the names that weaken= lists?
-inline bool weakened(std::string_view function) {
-  for (std::size_t from = 0; from < form.weaken.size();) {
-    const std::size_t to = std::min(form.weaken.find('+', from), form.weaken.size());
-    if (form.weaken.substr(from, to - from) == function) return true;
-    from = to + 1;
-  }
-  return false;
-}
-
 inline rl::memory_order order_of(std::memory_order o, const char* function) {
-  if (weakened(function)) return rl::mo_relaxed;
-  switch (o) {
-    case std::memory_order_relaxed:
-      return rl::mo_relaxed;
-    case std::memory_order_consume:
-    case std::memory_order_acquire:
-      return rl::mo_acquire;
-    case std::memory_order_release:
-      return rl::mo_release;
-    case std::memory_order_acq_rel:
-      return rl::mo_acq_rel;
-    case std::memory_order_seq_cst:
-      break;
-  }
-  return rl::mo_seq_cst;
+  rl::memory_order order = rl::mo_seq_cst;
+  if (o == std::memory_order_relaxed) order = rl::mo_relaxed;
+  if (o == std::memory_order_acquire) order = rl::mo_acquire;
+  if (o == std::memory_order_release) order = rl::mo_release;
+  if (o == std::memory_order_acq_rel) order = rl::mo_acq_rel;
+  return weakened(function, order);
 }
 
 #define RINGMAIN_HERE const char *function = __builtin_FUNCTION(), int line = __builtin_LINE()
@@ -108,10 +87,10 @@ class Atomic {
 };
 
 inline void light() {
-  RelacyAtomics::light($);
+  RelacyAtomics::light("light", $);
 }
 inline void light_or_fence() {
-  RelacyAtomics::light($);
+  RelacyAtomics::light("light", $);
 }
 inline void heavy() {
   RelacyAtomics::heavy($);

@@ -8,11 +8,15 @@
 // search_scenes() is the main() of a test: SCENES SCHEDULES [WORD ...], for example "12345 60000
 // fence". The schedules are random, and the same ones at each run. Words:
 //   fence            the fence form
-//   no_heavy         mutant: heavy() is nothing
-//   no_light         mutant: light() is nothing in the fence form too
-//   weaken=f[+g]     mutant: every access in functions of these names is relaxed
+// and the mutants
+//   no_heavy         heavy() is nothing
+//   no_light[=L1]    light(), or only this one, is nothing in the fence form too
+//   relaxed=x[+y]    these sites of a core are relaxed, and every access written in functions of
+//   acquire=x[+y]    these names, where a core has none; acquire= leaves a load that much, and
+//   acq_rel=x[+y]    acq_rel= a read-modify-write
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <relacy/relacy.hpp>
 #include <string_view>
@@ -24,25 +28,49 @@
 
 /// What the words of the command line chose.
 struct Form {
-  bool fence = false, heavy = true, light = true;
-  std::string_view weaken;
+  bool fence = false, heavy = true;
+  std::string_view no_light, relaxed, acquire, acq_rel;  // none: empty; all of them: "*"
 };
 inline Form form;
 
+/// Is `name` one of the names in "x+y"?
+inline bool listed(std::string_view list, std::string_view name) {
+  for (std::size_t from = 0; from < list.size();) {
+    const std::size_t to = std::min(list.find('+', from), list.size());
+    if (list == "*" || list.substr(from, to - from) == name) return true;
+    from = to + 1;
+  }
+  return false;
+}
+
 inline bool take_word(std::string_view word) {
-  constexpr std::string_view kWeaken = "weaken=";
-  if (word == "fence") {
+  const std::size_t equals = std::min(word.find('='), word.size());
+  const std::string_view key = word.substr(0, equals);
+  const std::string_view list = equals < word.size() ? word.substr(equals + 1) : "*";
+  if (key == "fence") {
     form.fence = true;
-  } else if (word == "no_heavy") {
+  } else if (key == "no_heavy") {
     form.heavy = false;
-  } else if (word == "no_light") {
-    form.light = false;
-  } else if (word.substr(0, kWeaken.size()) == kWeaken) {
-    form.weaken = word.substr(kWeaken.size());
+  } else if (key == "no_light") {
+    form.no_light = list;
+  } else if (key == "relaxed") {
+    form.relaxed = list;
+  } else if (key == "acquire") {
+    form.acquire = list;
+  } else if (key == "acq_rel") {
+    form.acq_rel = list;
   } else {
     return false;
   }
   return true;
+}
+
+/// The order of an access at this site or in this function, as the words want it.
+inline rl::memory_order weakened(std::string_view site, rl::memory_order order) {
+  if (listed(form.relaxed, site)) return rl::mo_relaxed;
+  if (listed(form.acquire, site)) return rl::mo_acquire;
+  if (listed(form.acq_rel, site)) return rl::mo_acq_rel;
+  return order;
 }
 
 struct RelacyAtomics {
@@ -64,8 +92,11 @@ struct RelacyAtomics {
   static void set(Plain& x, int v, At at) { x(at) = v; }
   static void pause(At at) { rl::yield(1, at); }
 
-  static void light(At at) {
-    if (form.fence && form.light) rl::atomic_thread_fence(rl::mo_seq_cst, at);
+  static rl::memory_order order(std::string_view site, rl::memory_order o) {
+    return weakened(site, o);
+  }
+  static void light(std::string_view name, At at) {
+    if (form.fence && !listed(form.no_light, name)) rl::atomic_thread_fence(rl::mo_seq_cst, at);
   }
   static void heavy(At at) {
     if (!form.heavy) return;
@@ -105,7 +136,8 @@ int search_scenes(int argc, char** argv) {
   bool known = argc >= 3 && std::atol(argv[2]) > 0;
   for (int i = 3; i < argc; ++i) known = take_word(argv[i]) && known;
   if (!known) {
-    std::cout << "usage: SCENES SCHEDULES [fence] [no_heavy] [no_light] [weaken=FUNCTIONS]\n";
+    std::cout << "usage: SCENES SCHEDULES [fence] [no_heavy] [no_light[=NAME]] "
+                 "[relaxed|acquire|acq_rel=SITES]\n";
     return 2;
   }
   for (const char* s = argv[1]; *s; ++s) {

@@ -54,6 +54,8 @@ class Row:
         parts = [self.model.rsplit(".", 1)[0]] + [f.removeprefix("-D") for f in self.flags]
         if "-l" in self.run_flags or "-a" in self.run_flags:
             parts.append("progress")
+        if self.label == "model-long":
+            parts.append("long")
         return "model." + ".".join(parts)
 
     @property
