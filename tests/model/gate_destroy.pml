@@ -24,9 +24,12 @@
  *    worker's count, and that worker wakes nobody (-DQUIET -DCOUNT_FIRST fails).
  *  - A reset_for() that gave up and whose handle is then let go must set DEFERRED, and destroy if the
  *    count is 0 by then; else nobody destroys (FORGET, GIVE_UP_BLIND).
- *  - While captures are destroyed, on whatever thread, a reset() that their destructor makes must
- *    count as made inside a callback.  If it waits, two closures that hold each other's subscription
- *    wait for each other for ever (DTOR_WAITS).  And no lock may be held that such a reset() takes.
+ *  - While captures are destroyed in a worker, a reset() that their destructor makes must count as
+ *    made inside a callback: two closures that hold each other's subscription wait for each other for
+ *    ever otherwise (DTOR_WAITS).  In other threads it may wait (DTOR_WAITS_OUTSIDE fails) only because
+ *    two threads never get so far: a subscription has one handle, and one thread at a time uses it.
+ *    For what the same thread is destroying it must not wait.  No lock may be held that such a
+ *    reset() takes.
  *  - The word outlives every snapshot and every waiter: leave touches it after its last RMW (wake).
  *
  * 2 workers dispatch 2 subscriptions from stale lists in opposite orders, EVENTS in a run; CLOSED is
@@ -108,7 +111,8 @@ inline destructor_resets(other, outer) {
   :: else
   fi
 }
-inline destructor_waits(other, outer) {     /* the same reset(), taken for an outside one */
+inline destructor_waits(other, outer) {     /* the same reset(), taken for an outside one, unless this
+                                               very thread destroys what it would wait for       */
   atomic { word[other] = word[other] | CLOSED };
   do
   :: w = word[other];
@@ -116,7 +120,14 @@ inline destructor_waits(other, outer) {     /* the same reset(), taken for an ou
      :: w & GONE -> break
      :: !(w & GONE) && OVER(w) && !(w & DEAD) ->
         claim(other);
-        if :: won -> won = 0; begin_destroy(other); (word[outer] & GONE); set_gone(other) :: else fi
+        if
+        :: won ->
+           won = 0;
+           begin_destroy(other);
+           atomic { word[outer] = word[outer] | CLOSED; assert(word[outer] & DEAD) };
+           set_gone(other)
+        :: else
+        fi
      :: else -> futex_wait(other)
      fi
   od
@@ -125,6 +136,8 @@ inline destroy(s) {
   begin_destroy(s);
 #if defined(DTOR_WAITS)             /* M */
   d = 1-s; destructor_waits(d, s); d = 0;
+#elif defined(DTOR_WAITS_OUTSIDE)   /* M: in workers it counts as inside, elsewhere it waits */
+  d = 1-s; if :: me < 2 -> destructor_resets(d, s) :: else -> destructor_waits(d, s) fi; d = 0;
 #elif defined(DTOR)
   d = 1-s; destructor_resets(d, s); d = 0;
 #endif
