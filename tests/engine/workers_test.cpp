@@ -266,6 +266,21 @@ TEST(WorkersAloneTest, ARetiredMailboxFreesItsPlace) {
   EXPECT_TRUE(eventually([&] { return running->channels().size() == 1; }));
 }
 
+TEST(WorkersAloneTest, ASignalLeftFromAnIndexsLastChannelDoesNotLeaseAPulledOne) {
+  const Running running(1);
+  Heard other(running);
+  ChannelCoreOptions options;
+  options.pulled = true;
+  const auto pulled = running.channel(options);  // unleased, as while its reader dozes
+  std::uint32_t woke = 0;
+  running->signal(*pulled, woke);  // what the last channel of this index may have left behind
+  // The same round of the worker takes up both signals, or an earlier one did.
+  ASSERT_EQ(push_number(other.lane, 1), Pushed::accepted);
+  ASSERT_TRUE(eventually([&] { return other.count == 1; }));
+  EXPECT_EQ(pulled->line.leased.load(), 0u);
+  running->retire(*pulled);
+}
+
 TEST(WorkersAloneTest, NoMoreChannelsThanThereIsRoomFor) {
   const Running running(1);
   std::vector<Ref<ChannelCore>> all;
