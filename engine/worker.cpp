@@ -62,13 +62,13 @@ void Worker::adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noe
       keep(*entry.load(std::memory_order_acquire));  // E6
       continue;
     }
-    ChannelCore* channel = entry.load(std::memory_order_acquire);                  // E6
-    visiting.store(channel, std::memory_order_release);                            // N2
-    light_or_fence();                                                              // L5
+    ChannelCore* channel = entry.load(std::memory_order_acquire);  // E6
+    visiting.store(channel, std::memory_order_release);            // N2
+    light_or_fence();                                              // L5
     // A bit may be left from the index's last channel: a pulled one is its reader's alone.
     if (channel != nullptr && entry.load(std::memory_order_acquire) == channel &&  // E6
         !channel->options().pulled &&
-        channel->line.leased.exchange(1, std::memory_order_seq_cst) == 0) {        // E3, S
+        channel->line.leased.exchange(1, std::memory_order_seq_cst) == 0) {  // E3, S
       keep(*channel);
     }
     visiting.store(nullptr, std::memory_order_release);  // N2

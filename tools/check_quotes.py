@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Does the README quote programs that are compiled?
+"""Do the README and the pages in docs/ quote programs that are compiled?
 
-Every block of C++ in README.md must stand, line for line, in one of examples/*.cpp, which are built and
-run as tests. Exit codes: 0 they do, 1 one does not, 2 wrong use.
+Every block of C++ in them must stand, line for line, in one of the programs below examples/, which are built
+and run as tests. Exit codes: 0 they do, 1 one does not, 2 wrong use.
 """
 import pathlib
 import re
@@ -14,13 +14,18 @@ def main() -> int:
         print("usage: check_quotes.py SOURCE_ROOT", file=sys.stderr)
         return 2
     root = pathlib.Path(sys.argv[1])
-    programs = {p.name: p.read_text() for p in sorted(root.glob("examples/*.cpp"))}
-    blocks = re.findall(r"^```cpp\n(.*?)^```$", (root / "README.md").read_text(), re.M | re.S)
-    lost = [b for b in blocks if not any(b in text for text in programs.values())]
-    for block in lost:
-        print(f"README.md quotes what no example holds; copy it anew:\n{block}")
-    print(f"{len(blocks)} looked at, {len(lost)} found")
-    return 1 if lost or not blocks else 0
+    programs = [p.read_text() for p in sorted(root.glob("examples/**/*.cpp"))]
+    looked_at = 0
+    lost = 0
+    for page in [root / "README.md", *sorted(root.glob("docs/*.md"))]:
+        for block in re.findall(r"^```cpp\n(.*?)^```$", page.read_text(), re.M | re.S):
+            looked_at += 1
+            if any(block in text for text in programs):
+                continue
+            lost += 1
+            print(f"{page.relative_to(root)} quotes what no example holds; copy it anew:\n{block}")
+    print(f"{looked_at} looked at, {lost} found")
+    return 1 if lost or not looked_at else 0
 
 
 if __name__ == "__main__":
