@@ -8,6 +8,38 @@ import unittest
 from check_fixture import ROOT, CheckTest
 
 
+class Guarantees(CheckTest):
+    CHECK = "check_guarantees.py"
+
+    def setUp(self):
+        super().setUp()
+        self.write("tests/bus/detach_test.cpp", "TEST(DetachTest, ItWaits) {\n}\nTEST_P(DetachTest, ItNeverWaits) {\n}\n")
+        self.write("tests/model/models.txt", "gate.pml -DSELF hold\n")
+
+    def page(self, shown_by):
+        self.write("docs/guarantees.md", f"| | promise | shown by |\n|---|---|---|\n| G3 | it waits | {shown_by} |\n")
+
+    def test_tests_suites_models_and_files_are_found(self):
+        self.page("`DetachTest.ItWaits`, `…ItNeverWaits`, `DetachTest`, `gate.pml -DSELF`, `detach_test.cpp`")
+        self.assert_passes(self.CHECK)
+
+    def test_a_test_that_was_renamed_is_missed(self):
+        self.page("`DetachTest.ItWaited`")
+        self.assert_fails(self.CHECK, "G3 `DetachTest.ItWaited`: DetachTest has no test ItWaited")
+        self.page("`DetachTest.ItWaits`, `…ItWaited`")
+        self.assert_fails(self.CHECK, "DetachTest has no test ItWaited")
+
+    def test_a_suite_a_variant_and_a_file_that_are_gone_are_missed(self):
+        self.page("`GateTest`, `gate.pml -DOTHER`, `gone_test.cpp`")
+        self.assert_fails(self.CHECK, "no suite GateTest")
+        self.assert_fails(self.CHECK, "the models' table has no -DOTHER")
+        self.assert_fails(self.CHECK, "no such file")
+
+    def test_a_promise_without_a_test_is_none(self):
+        self.page("by construction")
+        self.assert_fails(self.CHECK, "G3 names no test")
+
+
 class Layers(CheckTest):
     CHECK = "check_layers.py"
 
