@@ -25,7 +25,9 @@ struct Orphan {
 }  // namespace
 }  // namespace detail
 
-Bus::Bus(const BusOptions& options) : core_(new detail::BusCore(options)) {
+Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}
+
+Bus::Bus(detail::BusCore* core) noexcept : core_(core) {
   core_->hold();
 }
 

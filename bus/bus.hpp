@@ -115,6 +115,9 @@ class Bus {
   [[nodiscard]] unsigned workers() const noexcept;
 
  private:
+  friend class TestBus;
+  explicit Bus(detail::BusCore* core) noexcept;
+
   template <Event E>
   static Channel<E>& face(engine::ChannelCore& core) {
     static_assert(sizeof(Channel<E>) <= sizeof(core.face) &&

@@ -61,6 +61,12 @@ engine::WorkersOptions engine_options(const BusOptions& options) {
   return o;
 }
 
+engine::WorkersOptions by_hand() {
+  engine::WorkersOptions o;
+  o.by_hand = true;
+  return o;
+}
+
 }  // namespace
 
 BusCore::BusCore(const BusOptions& options)
@@ -71,6 +77,10 @@ BusCore::BusCore(const BusOptions& options)
         std::make_error_code(std::errc::resource_unavailable_try_again),
         "ringmain: the system gave the bus not one thread; raise the process limit (ulimit -u)");
   }
+}
+
+BusCore::BusCore(ByHand) : workers_(new engine::Workers(by_hand())) {
+  (void)workers_->start();
 }
 
 Result<engine::ChannelCore*> BusCore::channel(std::string_view name, const Schema& schema,

@@ -22,6 +22,9 @@ class Attachment;
 class BusCore final : public engine::Counted {
  public:
   explicit BusCore(const BusOptions& options);
+  /// Without threads: test_bus.hpp.
+  struct ByHand {};
+  explicit BusCore(ByHand);
 
   [[nodiscard]] engine::Workers& workers() const noexcept { return *workers_; }
   /// Finds or makes. `options` given: it must be new.

@@ -30,7 +30,9 @@ bool serves(const LaneOptions& had, const LaneOptions& wants,
 }  // namespace
 
 ChannelCore::ChannelCore(Ref<Workers> workers, ChannelCoreOptions options)
-    : workers_(std::move(workers)), options_(std::move(options)) {
+    : workers_(std::move(workers)),
+      options_(std::move(options)),
+      manual_time_(workers_->manual_time()) {
   if (options_.latency_every != 0) latency_ = std::make_unique<Histogram>();
   std::uint32_t state = 0;
   if (barrier_is_fence()) state |= ChannelLine::kFenced;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "ringmain/engine/clock.hpp"
 #include "ringmain/engine/histogram.hpp"
 #include "ringmain/engine/lane.hpp"
 #include "ringmain/engine/pull.hpp"
@@ -98,6 +99,12 @@ class ChannelCore final : public Counted {
   Count dispatched;
   [[nodiscard]] const Atomic<const Snapshot*>& snapshot() const noexcept { return list_.current(); }
   [[nodiscard]] Histogram* owner_latency() noexcept { return latency_.get(); }
+  /// What a stamp says now: the clock, or the time set by hand.
+  [[nodiscard]] std::int64_t stamp_ns() const noexcept {
+    // Relaxed: a time, from which nothing follows.
+    return manual_time_ == nullptr ? now_ns() : manual_time_->load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool by_hand() const noexcept { return manual_time_ != nullptr; }
 
   /// Room for the typed face the bus gives out; trivially destructible, built once.
   alignas(kLineBytes) std::byte face[64] = {};
@@ -119,6 +126,7 @@ class ChannelCore final : public Counted {
 
   const Ref<Workers> workers_;
   const ChannelCoreOptions options_;
+  const Atomic<std::int64_t>* const manual_time_;
   std::uint32_t index_ = 0;
 
   std::unique_ptr<Histogram> latency_;

@@ -127,6 +127,7 @@ std::size_t drain(Drainer& drainer, ChannelCore& channel, std::size_t quantum) n
       discard_run(channel, lane, run);
       continue;
     }
+    if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
     measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
     // After the run is taken: whoever subscribed before an event was published is in this snapshot.
     if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {

@@ -45,6 +45,7 @@ bool has_room(Lane& lane) noexcept {
 /// Waits, not busy, until half the lane is free, so that one wake-up serves many events.
 Pushed wait_for_room(Lane& lane) noexcept {
   if (in_callback()) return Pushed::would_deadlock;
+  if (lane.channel->by_hand()) return Pushed::full;  // nobody makes room while we wait
   const Deadline deadline(lane.options.block_ns_max);
   const std::uint64_t published =
       lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: our own
@@ -122,7 +123,8 @@ Pushed push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns)
   lane.word.store(word + 1, std::memory_order_release);  // E2: busy
   light_or_fence();                                      // L1
   if (lane.line->closing()) return undo(lane, word, Pushed::closed);
-  if ((state & ChannelLine::kStamped) != 0 && !lane.options.source_time) time_ns = now_ns();
+  if ((state & ChannelLine::kStamped) != 0 && !lane.options.source_time)
+    time_ns = lane.channel->stamp_ns();
   mark(lane, word >> 1);
   if (!write(lane, word, {(word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1, time_ns},
              build, from)) {

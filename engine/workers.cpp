@@ -44,6 +44,10 @@ Workers::~Workers() = default;
 
 unsigned Workers::start() {
   (void)barrier_is_fence();  // registers the process before any lane exists
+  if (options_.by_hand) {
+    gone_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_release);  // Q1
+    return 0;
+  }
   count_ = static_cast<unsigned>(workers_.size());
   sigset_t all, before;
   ::sigfillset(&all);
@@ -87,6 +91,9 @@ bool Workers::add(ChannelCore& channel) noexcept {
   }
   channel.set_index(index);
   channel.hold();
+  // By hand nobody sleeps, so that nobody is to be signalled.
+  if (options_.by_hand && !channel.options().pulled)
+    channel.line.leased.store(1, std::memory_order_release);   // E3
   table_[index].store(&channel, std::memory_order_release);    // E6
   words_.store((next_ + 63) / 64, std::memory_order_release);  // E6
   return true;
@@ -94,7 +101,8 @@ bool Workers::add(ChannelCore& channel) noexcept {
 
 void Workers::retire(ChannelCore& channel) noexcept {
   if (channel.options().pulled) return dispose(channel);  // no worker ever has it
-  channel.retired.store(1, std::memory_order_release);    // Q1
+  if (options_.by_hand && !channel.anything_left()) return dispose(channel);
+  channel.retired.store(1, std::memory_order_release);  // Q1
   std::uint32_t woke = kNone;
   signal(channel, woke);
 }

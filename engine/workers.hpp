@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ringmain/engine/channel_core.hpp"
+#include "ringmain/engine/clock.hpp"
 #include "ringmain/engine/drain.hpp"
 #include "ringmain/engine/wait_strategy.hpp"
 
@@ -28,6 +29,7 @@ struct WorkersOptions {
   std::string name = "ringmain";
   WaitOptions wait;
   std::string (*name_of)(std::uint32_t name_id) = nullptr;  // for the report of stuck subscribers
+  bool by_hand = false;  // no thread is started: whoever calls deliver() does the work
 };
 
 struct WorkerCounts {
@@ -86,6 +88,7 @@ struct Worker final : Drainer {
 class Workers final : public Counted {
  public:
   enum : std::uint32_t { kChannelsMax = 4096, kWorkersMax = 32, kNone = ~0u };
+  enum : std::size_t { kAll = ~std::size_t{0} };
 
   explicit Workers(WorkersOptions options);
   ~Workers() override;
@@ -108,6 +111,17 @@ class Workers final : public Counted {
     return aborting_.load(std::memory_order_relaxed);
   }  // relaxed: soon is enough
   void watch_realtime() noexcept;
+
+  // --- without threads (by_hand.cpp) ---
+  [[nodiscard]] bool by_hand() const noexcept { return options_.by_hand; }
+  /// By hand: hands out up to `max` queued events in the calling thread, those included that
+  /// callbacks publish meanwhile. Fixed order: round by round, by channel index, then by lane, at
+  /// most a batch of each. Returns how many; 0 inside a callback. One caller at a time runs.
+  std::size_t deliver(std::size_t max, std::int64_t limit_ns = -1) noexcept;
+  /// By hand: what stamps say instead of the clock; nullptr with threads.
+  [[nodiscard]] Atomic<std::int64_t>* manual_time() noexcept {
+    return options_.by_hand ? &manual_time_ns_ : nullptr;
+  }
 
   /// True: all that was accepted before the call has been delivered. False: time ran out, or the
   /// caller is inside a callback or is a worker.
@@ -138,6 +152,7 @@ class Workers final : public Counted {
 
   void wake_one(std::uint32_t& woke) noexcept;
   void help(ChannelCore& channel) noexcept;
+  std::size_t deliver_round(std::size_t max, const Deadline& deadline) noexcept;
   void tell_waiters() noexcept;
   bool anything_for_all() const noexcept;
   void dispose(ChannelCore& channel) noexcept;
@@ -168,6 +183,9 @@ class Workers final : public Counted {
   alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> signals_{};
   alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> passed_{};
   std::array<Atomic<ChannelCore*>, kChannelsMax> table_{};
+
+  std::timed_mutex delivering_;  // by hand: whoever delivers has it while callbacks run
+  Atomic<std::int64_t> manual_time_ns_{1'000'000'000};
 
   mutable std::mutex mutex_;  // table_, free_, disposed_
   std::vector<std::uint32_t> free_;

@@ -78,6 +78,7 @@ bool Workers::delivered(const std::vector<Ref<ChannelCore>>& channels,
     }
     help(*channel);
   }
+  if (options_.by_hand) (void)deliver(kAll, deadline.left_ns());
   return await(done_key_, deadline, [&marks] {
     return std::all_of(marks.begin(), marks.end(), [](const Mark& m) {
       return m.lane->consumed.load(std::memory_order_acquire) >= m.published;  // E1
