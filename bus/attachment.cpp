@@ -178,6 +178,7 @@ Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
 }
 
 Detached Attachment::detach(std::int64_t limit_ns) noexcept {
+  if (forked()) return Detached::was_not_attached;
   if (bus_) bus_->remove_pattern(*this);
   const bool inside = engine::in_callback();
   close_all(inside);
@@ -185,6 +186,7 @@ Detached Attachment::detach(std::int64_t limit_ns) noexcept {
 }
 
 void Attachment::detach_deferred() noexcept {
+  if (forked()) return;
   if (bus_) bus_->remove_pattern(*this);
   close_all(true);
 }
@@ -233,13 +235,15 @@ Detached Subscription::reset_for(nanoseconds limit) noexcept {
   // The captures may hold this very handle: then it is gone when they are.
   const engine::Ref<detail::Attachment> kept = held_;
   const Detached result = kept->detach(limit.count());
-  if (result == Detached::done && !kept->handle_gone()) std::exchange(held_, nullptr)->release();
+  const bool over = result == Detached::done || result == Detached::was_not_attached;
+  if (over && !kept->handle_gone()) std::exchange(held_, nullptr)->release();
   return result;
 }
 
 void Subscription::release() noexcept {
   if (held_ == nullptr) return;
   const auto bus = held_->owner();
+  if (held_->forked()) return std::exchange(held_, nullptr)->release();
   if (!bus || !bus->keep_until_the_end(held_)) held_->detach_deferred();  // the bus has ended
   std::exchange(held_, nullptr)->release();
 }

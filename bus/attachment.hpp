@@ -53,7 +53,7 @@ class Attachment final : public engine::Counted {
   static void discard(engine::Subscriber* subscriber) noexcept;
   void handle_is_gone() noexcept { handle_gone_ = true; }
   [[nodiscard]] bool handle_gone() const noexcept { return handle_gone_; }
-  [[nodiscard]] bool attached() const noexcept { return !closed_; }
+  [[nodiscard]] bool attached() const noexcept { return !closed_ && !forked(); }
   [[nodiscard]] SubscriberStats stats() const noexcept;
   [[nodiscard]] const engine::Ref<MailboxHold>& mailbox() const noexcept { return mailbox_; }
   void set_owner(BusCore* bus) noexcept { owner_ = bus; }

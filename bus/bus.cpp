@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -49,8 +50,12 @@ Bus::~Bus() {
 }
 
 Bus& Bus::process() {
-  static Bus& bus = *new Bus;  // never destroyed: threads publish until the process is gone
-  return bus;
+  // Never destroyed: threads publish until the process is gone. Made behind a flag that a fork in
+  // the middle resets, as it does not with a guarded static.
+  static std::once_flag once;
+  static Bus* bus = nullptr;
+  std::call_once(once, [] { bus = new Bus; });
+  return *bus;
 }
 
 engine::ChannelCore& Bus::find(std::string_view name, const Schema& schema,
@@ -73,6 +78,7 @@ Result<engine::ChannelCore*> Bus::configure_core(std::string_view name, const Sc
 Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
                                  SubscribeOptions options) {
   detail::Orphan orphan{subscriber};
+  if (core_->forked()) return {};
   const std::uint32_t queue_events = options.queue_events;
   const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
       core_->workers(), options.name.empty() ? "mailbox of " + std::string(pattern) : options.name,
@@ -102,6 +108,7 @@ Stopped Bus::stop(StopMode mode, nanoseconds limit) {
 
 Stats Bus::stats() const {
   Stats all;
+  if (core_->forked()) return all;
   for (const auto& c : core_->channels()) all.channels.push_back(detail::stats_of(*c));
   for (const auto& c : core_->workers().channels()) {
     if (c->options().mailbox) all.channels.push_back(detail::stats_of(*c));
@@ -112,6 +119,7 @@ Stats Bus::stats() const {
 }
 
 Result<bool> Bus::verify_accounting() const {
+  if (core_->forked()) return true;
   auto channels = core_->channels();
   for (auto& c : core_->workers().channels()) {
     if (c->options().mailbox) channels.push_back(std::move(c));
@@ -189,6 +197,7 @@ EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noe
 Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
                     SubscribeOptions options) {
   Orphan orphan{subscriber};
+  if (channel.inert()) return {};
   engine::Ref<MailboxHold> mailbox;
   if (options.served == Served::isolated) {
     mailbox = new MailboxHold(
@@ -205,6 +214,11 @@ Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber
 }
 
 Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOptions& options) {
+  if (channel.inert()) {
+    return Error{Error::Code::refused,
+                 "channel '" + channel.options().name +
+                     "' belongs to the process that forked this one; make a Bus in the child"};
+  }
   if (options.capacity_events == 0) {
     return Error{Error::Code::refused,
                  "capacity_events is 0: nothing could be published; use 1 or more"};

@@ -113,7 +113,7 @@ Result<engine::ChannelCore*> BusCore::channel(std::string_view name, const Schem
   const engine::Ref<engine::ChannelCore> made =
       new engine::ChannelCore(workers_, std::move(core_options));
   *reinterpret_cast<engine::ChannelCore**>(made->face) = made.get();
-  if (!workers_->add(*made)) {
+  if (!workers_->add(*made)) {  // of a forked bus: nothing is added
     return Error{Error::Code::no_memory,
                  "no room for channel '" + std::string(name) +
                      "': a bus holds 4096 channels and mailboxes; use another bus"};
@@ -131,6 +131,7 @@ std::vector<engine::Ref<engine::ChannelCore>> BusCore::channels() const {
 }
 
 void BusCore::feed_matching(engine::ChannelCore& channel) {
+  if (forked()) return;
   for (const Pattern& p : patterns_) {
     if (pattern_matches(p.pattern, channel.options().name)) p.attachment->feed_from(channel);
   }
@@ -145,6 +146,7 @@ void BusCore::add_pattern(Attachment& attachment, std::string_view pattern) {
 }
 
 void BusCore::remove_pattern(const Attachment& attachment) noexcept {
+  if (forked()) return;
   const std::lock_guard lock(mutex_);
   std::erase_if(patterns_, [&attachment](const Pattern& p) { return p.attachment == &attachment; });
 }
@@ -157,6 +159,7 @@ bool BusCore::keep_until_the_end(engine::Ref<Attachment> attachment) {
 }
 
 void BusCore::end() noexcept {
+  if (forked()) return;
   enum : std::int64_t { kLimitNs = 5'000'000'000 };
   (void)workers_->stop(false, kLimitNs);
   std::vector<engine::Ref<Attachment>> kept;

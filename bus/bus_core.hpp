@@ -18,7 +18,8 @@ namespace ringmain::detail {
 class Attachment;
 
 /// Channels by name, and the patterns that new channels are matched against. One lock, never held
-/// while a callback runs or is waited for.
+/// while a callback runs or is waited for. In a forked child channels are still found and made, so
+/// that one program text serves both, but nothing is attached to them.
 class BusCore final : public engine::Counted {
  public:
   explicit BusCore(const BusOptions& options);
@@ -49,7 +50,7 @@ class BusCore final : public engine::Counted {
   void feed_matching(engine::ChannelCore& channel);
 
   const engine::Ref<engine::Workers> workers_;
-  mutable std::mutex mutex_;
+  mutable engine::ForkMutex mutex_{engine::kForkBus};
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;
   std::vector<engine::Ref<Attachment>> kept_;

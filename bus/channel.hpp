@@ -59,7 +59,7 @@ class Channel {
     BatchResult sum;
     if (!core_->line.heard()) [[unlikely]] {
       sum.last = unheard().code;
-      if (sum.last == PublishCode::closed) sum.refused = static_cast<std::uint32_t>(events.size());
+      if (sum.last != PublishCode::unheard) sum.refused = static_cast<std::uint32_t>(events.size());
       return sum;
     }
     if (engine::Lane* lane = engine::thread_lane(*core_)) {
@@ -84,11 +84,13 @@ class Channel {
     if (!lane) return lane.error();
     return Publisher<E>(lane.value());
   }
-  /// As above with default options; an empty one (which says `closed`) when no lane is left.
+  /// As above with default options; an empty one (which says `closed`, or `forked`) when no lane is
+  /// left.
   [[nodiscard]] Publisher<E> publisher() {
     PublisherOptions options;
     options.lane = core_->options().ring_lanes ? LaneKind::ring : LaneKind::moodycamel;
     auto made = publisher(options);
+    if (!made && core_->line.forked()) return Publisher<E>(&engine::forked_nowhere);
     return made ? std::move(made).value() : Publisher<E>();
   }
   /// Is anybody listening? Progress: one load.
@@ -141,9 +143,7 @@ class Channel {
   Subscription attach(Captures captures, SubscribeOptions options) {
     return detail::attach(*core_, detail::make_subscriber(std::move(captures)), std::move(options));
   }
-  [[nodiscard]] PublishResult unheard() const noexcept {
-    return {core_->line.closing() ? PublishCode::closed : PublishCode::unheard};
-  }
+  [[nodiscard]] PublishResult unheard() const noexcept { return detail::unheard_on(core_->line); }
 
   engine::ChannelCore* core_;  // the bus holds it
 };

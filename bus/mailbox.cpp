@@ -17,10 +17,11 @@ class PullMailbox {
   ~PullMailbox() { (void)attachment_->detach(-1); }
 
   std::size_t drain(ReadRunFn* read, void* reader, std::size_t max) {
+    if (core().inert()) return 0;
     engine::before_drain(core());
     std::size_t done = 0;
     const Rearm rearm{core()};
-    while (done < max && !closing_ && (lane_ != nullptr || take())) {
+    while (done < max && !closing_ && !core().inert() && (lane_ != nullptr || take())) {
       const engine::CallbackScope scope;
       for (; next_ < run_.count && done < max && !closing_; ++done) {
         const std::uint32_t i = next_++;  // read, also when it throws
@@ -31,7 +32,7 @@ class PullMailbox {
     return done;
   }
   bool wait(nanoseconds limit) noexcept {
-    return lane_ != nullptr || engine::wait_for_events(core(), limit.count());
+    return !core().inert() && (lane_ != nullptr || engine::wait_for_events(core(), limit.count()));
   }
   [[nodiscard]] engine::ChannelCore& core() const noexcept {
     return attachment_->mailbox()->core();
@@ -46,6 +47,8 @@ class PullMailbox {
   }
   static void close(PullMailbox* box) noexcept {
     if (box == nullptr) return;
+    if (box->attachment_->forked())
+      return engine::keep_from_before_fork(box);  // also by its reader
     box->closing_ = true;
     if (!box->reading_) delete box;
   }
@@ -103,6 +106,7 @@ engine::Ref<Attachment> pulled(engine::Workers& workers, std::string name,
 }  // namespace
 
 PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions options) {
+  if (channel.inert()) return nullptr;
   const auto attachment =
       pulled(channel.workers(), "mailbox of " + channel.options().name, std::move(options));
   attachment->feed_from(channel);
@@ -110,6 +114,7 @@ PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions op
 }
 
 PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern, SubscribeOptions options) {
+  if (bus.forked()) return nullptr;
   const auto attachment =
       pulled(bus.workers(), "mailbox of " + std::string(pattern), std::move(options));
   attachment->set_bus(&bus);

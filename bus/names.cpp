@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ringmain/engine/fork.hpp"
+
 #include "ringmain/bus/text.hpp"
 
 namespace ringmain {
@@ -72,7 +74,7 @@ class NameTable {
     return kept;
   }
 
-  mutable std::mutex mutex_;
+  mutable engine::ForkMutex mutex_{engine::kForkNames};
   std::unordered_map<std::string_view, std::uint32_t> ids_;
   std::vector<std::unique_ptr<char[]>> arenas_;
   char* at_ = nullptr;
@@ -86,6 +88,8 @@ NameTable& table() noexcept {
   static NameTable& names = *new NameTable;  // never destroyed: events outlive static objects
   return names;
 }
+// Made before there are threads: a fork while another one is in the guard would leave it locked.
+[[maybe_unused]] const NameTable& made_at_load = table();
 
 }  // namespace
 

@@ -33,11 +33,17 @@ void give_back(engine::Lane& lane) noexcept;
 engine::Pushed push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
                        std::int64_t time_ns) noexcept;
 
+/// Nobody is to hear it: why?
+inline PublishResult unheard_on(const engine::ChannelLine& line) noexcept {
+  if (line.forked()) return {PublishCode::forked};
+  return {line.closing() ? PublishCode::closed : PublishCode::unheard};
+}
 constexpr PublishResult result_of(engine::Pushed pushed) noexcept {
   return {static_cast<PublishCode>(pushed)};
 }
 static_assert(static_cast<int>(engine::Pushed::too_deep) ==
               static_cast<int>(PublishCode::too_deep));
+static_assert(static_cast<int>(engine::Pushed::forked) == static_cast<int>(PublishCode::forked));
 static_assert(static_cast<int>(engine::Pushed::would_deadlock) ==
               static_cast<int>(PublishCode::would_deadlock));
 }  // namespace detail
@@ -78,7 +84,7 @@ class [[nodiscard]] Publisher {
   }
   /// For publishers with source_time: the event happened at `time_ns` of the source's clock.
   PublishResult publish_at(const E& event, std::int64_t time_ns) noexcept {
-    if (lane_ == nullptr) return {PublishCode::closed};
+    if (lane_ == nullptr) return unheard();
     return detail::result_of(detail::push_at(
         *lane_, [](void* to, void* from) noexcept { ::new (to) E(*static_cast<const E*>(from)); },
         const_cast<E*>(&event), time_ns));
@@ -88,7 +94,7 @@ class [[nodiscard]] Publisher {
     const auto n = static_cast<std::uint32_t>(events.size());
     if (!line_->heard()) [[unlikely]] {
       const PublishCode code = unheard().code;
-      return {0, code == PublishCode::closed ? n : 0, code};
+      return {0, code == PublishCode::unheard ? 0 : n, code};
     }
     const auto all = engine::push_all(*lane_, events.data(), events.size());
     const auto accepted = static_cast<std::uint32_t>(all.accepted);
@@ -105,9 +111,8 @@ class [[nodiscard]] Publisher {
   template <Event>
   friend class Channel;
   explicit Publisher(engine::Lane* lane) noexcept : lane_(lane), line_(lane->line) {}
-  [[nodiscard]] PublishResult unheard() const noexcept {
-    return {line_->closing() ? PublishCode::closed : PublishCode::unheard};
-  }
+  explicit Publisher(const engine::ChannelLine* line) noexcept : line_(line) {}
+  [[nodiscard]] PublishResult unheard() const noexcept { return detail::unheard_on(*line_); }
 
   engine::Lane* lane_ = nullptr;                        // holds its channel
   const engine::ChannelLine* line_ = &engine::nowhere;  // lane_'s, or one that is closed

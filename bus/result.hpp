@@ -15,7 +15,8 @@ enum class PublishCode : std::uint8_t {
   closed,          // after stop() began, or the publisher is empty
   would_deadlock,  // full, and blocking was refused: the caller is a worker
   no_memory,       // a lane or a block of the queue could not be allocated
-  too_deep         // published while building another event in the same lane
+  too_deep,        // published while building another event in the same lane
+  forked           // this process is a fork and the bus its parent's: use a bus of its own
 };
 [[nodiscard]] std::string_view to_string(PublishCode code) noexcept;
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ringmain/engine/fork.hpp"
+
 #include "ringmain/bus/event.hpp"
 #include "ringmain/bus/result.hpp"
 
@@ -42,16 +44,23 @@ std::unique_ptr<KeptSchema> keep(const Schema& made) {
 }
 
 struct Schemas {
-  std::mutex mutex;
+  engine::ForkMutex mutex{engine::kForkSchemas};
   std::map<std::uint64_t, std::unique_ptr<KeptSchema>> by_hash;
 };
+
+Schemas& schemas() {
+  static Schemas& all =
+      *new Schemas;  // never destroyed: sinks may read after static objects are gone
+  return all;
+}
+// Made before there are threads: a fork while another one is in the guard would leave it locked.
+[[maybe_unused]] const Schemas& made_at_load = schemas();
 
 }  // namespace
 
 namespace detail {
 const Schema& keep_schema(const Schema& made) {
-  static Schemas& all =
-      *new Schemas;  // never destroyed: sinks may read after static objects are gone
+  Schemas& all = schemas();
   const std::lock_guard lock(all.mutex);
   auto& kept = all.by_hash[made.hash];
   if (!kept) kept = keep(made);
@@ -131,6 +140,8 @@ std::string_view to_string(PublishCode code) noexcept {
       return "no_memory";
     case PublishCode::too_deep:
       return "too_deep";
+    case PublishCode::forked:
+      return "forked";
   }
   return "?";
 }

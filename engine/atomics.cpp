@@ -22,8 +22,20 @@ bool register_membarrier() noexcept {
 }  // namespace
 
 bool barrier_is_fence() noexcept {
-  static const bool fence = !register_membarrier();
-  return fence;
+  // No guarded static: a child forked while another thread is in its guard would wait for ever.
+  enum : int { kUnknown, kFence, kMembarrier };
+  static constinit Atomic<int> form{kUnknown};
+  // Relaxed: a number that, once known, never changes; two threads that find out find the same.
+  int known = form.load(std::memory_order_relaxed);
+  if (known == kUnknown) {
+    known = register_membarrier() ? kMembarrier : kFence;
+    form.store(known, std::memory_order_relaxed);  // relaxed: as above
+  }
+  return known == kFence;
+}
+
+void register_barrier_again() noexcept {
+  if (!barrier_is_fence()) (void)register_membarrier();
 }
 
 void light_or_fence() noexcept {

@@ -36,6 +36,9 @@ void heavy() noexcept;
 /// must take the path with light_or_fence(). Decided once per process, at the first call.
 [[nodiscard]] bool barrier_is_fence() noexcept;
 
+/// In a forked child: what is registered belongs to the process.
+void register_barrier_again() noexcept;
+
 /// Sleeps while `word` holds `key`, for at most `limit_ns` (negative: for ever). May wake
 /// spuriously. False when the time ran out. CLOCK_MONOTONIC; signals are slept through.
 bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key,

@@ -11,7 +11,7 @@
 namespace ringmain::engine {
 
 std::size_t Workers::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
-  if (in_callback()) return 0;
+  if (in_callback() || forked()) return 0;
   const Deadline deadline(limit_ns);
   std::unique_lock lock(delivering_, std::defer_lock);
   if (limit_ns < 0) {

@@ -37,7 +37,12 @@ ChannelCore::ChannelCore(Ref<Workers> workers, ChannelCoreOptions options)
   std::uint32_t state = 0;
   if (barrier_is_fence()) state |= ChannelLine::kFenced;
   if (options_.latency_every != 0) state |= ChannelLine::kSampled;
+  if (inert()) state = ChannelLine::kForked | ChannelLine::kClosing;
   line.state.store(state, std::memory_order_relaxed);  // relaxed: nobody else has it yet
+}
+
+bool ChannelCore::inert() const noexcept {
+  return workers_->forked();
 }
 
 ChannelCore::~ChannelCore() {
@@ -59,6 +64,7 @@ Lane& ChannelCore::lane(std::uint32_t i) const noexcept {
 }
 
 Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& source) noexcept {
+  if (inert()) return nullptr;
   const std::lock_guard lock(mutex_);
   const std::uint32_t count = lane_count();
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -191,6 +197,7 @@ bool ChannelCore::anything_left() const noexcept {
 // --- subscribers ---
 
 bool ChannelCore::attach(Subscriber* subscriber) noexcept {
+  if (inert()) return false;
   const std::lock_guard lock(mutex_);
   try {
     list_.add(subscriber);
@@ -203,6 +210,7 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
 
 void ChannelCore::unlist(Subscriber* subscriber) noexcept {
   enum : std::size_t { kRetiredMax = 32 };  // one heavy() for as many changes
+  if (inert()) return;
   const std::lock_guard lock(mutex_);
   try {
     if (!list_.remove(subscriber)) return;
@@ -214,6 +222,7 @@ void ChannelCore::unlist(Subscriber* subscriber) noexcept {
 }
 
 std::size_t ChannelCore::subscribers() const noexcept {
+  if (inert()) return 0;
   const std::lock_guard lock(mutex_);
   return list_.size();
 }
@@ -232,6 +241,14 @@ void ChannelCore::update_state() noexcept {
 
 void ChannelCore::close_line() noexcept {
   line.state.fetch_or(ChannelLine::kClosing, std::memory_order_seq_cst);  // L1
+}
+
+void ChannelCore::become_forked() noexcept {
+  line.become_forked();
+  // If this is the thread of one of them, what it was called for ends behind the event at hand.
+  if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // N1
+    for (Subscriber* s : now->subscribers) (void)s->gate.close();
+  }
 }
 
 void ChannelCore::hear() noexcept {

@@ -55,6 +55,8 @@ class ChannelCore final : public Counted {
   [[nodiscard]] Workers& workers() const noexcept { return *workers_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   void set_index(std::uint32_t index) noexcept { index_ = index; }
+  /// This is a forked child and its workers are the parent's: nothing takes a lock or effect.
+  [[nodiscard]] bool inert() const noexcept;
 
   // --- lanes ---
   /// A lane for one publishing thread; nullptr: lanes_max are live, or out of memory. `source` is
@@ -71,13 +73,15 @@ class ChannelCore final : public Counted {
   void count_refused(Pushed why) noexcept;
 
   // --- subscribers ---
-  /// False: out of memory. Takes over one holder of `subscriber`.
+  /// False: out of memory, or inert. Takes over one holder of `subscriber`.
   [[nodiscard]] bool attach(Subscriber* subscriber) noexcept;
   /// Takes it off the list, if it is there; its gate is the caller's business.
   void unlist(Subscriber* subscriber) noexcept;
   [[nodiscard]] std::size_t subscribers() const noexcept;
   /// No event is accepted from here on.
   void close_line() noexcept;
+  /// This is a forked child and its only thread: nobody publishes or is called here any more.
+  void become_forked() noexcept;
   /// A mailbox that its user drains is always listened to.
   void hear() noexcept;
 

@@ -94,6 +94,8 @@ void mark(Lane& lane, std::uint64_t index) noexcept {
 }  // namespace
 
 constinit ChannelLine nowhere{.state = ChannelLine::kClosing, .leased = 0};
+constinit ChannelLine forked_nowhere{.state = ChannelLine::kClosing | ChannelLine::kForked,
+                                     .leased = 0};
 
 Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept {
   lane.word.store(word, std::memory_order_release);  // E2
@@ -111,7 +113,8 @@ void notify(Lane& lane) noexcept {
 
 Pushed push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept {
   const std::uint32_t state =
-      lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
+      lane.line->state.load(std::memory_order_relaxed);            // relaxed: looked at again below
+  if ((state & ChannelLine::kForked) != 0) return Pushed::forked;  // no account is kept there
   if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
   if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own

@@ -31,11 +31,12 @@ struct QueueOps;
 /// one goes, when a worker attends or leaves the channel, and at the end.
 struct alignas(kLineBytes) ChannelLine {
   enum : std::uint32_t {
-    kHeard = 1,    // somebody is subscribed
-    kClosing = 2,  // stop() has begun
-    kStamped = 4,  // somebody wants publishing times
-    kFenced = 8,   // no membarrier here: publishers fence
-    kSampled = 16  // latency is measured
+    kHeard = 1,     // somebody is subscribed
+    kClosing = 2,   // stop() has begun
+    kStamped = 4,   // somebody wants publishing times
+    kFenced = 8,    // no membarrier here: publishers fence
+    kSampled = 16,  // latency is measured
+    kForked = 256   // of a bus that the parent of this process has; closing as well
   };
   /// Relaxed: whoever publishes after subscribe() returned has that ordered by its own means (G2 of
   /// docs/guarantees.md), and closing is looked at again behind L1.
@@ -45,6 +46,13 @@ struct alignas(kLineBytes) ChannelLine {
   [[nodiscard]] bool closing() const noexcept {
     return (state.load(std::memory_order_relaxed) & kClosing) != 0;
   }
+  [[nodiscard]] bool forked() const noexcept {
+    return (state.load(std::memory_order_relaxed) & kForked) != 0;
+  }
+  /// In the child, by its only thread.
+  void become_forked() noexcept {
+    state.store(kForked | kClosing, std::memory_order_relaxed);  // relaxed: nobody else is there
+  }
 
   Atomic<std::uint32_t> state{0};
   Atomic<std::uint32_t> leased{0};
@@ -52,6 +60,8 @@ struct alignas(kLineBytes) ChannelLine {
 
 /// The line of a publisher that has no lane: nobody listens and it is closed.
 extern ChannelLine nowhere;
+/// The same in a forked child, of a bus of its parent.
+extern ChannelLine forked_nowhere;
 
 /// How a publish on a lane ended. The bus says the same to its users as PublishCode.
 enum class Pushed : std::uint8_t {
@@ -61,7 +71,8 @@ enum class Pushed : std::uint8_t {
   closed,
   would_deadlock,
   no_memory,
-  too_deep
+  too_deep,
+  forked
 };
 
 struct LaneOptions {

@@ -40,6 +40,7 @@ void tell_reader(Pull& pull) noexcept {
 }
 
 bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
+  if (channel.inert()) return false;
   if (channel.workers().by_hand()) {  // who waits does the work, and then knows
     (void)channel.workers().deliver(Workers::kAll, limit_ns);
     return channel.anything_left();
@@ -59,6 +60,7 @@ bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
 }
 
 int reader_fd(ChannelCore& channel) noexcept {
+  if (channel.inert()) return -1;                            // the parent reads and writes it
   int fd = channel.pull.fd.load(std::memory_order_relaxed);  // relaxed: the reader's own
   if (fd >= 0) return fd;
   fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -69,6 +71,7 @@ int reader_fd(ChannelCore& channel) noexcept {
 }
 
 void before_drain(ChannelCore& channel) noexcept {
+  if (channel.inert()) return;
   const int fd = channel.pull.fd.load(std::memory_order_relaxed);  // relaxed: the reader's own
   if (fd < 0) return;
   std::uint64_t told = 0;
@@ -76,6 +79,7 @@ void before_drain(ChannelCore& channel) noexcept {
 }
 
 void after_drain(ChannelCore& channel) noexcept {
+  if (channel.inert()) return;
   const int fd = channel.pull.fd.load(std::memory_order_relaxed);  // relaxed: the reader's own
   if (fd < 0) return;
   (void)doze(channel);

@@ -1,14 +1,16 @@
-// Who keeps this alive? A count inside the object; the last one out deletes it.
+// Who keeps this alive? A count inside the object; the last one out deletes it, but not in the
+// child of a fork that it was made before.
 #pragma once
 #include <cstdint>
 #include <utility>
 
 #include "ringmain/engine/atomics.hpp"
+#include "ringmain/engine/fork.hpp"
 
 namespace ringmain::engine {
 
 /// Base of objects that buses, handles and threads hold together. Starts with no holder.
-class Counted {
+class Counted : public Born {
  public:
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
@@ -16,8 +18,10 @@ class Counted {
     holders_.fetch_add(1, std::memory_order_relaxed);
   }  // relaxed: it is held already
   void release() const noexcept {
-    if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      delete this;  // R1: all uses come before the end
+    if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;  // R1: then all uses are over
+    if (forked()) return keep_from_before_fork(this);
+    delete this;
   }
 
  protected:

@@ -16,7 +16,10 @@ enum : std::int64_t { kSweepNs = 1'000'000, kFirstRealtimeNs = 100'000 };
 void Worker::run() noexcept {
   for (;;) {
     adopt();
-    if (serve()) continue;
+    const bool served = serve();
+    // A callback forked and came back: nothing of what is here is this process's.
+    if (all_.aborting() && all_.forked()) return;
+    if (served) continue;
     if (all_.stopped()) break;
     if (wait_.look_again()) {
       search();

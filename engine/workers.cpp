@@ -34,13 +34,25 @@ void settle(const WorkersOptions& options, unsigned index) noexcept {
 
 }  // namespace
 
-Workers::Workers(WorkersOptions options) : options_(std::move(options)) {
+Workers::Workers(WorkersOptions options) : ForkWitness(kForkWorkers), options_(std::move(options)) {
   const unsigned count = std::clamp<unsigned>(options_.count, 1, kWorkersMax);
   for (unsigned i = 0; i < count; ++i)
     workers_.push_back(std::make_unique<Worker>(*this, i, options_.wait));
+  begin_watching();
 }
 
-Workers::~Workers() = default;
+Workers::~Workers() {
+  end_watching();
+}
+
+/// No lock: another thread may have held it. What is in the table is held by it.
+void Workers::in_child() noexcept {
+  aborting_.store(true, std::memory_order_relaxed);  // relaxed: this is the only thread
+  quit_.store(1, std::memory_order_relaxed);         // relaxed: as above
+  for (auto& entry : table_) {
+    if (ChannelCore* c = entry.load(std::memory_order_acquire)) c->become_forked();  // E6
+  }
+}
 
 unsigned Workers::start() {
   (void)barrier_is_fence();  // registers the process before any lane exists
@@ -71,6 +83,7 @@ unsigned Workers::start() {
 }
 
 bool Workers::add(ChannelCore& channel) noexcept {
+  if (forked()) return true;  // as behind stop()
   const std::lock_guard lock(mutex_);
   if (closing_) channel.close_line();
   if (stopped()) return true;  // nobody will drain it, and nobody can publish to it
@@ -100,6 +113,7 @@ bool Workers::add(ChannelCore& channel) noexcept {
 }
 
 void Workers::retire(ChannelCore& channel) noexcept {
+  if (forked()) return;
   if (channel.options().pulled) return dispose(channel);  // no worker ever has it
   if (options_.by_hand && !channel.anything_left()) return dispose(channel);
   channel.retired.store(1, std::memory_order_release);  // Q1

@@ -18,6 +18,7 @@
 #include "ringmain/engine/channel_core.hpp"
 #include "ringmain/engine/clock.hpp"
 #include "ringmain/engine/drain.hpp"
+#include "ringmain/engine/fork.hpp"
 #include "ringmain/engine/wait_strategy.hpp"
 
 namespace ringmain::engine {
@@ -85,7 +86,7 @@ struct Worker final : Drainer {
   bool searching_ = false;
 };
 
-class Workers final : public Counted {
+class Workers final : public Counted, private ForkWitness {
  public:
   enum : std::uint32_t { kChannelsMax = 4096, kWorkersMax = 32, kNone = ~0u };
   enum : std::size_t { kAll = ~std::size_t{0} };
@@ -110,6 +111,7 @@ class Workers final : public Counted {
   [[nodiscard]] bool aborting() const noexcept {
     return aborting_.load(std::memory_order_relaxed);
   }  // relaxed: soon is enough
+  using Born::forked;
   void watch_realtime() noexcept;
 
   // --- without threads (by_hand.cpp) ---
@@ -150,6 +152,7 @@ class Workers final : public Counted {
   };
   enum : std::uint32_t { kWords = kChannelsMax / 64 };
 
+  void in_child() noexcept override;
   void wake_one(std::uint32_t& woke) noexcept;
   void help(ChannelCore& channel) noexcept;
   std::size_t deliver_round(std::size_t max, const Deadline& deadline) noexcept;

@@ -109,7 +109,7 @@ bool Workers::drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noe
 }
 
 bool Workers::flush(std::int64_t limit_ns) noexcept {
-  if (in_callback()) return false;
+  if (in_callback() || forked()) return false;
   if (stopped()) return true;
   const Deadline deadline(limit_ns);
   // Mailboxes second: what the first round delivered to their feeders is in them by then.
@@ -118,6 +118,7 @@ bool Workers::flush(std::int64_t limit_ns) noexcept {
 
 Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
   Stopped result;
+  if (forked()) return result;
   if (in_callback()) {
     result.refused = true;
     return result;

@@ -28,6 +28,7 @@ class ChannelCore {
   Workers all;
 
   [[nodiscard]] Workers& workers() noexcept { return all; }
+  [[nodiscard]] static bool inert() noexcept { return false; }
   [[nodiscard]] bool anything_left() const noexcept {
     for (const Lane& lane : lanes) {
       if (lane.word.load(std::memory_order_relaxed) != lane.consumed) return true;
