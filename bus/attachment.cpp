@@ -202,7 +202,7 @@ SubscriberStats Attachment::stats() const noexcept {
   }
   if (!mailbox_) return s;
   const engine::ChannelCounts box = mailbox_->core().counts();
-  s.dropped = box.full + box.no_memory + box.closed + box.discarded;
+  s.dropped = box.full + box.no_memory + box.closed + box.evicted + box.discarded;
   s.pending = box.pending;
   s.offered = box.accepted + box.full + box.no_memory + box.closed;
   if (consumer_ == nullptr) s.delivered = box.delivered;

@@ -129,15 +129,16 @@ Result<bool> Bus::verify_accounting() const {
     // Raised before `consumed`, read behind it: never less, and more only while a run is going on.
     const std::uint64_t dispatched = channel->dispatched.get();
     const bool i1 = c.offered == c.accepted + c.full + c.closed + c.no_memory + c.too_deep;
-    const bool i2 = c.accepted == c.delivered + c.discarded + c.pending &&
+    const bool i2 = c.accepted == c.delivered + c.evicted + c.discarded + c.pending &&
                     (c.pending == 0 ? dispatched == c.delivered : dispatched >= c.delivered);
     if (i1 && i2) continue;
     return Error{Error::Code::conflict,
                  "channel '" + c.name + "' does not balance (" + (i1 ? "I2" : "I1") +
                      "): offered " + std::to_string(c.offered) + ", accepted " +
                      std::to_string(c.accepted) + ", delivered " + std::to_string(c.delivered) +
-                     ", dispatched " + std::to_string(dispatched) + ", discarded " +
-                     std::to_string(c.discarded) + ", pending " + std::to_string(c.pending)};
+                     ", dispatched " + std::to_string(dispatched) + ", evicted " +
+                     std::to_string(c.evicted) + ", discarded " + std::to_string(c.discarded) +
+                     ", pending " + std::to_string(c.pending)};
   }
   return true;
 }
@@ -225,15 +226,16 @@ Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOpt
   }
   if (options.realtime && options.overflow == Overflow::block) {
     return Error{Error::Code::refused,
-                 "a realtime publisher must never wait; use Overflow::drop_newest"};
+                 "a realtime publisher must never wait; use Overflow::drop_newest or drop_oldest"};
   }
   engine::LaneOptions lane_options;
   lane_options.capacity = options.capacity_events;
   lane_options.ring = options.realtime || options.lane == LaneKind::ring;
   lane_options.realtime = options.realtime;
-  lane_options.block = options.overflow == Overflow::block;
+  lane_options.overflow = options.overflow;
   lane_options.source_time = options.source_time;
-  lane_options.block_ns_max = lane_options.block ? 1000 * options.block_us_max.count() : 0;
+  if (options.overflow == Overflow::block)
+    lane_options.block_ns_max = 1000 * options.block_us_max.count();
   engine::Lane* lane = channel.take_lane(lane_options, channel);
   if (lane == nullptr) {
     return Error{Error::Code::no_memory,
@@ -260,11 +262,14 @@ Ledger ledger_of(const engine::Lane& lane) noexcept {
   Ledger ledger;
   const std::uint64_t consumed = lane.consumed.load();
   const std::uint64_t published = std::max(lane.published(), consumed);
-  const std::uint64_t discarded = lane.discarded.load() - lane.discarded_before;
+  // Behind consumed, so that nothing lost is taken for delivered, and no more than was consumed.
+  const std::uint64_t lost = std::min(
+      lane.discarded.load() - lane.discarded_before + lane.evicted.load() - lane.evicted_before,
+      consumed - lane.published_before);
   const std::uint64_t refused = lane.refused.load() - lane.refused_before;
   ledger.in_flight = published - consumed;
-  ledger.dropped = refused + discarded;
-  ledger.delivered = consumed - lane.published_before - discarded;
+  ledger.dropped = refused + lost;
+  ledger.delivered = consumed - lane.published_before - lost;
   ledger.offered = published - lane.published_before + refused;
   return ledger;
 }
@@ -281,6 +286,7 @@ ChannelStats stats_of(const engine::ChannelCore& channel) {
   s.too_deep = c.too_deep;
   s.offered = channel.offered();
   s.delivered = c.delivered;
+  s.evicted = c.evicted;
   s.discarded = c.discarded;
   s.pending = c.pending;
   s.publishers = c.live_lanes;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "ringmain/engine/overflow.hpp"
+
 namespace ringmain {
 
 using std::chrono::microseconds;
@@ -14,7 +16,7 @@ enum class LaneKind : std::uint8_t {
   moodycamel,  // a sub-queue: memory as used, the default
   ring         // preallocated, single writer: the lowest latency
 };
-enum class Overflow : std::uint8_t { drop_newest, block };
+using engine::Overflow;  // drop_newest, drop_oldest, block
 enum class OnThrow : std::uint8_t { keep, detach };
 enum class Served : std::uint8_t {
   shared,   // on the worker that drains the channel, one subscriber after another
@@ -31,6 +33,9 @@ struct ChannelOptions {
 /// How one publishing thread behaves: it belongs to the thread, not to the channel.
 struct PublisherOptions {
   std::uint32_t capacity_events = 65536;  // exact: this publisher's events in flight
+  /// drop_oldest: of what is not being heard yet, the last capacity_events are; those pushed out
+  /// stay in flight until a worker comes by, and a publisher twice capacity_events ahead of it is
+  /// `full`.
   Overflow overflow = Overflow::drop_newest;
   microseconds block_us_max{1'000'000};  // with Overflow::block: then `full`
   LaneKind lane = LaneKind::moodycamel;

@@ -19,9 +19,10 @@ namespace ringmain {
 struct Ledger {
   std::uint64_t offered = 0;
   std::uint64_t dropped =
-      0;  // refused: full, closed, no memory, too deep; or discarded by stop(abort)
+      0;  // refused: full, closed, no memory, too deep; evicted; or discarded by stop(abort)
   std::uint64_t delivered = 0;  // callbacks over
-  std::uint64_t in_flight = 0;  // at most PublisherOptions::capacity_events
+  std::uint64_t in_flight =
+      0;  // at most PublisherOptions::capacity_events; drop_oldest: twice that
 };
 
 template <class F, class E>

@@ -9,10 +9,10 @@
 namespace ringmain {
 
 enum class PublishCode : std::uint8_t {
-  accepted,        // will be dispatched, or counted as discarded by stop(abort)
-  unheard,         // nobody listens: not offered, not counted, no sequence number
-  full,            // capacity reached and the policy is drop_newest, or block ran out of time
-  closed,          // after stop() began, or the publisher is empty
+  accepted,  // will be dispatched, or counted: evicted (drop_oldest), discarded by stop(abort)
+  unheard,   // nobody listens: not offered, not counted, no sequence number
+  full,      // no room: drop_newest, or block ran out of time, or drop_oldest is far ahead
+  closed,    // after stop() began, or the publisher is empty
   would_deadlock,  // full, and blocking was refused: the caller is a worker
   no_memory,       // a lane or a block of the queue could not be allocated
   too_deep,        // published while building another event in the same lane

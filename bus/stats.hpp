@@ -8,13 +8,14 @@
 namespace ringmain {
 
 /// Identities (docs/guarantees.md): offered = accepted + refused (I1); accepted = delivered +
-/// discarded + pending (I2).
+/// evicted + discarded + pending (I2).
 struct ChannelStats {
   std::string name;
   bool mailbox = false;  // an isolated subscriber's or a pull mailbox's own queue
   std::uint64_t offered = 0, accepted = 0;
   std::uint64_t full = 0, closed = 0, no_memory = 0, too_deep = 0;  // refused, by reason
   std::uint64_t delivered = 0;  // taken by a worker and handed to all subscribers
+  std::uint64_t evicted = 0;    // pushed out by newer ones: Overflow::drop_oldest
   std::uint64_t discarded = 0;  // by stop(abort), or left when stop(drain) ran out of time
   std::uint64_t pending = 0;
   std::uint32_t publishers = 0;  // live lanes

@@ -22,9 +22,9 @@ std::size_t ring_bytes(const Lane& lane) noexcept {
 bool serves(const LaneOptions& had, const LaneOptions& wants,
             std::uint32_t latency_every) noexcept {
   if (had.ring != wants.ring || had.realtime != wants.realtime) return false;
-  if (wants.ring && std::bit_ceil(had.capacity) != std::bit_ceil(wants.capacity)) return false;
+  if (wants.ring && std::bit_ceil(had.room()) != std::bit_ceil(wants.room())) return false;
   return latency_every == 0 ||
-         marks_count(had.capacity, latency_every) == marks_count(wants.capacity, latency_every);
+         marks_count(had.room(), latency_every) == marks_count(wants.room(), latency_every);
 }
 
 }  // namespace
@@ -106,8 +106,11 @@ void ChannelCore::start_lane(Lane& lane) noexcept {
   lane.published_before = published;
   lane.owner_source_time.store(lane.options.source_time,
                                std::memory_order_relaxed);  // relaxed: E2 of the first event
-  lane.refused_before = lane.refused.load(std::memory_order_relaxed);      // relaxed: as above
-  lane.discarded_before = lane.discarded.load(std::memory_order_relaxed);  // relaxed: as above
+  lane.overrun.store(0, std::memory_order_relaxed);         // relaxed: as above
+  lane.owner_capacity.store(lane.options.capacity, std::memory_order_relaxed);  // relaxed: as above
+  lane.evicted_before = lane.evicted.load(std::memory_order_relaxed);           // relaxed: as above
+  lane.refused_before = lane.refused.load(std::memory_order_relaxed);           // relaxed: as above
+  lane.discarded_before = lane.discarded.load(std::memory_order_relaxed);       // relaxed: as above
   lane.first_sequence.store(published + lane.refused_before,
                             std::memory_order_relaxed);  // relaxed: E2 of the first event
   lane.publisher.store(
@@ -129,7 +132,7 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
   bool whole = options.ring ? give_ring(*made) : give_queue(*made, size);
   if (whole && options_.latency_every != 0) {
     made->marks = new (std::nothrow)
-        Atomic<std::uint64_t>[marks_count(options.capacity, options_.latency_every)]();
+        Atomic<std::uint64_t>[marks_count(options.room(), options_.latency_every)]();
     made->owner_marks = made->marks;
     whole = made->marks != nullptr;
   }
@@ -139,7 +142,7 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
 }
 
 bool ChannelCore::give_ring(Lane& lane) noexcept {
-  lane.owner_mask = std::bit_ceil(std::size_t{lane.options.capacity}) - 1;
+  lane.owner_mask = std::bit_ceil(lane.options.room()) - 1;
   // Fresh pages read as zero: sequence 0, never written. A realtime lane touches them now, others
   // on use.
   void* pages =
@@ -279,11 +282,14 @@ ChannelCounts ChannelCore::counts() const noexcept {
     const Lane& one = lane(i);
     // Consumed first: what is consumed was published, so pending is never negative.
     const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // E1
-    const std::uint64_t discarded = read(one.discarded);
+    // The two behind it, so that neither is taken for delivered, and no more than were consumed.
+    const std::uint64_t discarded = std::min(read(one.discarded), consumed);
+    const std::uint64_t evicted = std::min(read(one.evicted), consumed - discarded);
     const std::uint64_t published = std::max(one.published(), consumed);
     sum.accepted += published;
-    sum.delivered += consumed - discarded;
+    sum.delivered += consumed - discarded - evicted;
     sum.discarded += discarded;
+    sum.evicted += evicted;
     sum.pending += published - consumed;
     sum.full += read(one.full);
     sum.closed += read(one.closed);

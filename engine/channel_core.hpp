@@ -37,10 +37,11 @@ struct ChannelCoreOptions {
 };
 
 /// Sums over all lanes, exact when nobody publishes and nothing is in flight. I1 and I2 of
-/// docs/guarantees.md: offered = accepted + refused, accepted = delivered + discarded + pending.
+/// docs/guarantees.md: offered = accepted + refused, accepted = delivered + evicted + discarded +
+/// pending.
 struct ChannelCounts {
   std::uint64_t accepted = 0, full = 0, closed = 0, no_memory = 0, too_deep = 0;
-  std::uint64_t delivered = 0, discarded = 0, pending = 0;
+  std::uint64_t delivered = 0, evicted = 0, discarded = 0, pending = 0;
   std::uint32_t lanes = 0, live_lanes = 0;
 };
 

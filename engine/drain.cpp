@@ -29,7 +29,7 @@ void measure(ChannelCore& channel, const Lane& lane, const Run& run,
   Histogram* latency = channel.owner_latency();
   if (latency == nullptr || lane.owner_marks == nullptr) return;
   const std::uint64_t every = channel.options().latency_every;
-  const std::size_t mask = marks_count(lane.options.capacity, every) - 1;
+  const std::size_t mask = marks_count(lane.options.room(), every) - 1;
   for (std::uint64_t i = (consumed + every - 1) / every * every; i < consumed + run.count;
        i += every) {
     // Relaxed: written before the slot, whose E2 we have passed. 0: published before anybody
@@ -74,9 +74,7 @@ void advance(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept 
   channel.workers().consumed_something();
 }
 
-}  // namespace
-
-Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept {
+Run take_what_is_there(Lane& lane, std::byte* room, std::size_t max) noexcept {
   Run run;
   const std::uint64_t consumed =
       lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
@@ -97,6 +95,57 @@ Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept {
   run.first_sequence = lane.first_sequence.load(std::memory_order_relaxed);  // relaxed: as above
   run.source = lane.source;
   run.source_time = lane.owner_source_time.load(std::memory_order_relaxed);  // relaxed: as above
+  return run;
+}
+
+void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
+  // Relaxed: the owner's count; E1 of the store behind it makes it visible.
+  lane.evicted.store(lane.evicted.load(std::memory_order_relaxed) + count,
+                     std::memory_order_relaxed);
+  run.first += std::size_t{count} * run.stride;
+  run.count -= count;
+  // At once, not behind the callbacks of the rest: the publisher has waited for this room.
+  advance(*lane.channel, lane,
+          lane.consumed.load(std::memory_order_relaxed) + count);  // relaxed: our own
+}
+
+/// The publisher has gone, or soon may go, past the lane's capacity: only the last `capacity` of
+/// what it published by now are left in the run.
+void leave_out_the_oldest(Lane& lane, std::byte* room, std::size_t max, Run& run) noexcept {
+  enum : std::uint32_t { kRunsPerCapacity = 16 };
+  // Relaxed: our own, and written before the events that we took, E2.
+  std::uint64_t consumed = lane.consumed.load(std::memory_order_relaxed);
+  const std::uint64_t capacity = lane.owner_capacity.load(std::memory_order_relaxed);
+  // While a run is heard its events cannot be pushed out: short ones keep what is heard young.
+  lane.run_max = std::max(1u, static_cast<std::uint32_t>(capacity) / kRunsPerCapacity);
+  const std::uint64_t published = std::max(lane.published(), consumed + run.count);
+  const std::uint64_t below = published > capacity ? published - capacity : 0;
+  while (consumed < below) {
+    const auto due =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(run.count, below - consumed));
+    evict(lane, run, due);
+    consumed += due;
+    if (run.count != 0) return;
+    // What comes meanwhile is the next run's debt: at most `capacity` more are looked through.
+    const std::size_t rest = std::min<std::size_t>(max, lane.run_max);
+    run = take_what_is_there(lane, room,
+                             std::min<std::size_t>(Drainer::kBatchMax, below - consumed + rest));
+    if (run.count == 0) return;  // "nothing there" from moodycamel proves nothing: the counters do
+  }
+}
+
+}  // namespace
+
+Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept {
+  Run run = take_what_is_there(lane, room, std::min<std::size_t>(max, lane.run_max));
+  if (run.count == 0) return run;
+  // After the take: a lane's next publisher has set it anew before its first event. Relaxed: E2.
+  if (lane.consumed.load(std::memory_order_relaxed) < lane.overrun.load(std::memory_order_relaxed))
+      [[unlikely]] {
+    leave_out_the_oldest(lane, room, max, run);
+  } else {
+    lane.run_max = ~0u;
+  }
   return run;
 }
 

@@ -22,7 +22,8 @@ struct Drainer {
   virtual ~Drainer() = default;
 };
 
-/// Takes up to `max` events off a lane. Threads: the holder of the channel's lease.
+/// Takes up to `max` events off a lane; what its publisher has pushed out is evicted on the way, at
+/// most as many as the lane's capacity. Threads: the holder of the channel's lease.
 [[nodiscard]] Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept;
 /// The callbacks of a run are over: its slots may be written again.
 void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept;

@@ -37,9 +37,17 @@ Pushed refuse(Lane& lane, Pushed why) noexcept {
 
 /// Looks at what the owner has finished. False: the lane is still full.
 bool has_room(Lane& lane) noexcept {
+  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);          // relaxed: our own
   const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // E1
   lane.word_limit = 2 * (consumed + lane.options.capacity);
-  return lane.word.load(std::memory_order_relaxed) < lane.word_limit;  // relaxed: our own
+  if (word < lane.word_limit) return true;
+  if (lane.options.overflow != Overflow::drop_oldest) return false;
+  const std::uint64_t end = consumed + lane.options.room();
+  lane.word_limit = 2 * end;
+  // Relaxed: said before the event, whose E2 comes behind it. Written on change only.
+  if (lane.overrun.load(std::memory_order_relaxed) != end)
+    lane.overrun.store(end, std::memory_order_relaxed);
+  return word < lane.word_limit;
 }
 
 /// Waits, not busy, until half the lane is free, so that one wake-up serves many events.
@@ -85,7 +93,7 @@ bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* bu
 void mark(Lane& lane, std::uint64_t index) noexcept {
   const std::uint64_t every = lane.channel->options().latency_every;
   if (every == 0 || lane.marks == nullptr || index % every != 0) return;
-  const std::size_t mask = marks_count(lane.options.capacity, every) - 1;
+  const std::size_t mask = marks_count(lane.options.room(), every) - 1;
   // Relaxed: the slot's E2 comes behind it.
   lane.marks[(index / every) & mask].store(static_cast<std::uint64_t>(now_ns()),
                                            std::memory_order_relaxed);
@@ -120,7 +128,8 @@ Pushed push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns)
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
   if ((word & 1) != 0) return refuse(lane, Pushed::too_deep);
   if (word >= lane.word_limit && !has_room(lane)) {
-    const Pushed waited = lane.options.block ? wait_for_room(lane) : Pushed::full;
+    const Pushed waited =
+        lane.options.overflow == Overflow::block ? wait_for_room(lane) : Pushed::full;
     if (waited != Pushed::accepted) return refuse(lane, waited);
   }
   lane.word.store(word + 1, std::memory_order_release);  // E2: busy

@@ -8,6 +8,10 @@
 // so offered = published + refused, in flight = published - consumed, exactly, with no shared
 // counter.
 //
+// A lane that drops its oldest has room for twice its capacity. Its publisher never dequeues: past
+// the capacity it moves `overrun`, once for as many events as the capacity, and whoever drains
+// leaves out all but the last `capacity` of what was published. Model: tests/model/eviction.pml.
+//
 // A publish whose channel is attended: two looks at the channel's state, one at its lease, two
 // stores to the lane's word, one slot. No read-modify-write, no fence, no system call. Protocol:
 // tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by the same names here.
@@ -20,6 +24,7 @@
 #include "ringmain/engine/atomics.hpp"
 #include "ringmain/engine/cache_line.hpp"
 #include "ringmain/engine/mpmc_queue.hpp"
+#include "ringmain/engine/overflow.hpp"
 #include "ringmain/engine/slot.hpp"
 
 namespace ringmain::engine {
@@ -79,9 +84,13 @@ struct LaneOptions {
   std::uint32_t capacity = 65536;
   bool ring = false;
   bool realtime = false;
-  bool block = false;
   bool source_time = false;
+  Overflow overflow = Overflow::drop_newest;
   std::int64_t block_ns_max = 0;
+  /// In flight at most: those to be evicted stay until the owner comes by.
+  [[nodiscard]] constexpr std::size_t room() const noexcept {
+    return overflow == Overflow::drop_oldest ? 2 * std::size_t{capacity} : capacity;
+  }
   friend bool operator==(const LaneOptions&, const LaneOptions&) = default;
 };
 
@@ -89,7 +98,7 @@ struct Lane {
   // --- the publisher's line: written by it alone, read by workers only to park, flush and stop ---
   alignas(kLineBytes) Atomic<std::uint64_t> word{0};  // 2 * published + busy
   std::uint64_t word_limit =
-      0;  // at this word look at consumed again: 2 * (consumed seen + capacity)
+      0;  // at this word look at consumed again: 2 * (consumed seen + capacity, or + room)
   Atomic<std::uint64_t> refused{0};  // all reasons: part of every sequence number
   ChannelLine* line = nullptr;
   std::byte* ring = nullptr;  // ring lanes: the slots; nullptr: a moodycamel lane
@@ -107,8 +116,9 @@ struct Lane {
       nullptr;  // publishing times of every n-th event, when latency is measured
 
   // --- the owner's line: whoever holds the channel's lease ---
-  alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks finished, or discarded
+  alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks over, evicted, or discarded
   std::uint64_t last_sequence = 0;
+  std::uint32_t run_max = ~0u;  // while its publisher overruns it, runs are short
   const std::byte* owner_ring =
       nullptr;  // copies: a constant on the publisher's line would move that line
   std::uint64_t owner_mask = 0;
@@ -120,17 +130,21 @@ struct Lane {
   const ChannelCore* source = nullptr;                // the channel whose events these are
   Atomic<std::uint64_t>* owner_marks = nullptr;
   Atomic<std::uint64_t> discarded{0};  // consumed without callbacks: stop(abort)
+  Atomic<std::uint64_t> evicted{0};    // consumed without callbacks: the oldest of a full lane
 
   // --- a full lane's publisher waits here; workers read wake_at after every batch ---
   alignas(kLineBytes) Atomic<std::uint64_t> wake_at{~std::uint64_t{0}};
   Atomic<std::uint32_t> room_key{0};
+  // No event with this index or a larger one was published past the capacity; 0: none at all.
+  Atomic<std::uint64_t> overrun{0};
   // --- set when a publisher takes the lane, read by the owner once per batch ---
   Atomic<std::uint32_t> publisher{0};
-  Atomic<bool> owner_source_time{false};    // a copy: options lie on the publisher's line
+  Atomic<bool> owner_source_time{false};  // copies: options lie on the publisher's line
+  Atomic<std::uint32_t> owner_capacity{0};
   Atomic<std::uint64_t> first_sequence{0};  // the publisher's sequence 0
   Atomic<std::uint32_t> live{0};
-  std::uint64_t published_before = 0, refused_before = 0,
-                discarded_before = 0;  // the ledger's start for this publisher
+  std::uint64_t published_before = 0, refused_before = 0, discarded_before = 0,
+                evicted_before = 0;  // the ledger's start for this publisher
 
   [[nodiscard]] std::uint64_t published() const noexcept {
     return word.load(std::memory_order_acquire) >> 1;  // E2

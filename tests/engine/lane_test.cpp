@@ -202,7 +202,7 @@ TEST_P(LaneTest, APublisherWithOtherOptionsTakesALaneThatNobodyUses) {
   for (std::uint32_t capacity = 5; capacity <= 8; ++capacity) {  // one ring size
     for (const bool block : {false, true}) {
       LaneOptions o = options(capacity);
-      o.block = block;
+      o.overflow = block ? Overflow::block : Overflow::drop_newest;
       Lane* lane = channel->take_lane(o, *channel);
       ASSERT_NE(lane, nullptr) << "capacity " << capacity;
       got_.clear();
@@ -345,7 +345,7 @@ TEST_P(LaneTest, AThreadKeepsFewOfTheChannelsThatAreClosed) {
 TEST_P(LaneTest, ABlockedPublisherIsLetGoByAClosedChannel) {
   const Hearer hearer(*channel_, keep_numbers(got_));
   LaneOptions o = options(1);
-  o.block = true;
+  o.overflow = Overflow::block;
   o.block_ns_max = -1;
   Lane* lane = channel_->take_lane(o, *channel_);
   ASSERT_NE(lane, nullptr);
@@ -363,7 +363,7 @@ TEST_P(LaneTest, ABlockedPublisherIsLetGoByAClosedChannel) {
 TEST_P(LaneTest, ABlockedPublisherGoesOnOnceThereIsRoom) {
   const Hearer hearer(*channel_, keep_numbers(got_));
   LaneOptions o = options(4);
-  o.block = true;
+  o.overflow = Overflow::block;
   o.block_ns_max = -1;
   Lane* lane = channel_->take_lane(o, *channel_);
   ASSERT_NE(lane, nullptr);
@@ -382,7 +382,7 @@ TEST_P(LaneTest, ABlockedPublisherGoesOnOnceThereIsRoom) {
 TEST_P(LaneTest, AFullBlockingLaneRefusesInsideACallback) {
   const Hearer hearer(*channel_, keep_numbers(got_));
   LaneOptions o = options(1);
-  o.block = true;
+  o.overflow = Overflow::block;
   o.block_ns_max = -1;
   Lane* lane = channel_->take_lane(o, *channel_);
   ASSERT_NE(lane, nullptr);

@@ -82,7 +82,7 @@ TEST_P(WorkersTest, CallbacksOfOneChannelNeverOverlap) {
   for (int t = 0; t < 3; ++t) {
     publishers.emplace_back([&] {
       LaneOptions o;
-      o.block = true;
+      o.overflow = Overflow::block;
       o.block_ns_max = -1;
       o.capacity = 64;
       Lane& lane = *channel->take_lane(o, *channel);
