@@ -62,6 +62,9 @@ class Atomic {
   T fetch_or(T v, std::memory_order o, RINGMAIN_HERE) {
     return cell_.fetch_or(v, order_of(o, function), RINGMAIN_AT);
   }
+  T fetch_and(T v, std::memory_order o, RINGMAIN_HERE) {
+    return cell_.fetch_and(v, order_of(o, function), RINGMAIN_AT);
+  }
   bool compare_exchange_weak(T& expected, T v, std::memory_order o, std::memory_order failed,
                              RINGMAIN_HERE) {
     return cell_.compare_exchange_weak(expected, v, order_of(o, function), RINGMAIN_AT,
@@ -95,7 +98,9 @@ inline void light_or_fence() {
 inline void heavy() {
   RelacyAtomics::heavy($);
 }
-inline bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t = -1) {
+/// A wait with a limit is over at once.
+inline bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t limit = -1) {
+  if (limit >= 0) return rl::yield(1, $), false;
   RelacyAtomics::futex_wait(word.cell(), key, $);
   return true;
 }
