@@ -13,6 +13,13 @@ namespace ringmain::engine {
 namespace {
 
 Atomic<std::uint32_t> last_publisher{0};
+Atomic<std::uint32_t> last_watch_id{0};
+
+std::uint32_t next_watch_id() noexcept {
+  // Relaxed: a number, no more. 0 is nobody's.
+  const std::uint32_t id = last_watch_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  return id != 0 ? id : next_watch_id();
+}
 
 std::size_t ring_bytes(const Lane& lane) noexcept {
   return (lane.owner_mask + 1) * lane.slot_bytes;
@@ -202,12 +209,14 @@ bool ChannelCore::anything_left() const noexcept {
 bool ChannelCore::attach(Subscriber* subscriber) noexcept {
   if (inert()) return false;
   const std::lock_guard lock(mutex_);
+  subscriber->watch_id = next_watch_id();
   try {
     list_.add(subscriber);
   } catch (const std::bad_alloc&) {
     return false;
   }
   update_state();
+  workers_->house().budget(subscriber->budget_ns);
   return true;
 }
 
@@ -218,6 +227,7 @@ void ChannelCore::unlist(Subscriber* subscriber) noexcept {
   try {
     if (!list_.remove(subscriber)) return;
     update_state();
+    if (subscriber->budget_ns != 0) workers_->house().budget_left();
     if (list_.retired() >= kRetiredMax) list_.reclaim(workers_->readings());
   } catch (const std::bad_alloc&) {
     // It stays listed and closed: skipped at every batch, freed with the channel.

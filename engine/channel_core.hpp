@@ -31,9 +31,10 @@ struct ChannelCoreOptions {
   std::uint32_t payload_bytes = 0;
   std::uint32_t lanes_max = 1024;
   std::uint32_t latency_every = 0;
-  bool ring_lanes = false;  // what threads get that do not ask
-  bool mailbox = false;     // fed by other channels: each lane carries another one's events
-  bool pulled = false;      // drained by its user, not by workers
+  bool ring_lanes = false;       // what threads get that do not ask
+  bool mailbox = false;          // fed by other channels: each lane carries another one's events
+  bool pulled = false;           // drained by its user, not by workers
+  bool tells_no_losses = false;  // the bus's own: a notice lost must not cause another
 };
 
 /// Sums over all lanes, exact when nobody publishes and nothing is in flight. I1 and I2 of
@@ -43,6 +44,16 @@ struct ChannelCounts {
   std::uint64_t accepted = 0, full = 0, closed = 0, no_memory = 0, too_deep = 0;
   std::uint64_t delivered = 0, evicted = 0, discarded = 0, pending = 0;
   std::uint32_t lanes = 0, live_lanes = 0;
+};
+
+/// What was offered and will never be heard, by reason. What a closed channel refuses is no loss.
+struct Losses {
+  std::uint64_t full = 0, no_memory = 0, too_deep = 0, evicted = 0;
+  friend bool operator==(const Losses&, const Losses&) = default;
+  friend Losses operator-(const Losses& a, const Losses& b) noexcept {
+    return {a.full - b.full, a.no_memory - b.no_memory, a.too_deep - b.too_deep,
+            a.evicted - b.evicted};
+  }
 };
 
 class ChannelCore final : public Counted {
@@ -91,6 +102,29 @@ class ChannelCore final : public Counted {
   [[nodiscard]] bool anything_left() const noexcept;
   [[nodiscard]] bool has_realtime() const noexcept {
     return realtime_lanes_.load(std::memory_order_relaxed) != 0;
+  }
+
+  // --- the housekeeper ---
+  struct Looked {
+    Losses lost, told;
+    std::int64_t first_ns = 0, last_ns = 0;  // around what was lost and not told
+    Highest depth_max;
+  };
+  Looked looked;  // of its thread, except depth_max
+  /// All that its publishers lost, without those that speak for the bus. Reads no line that a
+  /// publisher writes while all goes well.
+  [[nodiscard]] Losses losses() const noexcept;
+  /// Events in its lanes.
+  [[nodiscard]] std::uint64_t depth() const noexcept;
+  /// Of its subscribers; 0: none has one.
+  [[nodiscard]] std::int64_t smallest_budget_ns() const noexcept;
+  /// Frees old lists of subscribers that nobody reads.
+  void trim() noexcept;
+  /// `f(subscriber)` for those listed and those that may still be called. Under the lock.
+  template <class F>
+  void for_each_subscriber(F f) const {
+    const std::lock_guard lock(mutex_);
+    list_.for_each(f);
   }
 
   [[nodiscard]] ChannelCounts counts() const noexcept;

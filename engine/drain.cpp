@@ -43,10 +43,10 @@ void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept 
   subscriber.offered.add(run.count);
   if (subscriber.gate.enter()) {
     const CallbackScope scope;
-    drainer.running.store(subscriber.name_id + 1,
-                          std::memory_order_relaxed);  // relaxed: for stop()'s report
+    drainer.calling.store(call_word(++drainer.turns, subscriber.watch_id),
+                          std::memory_order_relaxed);  // relaxed: looked at now and then
     subscriber.call(subscriber, run);
-    drainer.running.store(0, std::memory_order_relaxed);  // relaxed: as above
+    drainer.calling.store(0, std::memory_order_relaxed);  // relaxed: as above
   } else {
     subscriber.skipped.add(run.count);
   }

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "ringmain/engine/channel_core.hpp"
+#include "ringmain/engine/watchdog.hpp"
 
 namespace ringmain::engine {
 
@@ -14,8 +15,12 @@ struct Drainer {
   enum : std::size_t { kBatchMax = 256, kRoomBytes = 64 * 1024 };
 
   alignas(kLineBytes) Reading reading{nullptr};
-  Atomic<std::uint32_t> running{0};  // name id + 1 of the subscriber being called; 0: none
+  /// Which subscriber is called, in which turn: call_word(), or 0. For the watchdog and for
+  /// stop()'s report.
+  Atomic<std::uint64_t> calling{0};
+  std::uint32_t turns = 0;
   alignas(kLineBytes) std::byte room[kRoomBytes];
+  CallClock turn;  // the housekeeper's view of `calling`
 
   /// Called when there is something to serve, before any callback.
   virtual void before_callbacks(ChannelCore&) noexcept {}

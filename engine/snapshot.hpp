@@ -53,6 +53,16 @@ class SubscriberList {
   /// Frees what no word in `readings` names. Cost: one heavy().
   void reclaim(const std::vector<const Reading*>& readings);
   [[nodiscard]] std::size_t retired() const noexcept { return retired_.size(); }
+  /// `f(subscriber)` for those on the list and those that a worker may still be calling.
+  template <class F>
+  void for_each(F f) const {
+    if (const Snapshot* now = current_.load(std::memory_order_acquire)) {  // N1
+      for (Subscriber* s : now->subscribers) f(*s);
+    }
+    for (const Retired& r : retired_) {
+      if (r.removed != nullptr) f(*r.removed);
+    }
+  }
 
  private:
   struct Retired {

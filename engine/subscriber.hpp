@@ -62,6 +62,20 @@ class Count {
   Atomic<std::uint64_t> value_{0};
 };
 
+/// As Count, for the largest value seen.
+class Highest {
+ public:
+  void raise(std::uint64_t value) noexcept {
+    if (value > get()) value_.store(value, std::memory_order_relaxed);  // relaxed: one writer
+  }
+  [[nodiscard]] std::uint64_t get() const noexcept {
+    return value_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  Atomic<std::uint64_t> value_{0};
+};
+
 /// One subscriber of one channel: its gate, its thunk, its counts; the captures lie behind it.
 struct Subscriber {
   using CallFn = void(Subscriber&, const Run&);
@@ -73,11 +87,14 @@ struct Subscriber {
   int priority = 0;
   bool wants_time = false;
   bool detach_on_throw = false;
-  std::uint32_t name_id = 0;
+  std::uint32_t watch_id = 0;  // unique in the process, never 0: what a drainer shows
+  std::int64_t budget_ns = 0;  // longer turns are told; 0: never
   Gate gate;
   Atomic<std::uint32_t> holders{1};
   // offered = delivered + threw + filtered + skipped once the run is over (I3)
   Count offered, delivered, threw, filtered, skipped;
+  Count slow;          // the housekeeper's: turns over budget_ns
+  Highest longest_ns;  // of those, as far as they were seen
   std::string name;
 
   [[nodiscard]] void* captures() noexcept {

@@ -90,6 +90,7 @@ void Worker::pass_all_but(const ChannelCore& kept) noexcept {
 // --- serving ---
 
 void Worker::before_callbacks(ChannelCore& channel) noexcept {
+  if (std::exchange(was_parked_, false)) all_.house_.bell().stir();
   if (all_.count_ == 1) return;  // nobody to hand anything to
   bool look = false;
   if (searching_) {
@@ -221,6 +222,7 @@ void Worker::park() noexcept {
   all_.idle_.fetch_add(Workers::kEpoch - me + std::uint64_t{all_.count_ > 1} * Workers::kSearching,
                        std::memory_order_seq_cst);  // S
   searching_ = all_.count_ > 1;
+  was_parked_ = true;
 }
 
 }  // namespace ringmain::engine

@@ -13,12 +13,10 @@
 #include <unistd.h>
 
 namespace ringmain::engine {
-namespace {
 
-/// What a worker thread does first: it lives in somebody else's process.
-void settle(const WorkersOptions& options, unsigned index) noexcept {
-  char name[16];  // the kernel keeps 15 characters: the index must survive
-  std::snprintf(name, sizeof name, "%.12s/%u", options.name.c_str(), index % 100);
+void settle_thread(const WorkersOptions& options, const char* suffix) noexcept {
+  char name[16];  // the kernel keeps 15 characters: the suffix must survive
+  std::snprintf(name, sizeof name, "%.12s/%.2s", options.name.c_str(), suffix);
   ::pthread_setname_np(::pthread_self(), name);
   if (!options.cpus.empty()) {
     cpu_set_t set;
@@ -32,12 +30,11 @@ void settle(const WorkersOptions& options, unsigned index) noexcept {
   }
 }
 
-}  // namespace
-
 Workers::Workers(WorkersOptions options) : ForkWitness(kForkWorkers), options_(std::move(options)) {
   const unsigned count = std::clamp<unsigned>(options_.count, 1, kWorkersMax);
   for (unsigned i = 0; i < count; ++i)
     workers_.push_back(std::make_unique<Worker>(*this, i, options_.wait));
+  drainers_.reserve(count);
   begin_watching();
 }
 
@@ -69,13 +66,16 @@ unsigned Workers::start() {
     for (; running < count_; ++running) {
       Worker& worker = *workers_[running];
       worker.thread = std::thread([this, &worker, running] {
-        settle(options_, running);
+        settle_thread(options_, std::to_string(running % 100).c_str());
         worker.run();
       });
+      watch(worker);
+      started_ |= 1u << running;
     }
   } catch (const std::system_error&) {
     // Fewer than asked for; count_ may read high, which only makes the others more polite.
   }
+  if (running != 0) (void)house_.start(options_);  // without one the bus runs too
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   const auto missing = static_cast<std::uint32_t>(workers_.size()) - running;
   gone_.fetch_add(missing, std::memory_order_acq_rel);  // Q1
@@ -143,6 +143,21 @@ void Workers::free_disposed() noexcept {
   });
 }
 
+void Workers::trim() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!disposed_.empty()) free_disposed();
+}
+
+void Workers::watch(Drainer& drainer) {
+  const std::lock_guard lock(drainers_mutex_);
+  drainers_.push_back(&drainer);
+}
+
+void Workers::unwatch(Drainer& drainer) noexcept {
+  const std::lock_guard lock(drainers_mutex_);
+  std::erase(drainers_, &drainer);
+}
+
 // --- waking ---
 
 void Workers::signal(ChannelCore& channel, std::uint32_t& woke) noexcept {
@@ -206,6 +221,7 @@ std::vector<const Reading*> Workers::readings() const {
   std::vector<const Reading*> all;
   all.reserve(workers_.size());
   for (const auto& w : workers_) all.push_back(&w->reading);
+  for_each_drainer([&all](const Drainer& d) { all.push_back(&d.reading); });  // some of them twice
   return all;
 }
 

@@ -13,12 +13,14 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ringmain/engine/channel_core.hpp"
 #include "ringmain/engine/clock.hpp"
 #include "ringmain/engine/drain.hpp"
 #include "ringmain/engine/fork.hpp"
+#include "ringmain/engine/housekeeper.hpp"
 #include "ringmain/engine/wait_strategy.hpp"
 
 namespace ringmain::engine {
@@ -29,9 +31,11 @@ struct WorkersOptions {
   int nice = 0;
   std::string name = "ringmain";
   WaitOptions wait;
-  std::string (*name_of)(std::uint32_t name_id) = nullptr;  // for the report of stuck subscribers
   bool by_hand = false;  // no thread is started: whoever calls deliver() does the work
 };
+
+/// What a thread of the bus does first: it lives in somebody else's process. Named "<name>/suffix".
+void settle_thread(const WorkersOptions& options, const char* suffix) noexcept;
 
 struct WorkerCounts {
   std::uint64_t parks = 0, wakes = 0, batches = 0, events = 0;
@@ -84,6 +88,7 @@ struct Worker final : Drainer {
   std::int64_t swept_ns_ = 0;
   std::int64_t realtime_wait_ns_ = 0;
   bool searching_ = false;
+  bool was_parked_ = true;  // and the housekeeper may not know that it no longer is
 };
 
 class Workers final : public Counted, private ForkWitness {
@@ -143,6 +148,35 @@ class Workers final : public Counted, private ForkWitness {
   [[nodiscard]] std::vector<WorkerCounts> counts() const;
   [[nodiscard]] unsigned running() const noexcept { return count_; }
 
+  // --- the housekeeper ---
+  [[nodiscard]] Housekeeper& house() noexcept { return house_; }
+  /// Is a worker not parked?
+  [[nodiscard]] bool anybody_awake() const noexcept {
+    return (idle_.load(std::memory_order_seq_cst) & kParkedMask) != started_;  // H
+  }
+  /// A thread that calls subscribers is watched from here to unwatch().
+  void watch(Drainer& drainer);
+  void unwatch(Drainer& drainer) noexcept;
+  template <class F>
+  void for_each_drainer(F f) const {
+    const std::lock_guard lock(drainers_mutex_);
+    for (Drainer* d : drainers_) f(*d);
+  }
+  /// `f(subscriber, channel)` for the subscriber of that id, if it is still there. Throws
+  /// std::bad_alloc.
+  template <class F>
+  void with_subscriber(std::uint32_t watch_id, F f) const {
+    for (const auto& channel : channels()) {
+      bool found = false;
+      channel->for_each_subscriber([&](Subscriber& s) {
+        if (s.watch_id == watch_id && !std::exchange(found, true)) f(s, *channel);
+      });
+      if (found) return;
+    }
+  }
+  /// Frees disposed channels that no worker looks at any more.
+  void trim() noexcept;
+
  private:
   friend struct Worker;
   enum : std::uint64_t {
@@ -168,9 +202,11 @@ class Workers final : public Counted, private ForkWitness {
   std::uint64_t left_over(bool abort) const noexcept;
   void let_go(bool joined) noexcept;
   void keep_for_ever() noexcept;
+  [[nodiscard]] std::string name_of(std::uint32_t watch_id) const;
 
   const WorkersOptions options_;
   unsigned count_ = 0;
+  std::uint32_t started_ = 0;  // a bit per worker that runs
   std::vector<std::unique_ptr<Worker>> workers_;
 
   alignas(kLineBytes) Atomic<std::uint64_t> idle_{
@@ -194,9 +230,12 @@ class Workers final : public Counted, private ForkWitness {
   std::vector<std::uint32_t> free_;
   std::uint32_t next_ = 0;
   std::vector<ChannelCore*> disposed_;
+  mutable std::mutex drainers_mutex_;
+  std::vector<Drainer*> drainers_;
   bool closing_ = false;
   bool kept_ = false;  // under stopping_
   Workers* next_kept_ = nullptr;
+  Housekeeper house_{*this};  // last: its thread uses the rest
 };
 
 }  // namespace ringmain::engine

@@ -124,6 +124,7 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
     return result;
   }
   const Deadline deadline(limit_ns);
+  enum : std::int64_t { kLastWordsNs = 100'000'000 };  // of the bus, before its channels close
   const bool mine = await(stopping_, deadline, [this] {
     return stopping_.exchange(1, std::memory_order_acquire) == 0;  // Q2
   });
@@ -137,6 +138,9 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
   }
   bool drained = true;
   if (!stopped()) {
+    (void)house_.await_round(
+        limit_ns < 0 ? kLastWordsNs : std::min<std::int64_t>(deadline.left_ns(), kLastWordsNs),
+        Bell::kRound | Bell::kLast);
     if (abort) aborting_.store(true, std::memory_order_seq_cst);  // S
     drained = drain_all(false, true, deadline.left_ns());
     drained = drain_all(true, true, deadline.left_ns()) && drained;
@@ -148,7 +152,8 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
       futex_wake(w->key, 1);
     }
   }
-  const bool joined = join(deadline.left_ns(), result);
+  bool joined = join(deadline.left_ns(), result);
+  joined = house_.stop(deadline.left_ns()) && joined;
   if (!drained || !joined) result.left = left_over(abort);
   let_go(joined);
   stopping_.store(0, std::memory_order_release);  // Q2
@@ -178,6 +183,7 @@ void Workers::let_go(bool joined) noexcept {
     keep_for_ever();
     return;
   }
+  house_.let_go();
   const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < next_; ++i) {
     if (ChannelCore* c = table_[i].exchange(nullptr, std::memory_order_acq_rel))
@@ -197,6 +203,12 @@ void Workers::keep_for_ever() noexcept {
   }
 }
 
+std::string Workers::name_of(std::uint32_t watch_id) const {
+  std::string name;
+  with_subscriber(watch_id, [&name](const Subscriber& s, const ChannelCore&) { name = s.name; });
+  return name.empty() ? "(unnamed)" : name;
+}
+
 bool Workers::join(std::int64_t limit_ns, Stopped& result) noexcept {
   // A worker that is not stuck needs a moment to see quit_, also when the time is up.
   enum : std::int64_t { kMomentNs = 50'000'000 };
@@ -211,9 +223,8 @@ bool Workers::join(std::int64_t limit_ns, Stopped& result) noexcept {
     return true;
   }
   for (const auto& w : workers_) {
-    const std::uint32_t running = w->running.load(std::memory_order_relaxed);  // relaxed: a report
-    if (running != 0 && options_.name_of != nullptr)
-      result.stuck.push_back(options_.name_of(running - 1));
+    const std::uint64_t calling = w->calling.load(std::memory_order_relaxed);  // relaxed: a report
+    if (calling != 0) result.stuck.push_back(name_of(watch_id_of(calling)));
     if (w->thread.joinable()) w->thread.detach();
   }
   return false;

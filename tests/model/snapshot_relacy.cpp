@@ -47,13 +47,13 @@ struct Test : rl::test_suite<Test, 3> {
     room[count]($) = 1;
     Subscriber* one = ringmain::engine::make_subscriber(0);
     one->priority = -i;
-    one->name_id = static_cast<std::uint32_t>(i);
+    one->watch_id = static_cast<std::uint32_t>(i);
     list.add(one);
     note();
   }
   void remove(int i) {
     Subscriber* one = made[count - 1]->subscribers.front();
-    RL_ASSERT(one->name_id == static_cast<std::uint32_t>(i));
+    RL_ASSERT(one->watch_id == static_cast<std::uint32_t>(i));
     room[count]($) = 1;
     RL_ASSERT(list.remove(one));
     note();

@@ -1,0 +1,205 @@
+#include "ringmain/engine/housekeeper.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/workers.hpp"
+
+namespace ringmain::engine {
+
+// --- the thread ---
+
+Housekeeper::~Housekeeper() {
+  if (thread_.joinable()) thread_.detach();  // stop() left it in a callback
+}
+
+bool Housekeeper::start(const WorkersOptions& options) noexcept {
+  running_.store(1, std::memory_order_release);  // H2
+  try {
+    thread_ = std::thread([this, &options] {
+      settle_thread(options, "hk");
+      run();
+    });
+    return true;
+  } catch (const std::system_error&) {
+    running_.store(0, std::memory_order_release);  // H2
+    return false;
+  }
+}
+
+void Housekeeper::run() noexcept {
+  last_look_ns_ = now_ns();
+  for (std::uint32_t rung = 0; (rung & Bell::kQuit) == 0;) {
+    std::int64_t doze = losing_ ? kLookNs : kDozeNs;
+    if (herald_) doze = std::clamp<std::int64_t>(herald_->due_ns() - now_ns(), 0, doze);
+    const std::int64_t nap = std::min(nap_ns(), doze);
+    std::int64_t asked = doze;
+    rung = bell_.sleep(nap, doze, [&] {
+      const bool busy = workers_.anybody_awake();
+      if (busy) asked = nap;
+      return busy;
+    });
+    wakes_.add(1);
+    round(rung, now_ns(), asked);
+  }
+  running_.store(0, std::memory_order_release);  // H2
+  tell_rounds();
+}
+
+void Housekeeper::tell_rounds() noexcept {
+  finished_.fetch_add(1, std::memory_order_acq_rel);  // H2
+  futex_wake(finished_, INT_MAX);
+}
+
+bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
+  if (!thread_.joinable()) return true;
+  enum : std::int64_t { kMomentNs = 50'000'000 };  // it needs one, also when the time is up
+  const Deadline deadline(limit_ns < 0 ? limit_ns : std::max<std::int64_t>(limit_ns, kMomentNs));
+  bell_.ring(Bell::kQuit);
+  for (;;) {
+    const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // H2
+    if (!running()) break;
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) return false;
+    futex_wait(finished_, seen, left);
+  }
+  thread_.join();
+  return true;
+}
+
+bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t ring) noexcept {
+  if (in_callback()) return false;
+  const Deadline deadline(limit_ns);
+  // Both sides count by read-modify-writes: what the caller did before is seen in a round that
+  // begins later.
+  const std::uint32_t wanted = begun_.fetch_add(0, std::memory_order_acq_rel) + 1;  // H3
+  bell_.ring(ring);
+  for (;;) {
+    const std::uint32_t done = finished_.load(std::memory_order_acquire);  // H2
+    if (!running()) return false;
+    if (static_cast<std::int32_t>(done - wanted) >= 0) return true;
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) return false;
+    futex_wait(finished_, done, left);
+  }
+}
+
+void Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked_ns) noexcept {
+  begun_.fetch_add(1, std::memory_order_acq_rel);  // H3
+  const CallbackScope scope;  // what the herald calls may be the user's, which must not wait for us
+  const bool last = (rung & Bell::kLast) != 0;
+  try {
+    watch(clock_.look(now, asked_ns));
+    if (now >= next_look_ns_ || last) look_at_channels(now, last);
+  } catch (const std::bad_alloc&) {
+    // Nothing is lost: the next round finds it again.
+  }
+  if (herald_) herald_->round(rung, now);
+  tell_rounds();
+}
+
+// --- the watchdog ---
+
+void Housekeeper::budget(std::int64_t budget_ns) noexcept {
+  std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
+  while (budget_ns > 0 && (now == 0 || budget_ns < now)) {
+    // Relaxed: the ring orders it.
+    if (!smallest_budget_ns_.compare_exchange_weak(now, budget_ns, std::memory_order_relaxed))
+      continue;
+    bell_.ring(Bell::kBusy);  // it may nap for half of a larger one
+    return;
+  }
+}
+
+/// Listed first, then told by budget(): who is not on the lists yet will lower it himself.
+void Housekeeper::find_smallest_budget(const std::vector<Ref<ChannelCore>>& channels) noexcept {
+  if (stale_.exchange(0, std::memory_order_relaxed) == 0) return;  // relaxed: soon is enough
+  smallest_budget_ns_.store(0, std::memory_order_relaxed);         // relaxed: the lists' locks
+  for (const auto& c : channels) {
+    const std::int64_t smallest = c->smallest_budget_ns();
+    std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
+    while (smallest > 0 && (now == 0 || smallest < now) &&
+           !smallest_budget_ns_.compare_exchange_weak(now, smallest,
+                                                      std::memory_order_relaxed)) {  // relaxed
+    }
+  }
+}
+
+std::int64_t Housekeeper::nap_ns() const noexcept {
+  const std::int64_t smallest =
+      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one rings
+  const std::int64_t nap = smallest == 0 ? kDozeNs : clock_.stretch() * (smallest / 2);
+  return std::clamp<std::int64_t>(nap, kNapNsMin, kDozeNs);
+}
+
+void Housekeeper::watch(std::int64_t counted_ns) {
+  const std::int64_t smallest =
+      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one rings
+  struct Long {
+    const Drainer* drainer;
+    std::uint64_t word;
+    std::int64_t seen_ns;
+  };
+  std::vector<Long> long_ones;
+  workers_.for_each_drainer([&](Drainer& d) {
+    const std::uint64_t word = d.calling.load(std::memory_order_relaxed);  // relaxed: a look
+    const std::int64_t seen = d.turn.look(word, counted_ns);
+    if (smallest != 0 && seen >= smallest) long_ones.push_back({&d, word, seen});
+  });
+  // A channel's lock comes before the drainers', so the subscribers are sought without that.
+  std::vector<SlowTurn> slow;
+  for (const Long& l : long_ones) {
+    workers_.with_subscriber(watch_id_of(l.word), [&](Subscriber& s, const ChannelCore& channel) {
+      if (s.budget_ns == 0 || l.seen_ns < s.budget_ns) return;
+      s.longest_ns.raise(static_cast<std::uint64_t>(l.seen_ns));
+      bool first = false;
+      workers_.for_each_drainer([&](Drainer& d) { first |= &d == l.drainer && d.turn.tell(); });
+      if (!first) return;
+      s.slow.add(1);
+      slow.push_back({s.name, channel.options().name, l.seen_ns, s.budget_ns});
+    });
+  }
+  if (!herald_) return;
+  for (const SlowTurn& turn : slow) herald_->slow(turn);
+}
+
+// --- losses, depth, memory ---
+
+void Housekeeper::look_at_channels(std::int64_t now, bool last) {
+  enum : std::int64_t { kShareOfTime = 50 };
+  const std::int64_t began = now_ns();
+  const auto channels = workers_.channels();
+  losing_ = false;
+  for (const auto& c : channels) look_at(*c, now, last);
+  last_look_ns_ = now;
+  find_smallest_budget(channels);
+  workers_.trim();
+  next_look_ns_ = now + std::max<std::int64_t>(kLookNs, kShareOfTime * (now_ns() - began));
+}
+
+/// A burst is over when a look finds nothing new, or after a second, so that a lasting one is told
+/// too.
+void Housekeeper::look_at(ChannelCore& channel, std::int64_t now, bool last) noexcept {
+  channel.trim();
+  ChannelCore::Looked& l = channel.looked;
+  l.depth_max.raise(channel.depth());
+  if (channel.options().tells_no_losses) return;
+  const Losses lost = channel.losses();
+  const bool more = lost != l.lost;
+  if (more && l.lost == l.told) l.first_ns = last_look_ns_;
+  if (more) l.last_ns = now;
+  l.lost = lost;
+  const bool over = last || !more || now - l.first_ns >= kDozeNs;
+  if (lost == l.told || !herald_) return;
+  if (!over) {
+    losing_ = true;
+    return;
+  }
+  if (herald_->lost(channel, lost - l.told, l.first_ns, l.last_ns)) l.told = lost;
+}
+
+}  // namespace ringmain::engine
