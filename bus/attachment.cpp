@@ -1,5 +1,6 @@
 #include "ringmain/bus/attachment.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -97,7 +98,7 @@ Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> 
   if (consumer_ == nullptr) return;
   consumer_->priority = options_.priority;
   consumer_->name = options_.name;
-  consumer_->name_id = Name(options_.name).id();
+  consumer_->budget_ns = 1000 * std::max<std::int64_t>(0, options_.budget_us.count());
   consumer_->detach_on_throw = options_.on_throw == OnThrow::detach;
 }
 

@@ -1,7 +1,6 @@
 #include "ringmain/bus/bus_core.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -10,11 +9,10 @@
 
 #include "ringmain/bus/attachment.hpp"
 #include "ringmain/bus/bus.hpp"
+#include "ringmain/bus/herald.hpp"
 
 namespace ringmain::detail {
 namespace {
-
-std::string name_of(std::uint32_t id);
 
 template <class T>
 T from_environment(const char* name, T otherwise) {
@@ -57,7 +55,6 @@ engine::WorkersOptions engine_options(const BusOptions& options) {
   o.wait.linger_ns = from_environment("RINGMAIN_LINGER_NS", options.linger_ns.count());
   o.wait.realtime_ns_max = 1000 * options.realtime_us_max.count();
   o.wait.yields = cores <= 2;
-  o.name_of = &name_of;
   return o;
 }
 
@@ -70,7 +67,8 @@ engine::WorkersOptions by_hand() {
 }  // namespace
 
 BusCore::BusCore(const BusOptions& options)
-    : workers_(new engine::Workers(engine_options(options))) {
+    : workers_(new engine::Workers(engine_options(options))), herald_(new BusHerald) {
+  workers_->house().set_herald(herald_.get());
   if (workers_->start() == 0) {
     (void)workers_->stop(true, 0);
     throw std::system_error(
@@ -79,13 +77,19 @@ BusCore::BusCore(const BusOptions& options)
   }
 }
 
-BusCore::BusCore(ByHand) : workers_(new engine::Workers(by_hand())) {
+BusCore::BusCore(ByHand) : workers_(new engine::Workers(by_hand())), herald_(new BusHerald) {
+  workers_->house().set_herald(herald_.get());
   (void)workers_->start();
 }
 
 Result<engine::ChannelCore*> BusCore::channel(std::string_view name, const Schema& schema,
                                               const ChannelOptions* options) {
   const std::lock_guard lock(mutex_);
+  return find_or_make(name, schema, options);
+}
+
+Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const Schema& schema,
+                                                   const ChannelOptions* options) {
   if (const auto found = channels_.find(name); found != channels_.end()) {
     const auto& has = *static_cast<const Schema*>(found->second->options().schema);
     if (has.hash != schema.hash) {
@@ -105,6 +109,7 @@ Result<engine::ChannelCore*> BusCore::channel(std::string_view name, const Schem
   core_options.schema = &schema;
   core_options.owner = this;
   core_options.payload_bytes = schema.bytes;
+  core_options.tells_no_losses = BusHerald::is_own(name, schema);
   if (options != nullptr) {
     core_options.lanes_max = options->lanes_max;
     core_options.latency_every = options->latency_every;
@@ -119,6 +124,7 @@ Result<engine::ChannelCore*> BusCore::channel(std::string_view name, const Schem
                      "': a bus holds 4096 channels and mailboxes; use another bus"};
   }
   channels_.emplace(name, made);
+  if (!forked()) herald_->channel_made(*made);
   feed_matching(*made);
   return made.get();
 }
@@ -139,6 +145,10 @@ void BusCore::feed_matching(engine::ChannelCore& channel) {
 
 void BusCore::add_pattern(Attachment& attachment, std::string_view pattern) {
   const std::lock_guard lock(mutex_);
+  // The bus says nothing of itself before it is asked: so it is asked now.
+  for (const BusHerald::Own& own : BusHerald::own()) {
+    if (pattern_matches(pattern, own.name)) (void)find_or_make(own.name, own.schema(), nullptr);
+  }
   patterns_.push_back({&attachment, std::string(pattern)});
   for (const auto& [name, channel] : channels_) {
     if (pattern_matches(pattern, name)) attachment.feed_from(*channel);
@@ -170,13 +180,5 @@ void BusCore::end() noexcept {
   }
   for (const auto& a : kept) a->detach_deferred();  // a stuck one takes its captures along later
 }
-
-namespace {
-std::string name_of(std::uint32_t id) {
-  // The engine carries ids only; Name(view) of an id is the id again.
-  const Name name = std::bit_cast<Name>(id);
-  return name.view().empty() ? "(unnamed)" : std::string(name.view());
-}
-}  // namespace
 
 }  // namespace ringmain::detail

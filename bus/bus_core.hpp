@@ -16,6 +16,7 @@
 namespace ringmain::detail {
 
 class Attachment;
+class BusHerald;
 
 /// Channels by name, and the patterns that new channels are matched against. One lock, never held
 /// while a callback runs or is waited for. In a forked child channels are still found and made, so
@@ -49,7 +50,11 @@ class BusCore final : public engine::Counted {
   };
   void feed_matching(engine::ChannelCore& channel);
 
+  Result<engine::ChannelCore*> find_or_make(std::string_view name, const Schema& schema,
+                                            const ChannelOptions* options);
+
   const engine::Ref<engine::Workers> workers_;
+  const engine::Ref<BusHerald> herald_;
   mutable engine::ForkMutex mutex_{engine::kForkBus};
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;

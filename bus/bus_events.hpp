@@ -1,0 +1,62 @@
+// What does the bus say about itself? Ordinary events on ordinary channels, found by their types:
+//
+//   auto loss = bus.channel<ringmain::LossNotice>().subscribe([](const auto& n) { … });
+//
+// They are said by the bus's housekeeper, which looks once a second, and more often while workers
+// are busy. With no subscriber they cost nothing. What is lost on a `bus.*` channel itself causes
+// no notice.
+//
+// Who hears of a stuck callback? Handlers run on workers like all others: with one worker, a
+// handler waits behind the very callback it should be told of. Give such a bus two workers;
+// Bus::stats() and stop() name the culprit in any case.
+#pragma once
+#include <cstdint>
+
+#include "ringmain/bus/event.hpp"
+
+namespace ringmain {
+
+/// `bus.loss`: one burst of losses of one channel, from all its publishers. Kept until it was
+/// accepted: a subscriber that comes late is told the sum of what nobody has heard of. What
+/// publishers are refused after stop() began is not told.
+struct LossNotice {
+  Name channel;            // or the mailbox, by its subscriber's name
+  bool mailbox = false;    // the loss is that one subscriber's
+  std::uint64_t full = 0;  // over the capacity; also would_deadlock
+  std::uint64_t no_memory = 0;
+  std::uint64_t too_deep = 0;
+  std::uint64_t evicted = 0;  // pushed out by newer ones
+  std::int64_t first_ns = 0;  // CLOCK_MONOTONIC: none was lost before,
+  std::int64_t last_ns = 0;   // and none after: as exact as the housekeeper looks often
+  [[nodiscard]] constexpr std::uint64_t all() const noexcept {
+    return full + no_memory + too_deep + evicted;
+  }
+};
+constexpr auto describe(EventOf<LossNotice>) {
+  return event("bus.loss", field<&LossNotice::channel>("channel"),
+               field<&LossNotice::mailbox>("mailbox"),
+               field<&LossNotice::full>("full", Unit::count),
+               field<&LossNotice::no_memory>("no_memory", Unit::count),
+               field<&LossNotice::too_deep>("too_deep", Unit::count),
+               field<&LossNotice::evicted>("evicted", Unit::count),
+               field<&LossNotice::first_ns>("first_ns", Unit::ns),
+               field<&LossNotice::last_ns>("last_ns", Unit::ns));
+}
+
+/// `bus.slow_subscriber`: a turn of this subscriber (up to 256 events handed to it at once) is over
+/// SubscribeOptions::budget_us and not over yet. Once per turn, within twice the budget of its
+/// start. Time in which the whole process stood still does not count.
+struct SlowSubscriber {
+  Name subscriber;              // its SubscribeOptions::name
+  Name channel;                 // or its mailbox
+  std::int64_t running_ns = 0;  // so far, at least
+  std::int64_t budget_ns = 0;
+};
+constexpr auto describe(EventOf<SlowSubscriber>) {
+  return event("bus.slow_subscriber", field<&SlowSubscriber::subscriber>("subscriber"),
+               field<&SlowSubscriber::channel>("channel"),
+               field<&SlowSubscriber::running_ns>("running_ns", Unit::ns),
+               field<&SlowSubscriber::budget_ns>("budget_ns", Unit::ns));
+}
+
+}  // namespace ringmain

@@ -1,0 +1,97 @@
+// How does the bus speak about itself? The housekeeper's findings become events on `bus.*`
+// channels. Not for users of the library.
+//
+// A channel of the bus's own is there once somebody has asked for it, by its type, its name or a
+// pattern; before, nothing is said.
+#pragma once
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <tuple>
+
+#include "ringmain/engine/housekeeper.hpp"
+
+#include "ringmain/bus/bus_events.hpp"
+#include "ringmain/bus/channel.hpp"
+
+namespace ringmain::detail {
+
+/// The bus's own lane on one of its own channels.
+template <Described E>
+class Voice {
+ public:
+  Voice() = default;
+  Voice(const Voice&) = delete;
+  Voice& operator=(const Voice&) = delete;
+  ~Voice() {
+    if (lane_ != nullptr) give_back(*lane_);
+  }
+  static constexpr std::string_view name() noexcept { return describe(EventOf<E>{}).name; }
+
+  /// That channel was made. Another type under the name is a user's own.
+  void offer(engine::ChannelCore& channel) noexcept {
+    if (channel.options().name != name() ||
+        static_cast<const Schema*>(channel.options().schema)->hash != schema_hash<E>())
+      return;
+    const std::lock_guard lock(mutex_);
+    channel_ = &channel;
+  }
+  /// Threads: the housekeeper. No lock is held: an inline subscriber is called here.
+  PublishResult say(const E& event) noexcept {
+    if (lane_ == nullptr && !take()) return {PublishCode::unheard};
+    auto copy = [&event]() noexcept { return event; };
+    return result_of(engine::push<E>(*lane_, copy));
+  }
+  [[nodiscard]] bool wanted() noexcept {
+    return (lane_ != nullptr || take()) && lane_->line->heard();
+  }
+
+ private:
+  bool take() noexcept {
+    engine::Ref<engine::ChannelCore> channel;
+    {
+      const std::lock_guard lock(mutex_);
+      channel = channel_;
+    }
+    if (!channel) return false;
+    engine::LaneOptions options;
+    options.capacity = 1024;
+    lane_ = channel->take_lane(options, *channel);
+    if (lane_ == nullptr) return false;
+    channel->hold();
+    return true;
+  }
+
+  std::mutex mutex_;
+  engine::Ref<engine::ChannelCore> channel_;
+  engine::Lane* lane_ = nullptr;  // the housekeeper's; holds its channel
+};
+
+class BusHerald final : public engine::Herald {
+ public:
+  using Voices = std::tuple<Voice<LossNotice>, Voice<SlowSubscriber>>;
+  struct Own {
+    std::string_view name;
+    const Schema& (*schema)();
+  };
+  /// The bus's own channels.
+  static std::span<const Own> own() noexcept;
+  static bool is_own(std::string_view name, const Schema& schema) noexcept;
+  void channel_made(engine::ChannelCore& channel) noexcept;
+
+  void slow(const engine::SlowTurn& turn) noexcept override;
+  bool lost(const engine::ChannelCore& channel, const engine::Losses& counts, std::int64_t first_ns,
+            std::int64_t last_ns) noexcept override;
+  void round(std::uint32_t rung, std::int64_t now_ns) noexcept override;
+  [[nodiscard]] std::int64_t due_ns() const noexcept override;
+
+ private:
+  Voices voices_;
+  template <Described E>
+  Voice<E>& voice() noexcept {
+    return std::get<Voice<E>>(voices_);
+  }
+};
+
+}  // namespace ringmain::detail
