@@ -16,6 +16,15 @@ build   zlib1g-dev              header   zlib.h
 tests   libgtest-dev            header   gtest/gtest.h
 tests   python3                 command  python3
 bench   libbenchmark-dev        header   benchmark/benchmark.h
+bench   python3                 command  python3
+peers   libboost-dev            header   boost/signals2.hpp
+peers   libtbb-dev              header   oneapi/tbb/concurrent_queue.h
+peers   libsigc++-3.0-dev       module   sigc++-3.0
+peers   libzmq3-dev             header   zmq.h
+peers   cppzmq-dev              header   zmq.hpp
+peers   liblttng-ust-dev        header   lttng/tracepoint.h
+peers   libspdlog-dev           header   spdlog/spdlog.h
+peers   python3-matplotlib      python   matplotlib
 clang   clang                   command  clang++
 clang   clang-format            command  clang-format-14 clang-format
 clang   libclang-rt-14-dev      runtime  thread
@@ -39,6 +48,14 @@ have_header() {
 #error absent
 #endif" && return 0
   done
+  return 1
+}
+
+have_module() { pkg-config --exists "$1" 2>/dev/null; }
+
+have_python() {
+  local python
+  for python in python3 /usr/bin/python3; do "$python" -c "import $1" >/dev/null 2>&1 && return 0; done
   return 1
 }
 

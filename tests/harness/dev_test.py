@@ -122,7 +122,7 @@ class Usage(DevTest):
 
     def test_a_wrong_word_gets_one_sentence_and_status_2(self):
         for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
-                          ("soak", "--minutes"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"),
+                          ("soak", "--minutes"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"), ("bench", "--json"),
                           ("clean", "all")):
             run = self.dev(*arguments)
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
@@ -147,6 +147,20 @@ class Packages(DevTest):
         self.stand_in("apt-get", APT)
         self.assertEqual(self.dev("build").returncode, 0)
         self.assertEqual(self.calls(), [])
+
+    def test_the_peers_libraries_are_installed_only_when_asked_for(self):
+        self.everything_is_here()
+        self.stand_in("apt-get", APT)
+        with (self.state / "headers").open("a") as headers:
+            headers.write("benchmark/benchmark.h\n")
+        (self.state / "bin" / "python3").unlink()
+        self.stand_in("python3")
+        self.assertEqual(self.dev("bench").returncode, 0)
+        self.assertEqual(self.calls(), [])
+        run = self.dev("bench", "--peers")
+        self.assertEqual(run.returncode, 1)  # the stand-in of apt-get knows none of them
+        self.assertIn("libboost-dev", self.calls()[-1])
+        self.assertIn("liblttng-ust-dev", self.calls()[-1])
 
     def test_lists_that_are_there_are_not_fetched_again(self):
         self.everything_is_here()

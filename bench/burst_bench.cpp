@@ -1,0 +1,39 @@
+// Question: what does a publish cost in a burst, with nobody taking and with the worker awake (2a)?
+#include "ringmain/bench/on_bus.hpp"
+#include "ringmain/bench/questions.hpp"
+#include "ringmain/bench/reference.hpp"
+#include "ringmain/bench/segmented_ring.hpp"
+
+namespace ringmain::bench {
+namespace {
+
+using BusQueue = OnQueue<Worker::standard>;
+using BusRing = OnRing<Worker::standard>;
+
+template <class E>
+bool alone() {
+  const std::vector<Axis> axes{{"payload_bytes", sizeof(E)}};
+  return add("publish_alone", "raw_moodycamel", axes, publish_alone<Raw<RawBulkQueue, 300>, E>) &&
+         add("publish_alone", "raw_ring", axes, publish_alone<Raw<RawRing, 300>, E>) &&
+         add("publish_alone", "raw_segmented", axes, publish_alone<Raw<SegmentedRing, 300>, E>) &&
+         add("publish_alone", "bus_moodycamel", axes, publish_alone<BusQueue, E>) &&
+         add("publish_alone", "bus_ring", axes, publish_alone<BusRing, E>);
+}
+
+[[maybe_unused]] const bool kAdded[] = {
+    alone<Payload>(),
+    alone<Sized<8>>(),
+    alone<Sized<64>>(),
+    alone<Sized<256>>(),
+    alone<Sized<1024>>(),
+    add("publish_live", "raw_moodycamel_single", {}, publish_live<Raw<RawSingleQueue, 0>, Payload>),
+    add("publish_live", "raw_moodycamel_bulk", {}, publish_live<Raw<RawBulkQueue, 0>, Payload>),
+    add("publish_live", "raw_moodycamel", {}, publish_live<Raw<RawBulkQueue, 300>, Payload>),
+    add("publish_live", "raw_ring", {}, publish_live<Raw<RawRing, 300>, Payload>),
+    add("publish_live", "raw_segmented", {}, publish_live<Raw<SegmentedRing, 300>, Payload>),
+    add("publish_live", "bus_moodycamel", {}, publish_live<BusQueue, Payload>),
+    add("publish_live", "bus_ring", {}, publish_live<BusRing, Payload>),
+};
+
+}  // namespace
+}  // namespace ringmain::bench

@@ -1,0 +1,105 @@
+// Question: what do many channels cost, and what do more workers bring?
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringmain/bench/events.hpp"
+#include "ringmain/bench/hearing.hpp"
+#include "ringmain/bench/on_bus.hpp"
+#include "ringmain/bench/repetition.hpp"
+
+namespace ringmain::bench {
+namespace {
+
+struct Line {  // one channel with its publisher and its subscriber
+  Line(Bus& bus, unsigned i)
+      : heard(std::make_unique<Counter>()),
+        subscription(
+            channel(bus, i).subscribe([to = heard.get()](const Payload& event) { (*to)(event); })) {
+    PublisherOptions options;
+    options.capacity_events = 4096;
+    options.overflow = Overflow::block;
+    publisher = channel(bus, i).publisher(options).value();
+  }
+  static Channel<Payload>& channel(Bus& bus, unsigned i) {
+    return bus.channel<Payload>("bench.line" + std::to_string(i));
+  }
+  std::unique_ptr<Counter> heard;
+  Subscription subscription;
+  Publisher<Payload> publisher;
+};
+
+std::vector<Line> lines_of(Bus& bus, unsigned count) {
+  std::vector<Line> lines;
+  for (unsigned i = 0; i < count; ++i) lines.emplace_back(bus, i);
+  return lines;
+}
+
+/// One thread goes round `count` channels, so that all of them are busy.
+void many_channels(Repetition& repetition, unsigned count) {
+  Bus bus(bus_options(Worker::standard));
+  std::vector<Line> lines = lines_of(bus, count);
+  std::uint64_t pushed = 0;
+  const auto round = [&](double ns) {
+    const std::uint64_t before = pushed;
+    const std::int64_t since = ticks();
+    const std::int64_t until = since + ticks_of(ns);
+    do {
+      for (Line& line : lines) {
+        for (std::uint64_t i = 0; i < 16; ++i, ++pushed) {
+          (void)line.publisher.publish_with([i]() noexcept { return make_event<Payload>(i, 0); });
+        }
+      }
+    } while (ticks() < until);
+    for (Line& line : lines) line.heard->wait_for(pushed / count);
+    return static_cast<double>(pushed - before) / (ns_since(since) * 1e-9);
+  };
+  (void)round(5e6);
+  repetition.value(round(20e6));
+}
+
+/// Four channels, each with a thread that publishes: as many as the most workers here.
+void many_workers(Repetition& repetition, unsigned workers) {
+  unpin();
+  Bus bus(bus_options(Worker::loose, workers));
+  std::vector<Line> lines = lines_of(bus, 4);
+  std::atomic<std::uint64_t> events{0};
+  const std::int64_t since = ticks();
+  const std::int64_t until = since + ticks_of(25e6);
+  std::vector<std::jthread> threads;
+  for (Line& line : lines) {
+    threads.emplace_back([&line, &events, until] {
+      std::uint64_t mine = 0;
+      while (ticks() < until) {
+        for (int i = 0; i < 256; ++i, ++mine) {
+          (void)line.publisher.publish_with(
+              [mine]() noexcept { return make_event<Payload>(mine, 0); });
+        }
+      }
+      events += mine;
+    });
+  }
+  threads.clear();
+  if (!bus.flush(std::chrono::seconds(10))) return repetition.fail("not delivered in 10 s");
+  repetition.value(static_cast<double>(events.load()) / (ns_since(since) * 1e-9));
+}
+
+bool add_all() {
+  for (const unsigned count : {1u, 16u, 64u, 256u}) {
+    add("channels", "bus_moodycamel", {{"channels", count}},
+        [count](Repetition& repetition) { many_channels(repetition, count); });
+  }
+  for (const unsigned workers : {1u, 2u, 4u}) {
+    add("workers", "bus_moodycamel", {{"workers", workers}},
+        [workers](Repetition& repetition) { many_workers(repetition, workers); });
+  }
+  return true;
+}
+[[maybe_unused]] const bool kAdded = add_all();
+
+}  // namespace
+}  // namespace ringmain::bench

@@ -1,0 +1,98 @@
+// Question: what does a publish cost while nobody listens, against a load and a branch (row 1)?
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/bench/events.hpp"
+#include "ringmain/bench/repetition.hpp"
+
+namespace ringmain::bench {
+namespace {
+
+/// Nanoseconds for one `what()`, the median of stretches; eight in a row, so that the loop around
+/// them and its alignment weigh little.
+template <class What>
+double time_each(What what) {
+  std::vector<double> ns;
+  for (int stretch = 0; stretch < 40; ++stretch) {
+    const std::int64_t since = ticks();
+    for (int i = 0; i < 10'000; ++i) {
+#pragma GCC unroll 8
+      for (int j = 0; j < 8; ++j) what();
+    }
+    ns.push_back(ns_since(since) / 80'000);
+  }
+  return median(ns);
+}
+
+/// A chain of additions, each waiting for the one before: one cycle each.
+void one_cycle(Repetition& repetition) {
+  std::uint64_t chain = 0;
+  repetition.value(time_each([&chain] {
+    asm volatile("" : "+r"(chain));
+    chain += 1;
+    asm volatile("" : "+r"(chain));
+  }));
+}
+
+void load_and_branch(Repetition& repetition) {
+  alignas(128) std::atomic<std::uint32_t> line{0};
+  auto* where = &line;
+  benchmark::DoNotOptimize(where);
+  std::uint64_t taken = 0;
+  repetition.value(time_each([&] {
+    if (where->load(std::memory_order_relaxed) != 0) [[unlikely]]
+      ++taken;
+    benchmark::ClobberMemory();
+  }));
+  benchmark::DoNotOptimize(taken);
+}
+
+void wanted(Repetition& repetition) {
+  Bus bus;
+  auto publisher = bus.channel<Payload>("bench.unheard").publisher();
+  std::uint64_t heard = 0;
+  repetition.value(time_each([&] {
+    if (publisher.wanted()) [[unlikely]]
+      ++heard;
+    benchmark::ClobberMemory();
+  }));
+  if (heard != 0) repetition.fail("nobody listens, yet somebody was heard");
+}
+
+void publish(Repetition& repetition) {
+  Bus bus;
+  auto publisher = bus.channel<Payload>("bench.unheard").publisher();
+  std::uint64_t built = 0;
+  repetition.value(time_each([&] {
+    const auto result =
+        publisher.publish_with([&built]() noexcept { return make_event<Payload>(++built, 0); });
+    benchmark::DoNotOptimize(result);
+    benchmark::ClobberMemory();
+  }));
+  if (built != 0) repetition.fail("an event was built although nobody listens");
+}
+
+void channel_publish(Repetition& repetition) {
+  Bus bus;
+  auto& channel = bus.channel<Payload>("bench.unheard");
+  const Payload event = make_event<Payload>(1, 0);
+  repetition.value(time_each([&] {
+    const auto result = channel.publish(event);
+    benchmark::DoNotOptimize(result);
+    benchmark::ClobberMemory();
+  }));
+}
+
+[[maybe_unused]] const bool kAdded[] = {
+    add("unheard", "cycle", {}, one_cycle),
+    add("unheard", "load_and_branch", {}, load_and_branch),
+    add("unheard", "bus_wanted", {}, wanted),
+    add("unheard", "bus_publish_with", {}, publish),
+    add("unheard", "bus_channel_publish", {}, channel_publish),
+};
+
+}  // namespace
+}  // namespace ringmain::bench

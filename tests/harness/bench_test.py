@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Do the benchmark tools judge as they say? Made-up measurements go in, known verdicts come out."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bench_measure  # noqa: E402
+import bench_rows  # noqa: E402
+import bench_table  # noqa: E402
+from bench_measure import Measures, class_of  # noqa: E402
+from bench_rows import Part, Row  # noqa: E402
+
+N, F, S = 57.0, 270.0, 23.0
+
+
+def run_of(case, value, before=N, after=None, **figures):
+    return {"name": f"{case}/iterations:1/manual_time", "run_type": "iteration", "iterations": 1, "value": value,
+            "c2c_before_ns": before, "c2c_after_ns": before if after is None else after, **figures}
+
+
+def measured(*runs, disturbed=False):
+    measures = Measures()
+    measures.add({"benchmarks": list(runs)}, disturbed)
+    return measures
+
+
+def times(count, *arguments, **more):
+    return [run_of(*arguments, **more) for _ in range(count)]
+
+
+def half(m):
+    return m.median("q/bus") / m.median("q/raw")
+
+
+class Classes(unittest.TestCase):
+    def test_probes_name_the_class(self):
+        self.assertEqual([class_of(ns, ns) for ns in (23, 33, 57, 114, 150, 270)], list("SNNNFF"))
+
+    def test_a_repetition_that_was_moved_has_none(self):
+        self.assertIsNone(class_of(57, 270))
+        self.assertIsNone(class_of(40, 57))
+        self.assertIsNone(class_of(57, 0))
+
+    def test_without_a_second_core_there_is_no_class(self):
+        self.assertEqual(class_of(0, 0), "single")
+
+    def test_moved_repetitions_are_left_out(self):
+        measures = measured(*times(5, "q/bus", 1.0), *times(9, "q/bus", 100.0, before=N, after=F))
+        self.assertEqual(bench_measure.InClass(measures, "N").median("q/bus"), 1.0)
+        self.assertEqual(measures.classes(), ["N"])
+
+
+class Verdicts(unittest.TestCase):
+    def part(self, side="<=", target=1.1, **more):
+        return Part("a part", "ratio", side, target, half, **more)
+
+    def judge(self, *runs, **more):
+        return self.part(**more).judge(measured(*runs))
+
+    def test_met_is_on_the_right_side_or_within_the_noise(self):
+        result = self.judge(*times(5, "q/bus", 1.0), *times(5, "q/raw", 1.0))
+        self.assertEqual((result["verdict"], result["within_margin"], result["class"]), ("met", False, "N"))
+        result = self.judge(*times(5, "q/bus", 1.2), *times(5, "q/raw", 1.0))
+        self.assertEqual((result["verdict"], result["within_margin"]), ("met", True))
+        self.assertEqual(bench_table.verdict(result), "met, within noise")
+
+    def test_missed_says_by_how_much(self):
+        result = self.judge(*times(5, "q/bus", 1.65), *times(5, "q/raw", 1.0))
+        self.assertEqual(result["verdict"], "missed")
+        self.assertEqual(bench_table.verdict(result), "missed by 50 %")
+
+    def test_more_is_better_where_the_side_says_so(self):
+        runs = (*times(5, "q/bus", 0.5), *times(5, "q/raw", 1.0))
+        self.assertEqual(self.judge(*runs, side=">=", target=0.9)["verdict"], "missed")
+        self.assertEqual(self.judge(*runs, side=">=", target=0.4)["verdict"], "met")
+        self.assertEqual(self.judge(*runs, side=">=", target=0.6, margin=0.3)["verdict"], "met")
+        self.assertEqual(self.judge(*runs, side=">=", target=0.6, margin=0.0)["verdict"], "missed")
+
+    def test_a_target_of_nothing_is_exact(self):
+        part = Part("a part", "calls", "<=", 0, lambda m: m.median("q/bus"), margin=0.0)
+        self.assertEqual(part.judge(measured(*times(5, "q/bus", 0.0)))["verdict"], "met")
+        self.assertEqual(part.judge(measured(*times(5, "q/bus", 1.0)))["verdict"], "missed")
+
+    def test_four_repetitions_are_not_enough(self):
+        result = self.judge(*times(4, "q/bus", 1.0), *times(5, "q/raw", 1.0))
+        self.assertEqual(result["verdict"], "inconclusive")
+        self.assertIn("q/bus: 4 of 5", result["reason"])
+
+    def test_classes_are_not_mixed(self):
+        runs = (*times(5, "q/bus", 5.0, before=F), *times(5, "q/raw", 1.0, before=N))
+        self.assertEqual(self.judge(*runs)["verdict"], "inconclusive")
+        self.assertEqual(self.judge(*runs, by_class=False)["verdict"], "missed")
+
+    def test_both_classes_must_hold(self):
+        runs = (*times(5, "q/bus", 1.0), *times(5, "q/raw", 1.0), *times(5, "q/bus", 9.0, before=F),
+                *times(5, "q/raw", 1.0, before=F))
+        result = self.judge(*runs)
+        self.assertEqual((result["verdict"], result["class"], result["value"]), ("missed", "F", 9.0))
+
+    def test_threads_of_one_core_are_not_judged(self):
+        result = self.judge(*times(5, "q/bus", 9.0, before=S), *times(5, "q/raw", 1.0, before=S))
+        self.assertEqual(result["verdict"], "inconclusive")
+
+    def test_one_odd_repetition_changes_nothing(self):
+        result = self.judge(*times(5, "q/bus", 1.0), *times(2, "q/bus", 99.0), *times(5, "q/raw", 1.0))
+        self.assertEqual((result["verdict"], result["value"]), ("met", 1.0))
+
+    def test_what_was_disturbed_is_not_judged(self):
+        measures = measured(*times(9, "q/bus", 1.0), *times(9, "q/raw", 1.0), disturbed=True)
+        self.assertEqual(self.part().judge(measures)["verdict"], "inconclusive")
+
+    def test_an_absent_peer_is_skipped_by_name(self):
+        result = self.judge(*times(5, "q/bus", 1.0))
+        self.assertEqual((result["verdict"], result["reason"]), ("skipped", "q/raw was not built"))
+
+    def test_a_target_that_the_bare_reference_misses_is_not_held_against_us(self):
+        part = Part("p", "c2c", "<=", 1.5, lambda m: m.median("q/bus"), floor=lambda m: m.median("q/raw"))
+        runs = times(5, "q/bus", 3.0)
+        self.assertEqual(part.judge(measured(*runs, *times(5, "q/raw", 2.0)))["verdict"], "skipped")
+        self.assertEqual(part.judge(measured(*runs, *times(5, "q/raw", 1.2)))["verdict"], "missed")
+
+    def test_two_modes_are_uneven(self):
+        measures = measured(*times(5, "q/bus", 1.0), *times(7, "q/bus", 4.0))
+        self.assertEqual(bench_measure.InClass(measures, "N").evenness("q/bus"), 0.25)
+
+
+class Rows(unittest.TestCase):
+    def row(self, *targets, **more):
+        parts = tuple(Part(str(target), "ratio", "<=", target, half) for target in targets)
+        return Row("x", "a question", parts, **more)
+
+    MEASURED = measured(*times(5, "q/bus", 2.0), *times(5, "q/raw", 1.0))
+
+    def test_the_worst_part_is_the_rows_value(self):
+        row = self.row(4, 1).judge(self.MEASURED)
+        self.assertEqual((row["verdict"], row["value"], row["target"]), ("missed", 2.0, "<= 1"))
+
+    def test_a_row_is_met_when_nothing_is_in_its_way(self):
+        self.assertEqual(self.row(4, 3).judge(self.MEASURED)["verdict"], "met")
+
+    def test_a_part_that_cannot_be_measured_is_said(self):
+        self.assertEqual(self.row(4, missing_part="python").judge(self.MEASURED)["verdict"], "not measurable")
+        self.assertEqual(self.row(1, missing_part="python").judge(self.MEASURED)["verdict"], "missed")
+
+    def test_a_row_of_skipped_parts_is_inconclusive(self):
+        self.assertEqual(self.row(4).judge(Measures())["verdict"], "inconclusive")
+
+    def test_exit_status(self):
+        def status(*verdicts, faults=()):
+            return bench_rows.exit_status([{"verdict": verdict} for verdict in verdicts], faults)
+        self.assertEqual(status("met", "met"), 0)
+        self.assertEqual(status("met", "not measurable"), 0)
+        self.assertEqual(status("met", "inconclusive"), 3)
+        self.assertEqual(status("inconclusive", "missed"), 1)
+        self.assertEqual(status("met", faults=["q/bus: events were lost"]), 1)
+
+    def test_the_promised_rows_are_all_there(self):
+        self.assertEqual([row.id for row in bench_rows.ROWS],
+                         "1 2a 2b 2c 3 4 4b 5a 5b 6a 6b 7 8a 8b 9".split())
+        self.assertGreater(len(bench_rows.judged_cases()), 50)
+
+
+PROGRAM = """#!{python}
+import json, random, sys
+words = dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
+cases = json.load(open({cases!r}))
+if "--benchmark_list_tests" in sys.argv:
+    print("\\n".join(case + "/iterations:1/manual_time" for case in cases))
+    sys.exit(0)
+import re
+runs = []
+for case, figures in cases.items():
+    if re.search(words["benchmark_filter"], case + "/iterations:1/manual_time"):
+        for _ in range(int(words["benchmark_repetitions"])):
+            run = {{"name": case + "/iterations:1/manual_time", "run_type": "iteration", "c2c_before_ns": 57.0,
+                   "c2c_after_ns": 57.0}}
+            if isinstance(figures, str):
+                run.update(error_occurred=True, error_message=figures)
+            else:
+                run.update(figures)
+            runs.append(run)
+json.dump({{"context": {{"compiler": "made up", "peers_left_out": "quill "}}, "benchmarks": runs}},
+          open(words["benchmark_out"], "w"))
+"""
+
+
+class WholeRun(unittest.TestCase):
+    """tools/bench_run.py with a program that answers what it is told to."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ringmain-bench-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def program(self, cases):
+        (self.folder / "cases.json").write_text(json.dumps(cases))
+        program = self.folder / "program"
+        program.write_text(PROGRAM.format(python=sys.executable, cases=str(self.folder / "cases.json")))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        return program
+
+    def bench(self, cases, *arguments):
+        return subprocess.run(
+            [sys.executable, str(ROOT / "tools" / "bench_run.py"), "--program", str(self.program(cases)), "--output",
+             str(self.folder / "out"), "--json", str(self.folder / "result.json"), "--minutes", "0.02",
+             "--busy-machine", *arguments],
+            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+
+    def result(self):
+        return json.loads((self.folder / "result.json").read_text())
+
+    def test_a_run_without_the_peers_is_inconclusive_where_everything_is_absent(self):
+        run = self.bench({"unheard/bus_wanted": {"value": 0.3}})
+        self.assertEqual(run.returncode, 3, run.stdout + run.stderr)
+        result = self.result()
+        self.assertEqual([row["id"] for row in result["rows"]], [row.id for row in bench_rows.ROWS])
+        for row in result["rows"]:
+            self.assertLessEqual({"id", "question", "value", "unit", "target", "verdict"}, set(row))
+        self.assertEqual(result["machine"]["compiler"], "made up")
+        self.assertTrue(result["machine"]["cpu"])
+        self.assertIn("peers that are not installed here: quill", run.stdout)
+        self.assertTrue((self.folder / "out" / "unheard.0.json").is_file())
+
+    def test_a_missed_row_ends_with_1(self):
+        run = self.bench({"unheard/cycle": {"value": 0.25}, "unheard/load_and_branch": {"value": 0.3},
+                          "unheard/bus_wanted": {"value": 3.0}, "unheard/bus_publish_with": {"value": 0.4}})
+        self.assertEqual(run.returncode, 1, run.stdout + run.stderr)
+        row = self.result()["rows"][0]
+        self.assertEqual((row["id"], row["verdict"], row["part"]),
+                         ("1", "missed", "wanted() above load and branch"))
+
+    def test_a_promise_broken_while_measuring_ends_with_1_and_is_told(self):
+        run = self.bench({"latency/bus_ring/per_second:100000": "events were lost"})
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("fault: latency/bus_ring/per_second:100000: events were lost", run.stdout)
+
+    def test_more_cases_than_a_run_may_have_are_told(self):
+        run = self.bench({f"q{i}/bus": {"value": 1.0} for i in range(61)}, "--only", "q0/")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("61 cases; at most 60", run.stdout)
+
+    def test_only_shows_figures_without_a_verdict(self):
+        run = self.bench({"q/bus": {"value": 12.0}, "r/bus": {"value": 13.0}}, "--only", "^q/")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("q/bus", run.stdout)
+        self.assertNotIn("r/bus", run.stdout)
+        self.assertNotIn("missed", run.stdout)
+
+    def test_a_program_that_was_not_built_gets_one_sentence(self):
+        run = subprocess.run([sys.executable, str(ROOT / "tools" / "bench_run.py"), "--program", "/nowhere/bench",
+                              "--output", str(self.folder)], capture_output=True, text=True, check=False)
+        self.assertEqual((run.returncode, run.stderr.count("\n")), (1, 1))
+        self.assertIn("was not built; run ./dev bench", run.stderr)
+
+    def test_the_page_takes_the_tables_between_its_marks(self):
+        self.bench({"unheard/bus_wanted": {"value": 0.3}})
+        page = self.folder / "page.md"
+        page.write_text(f"before\n{bench_table.BEGIN}\nold\n{bench_table.END}\nafter\n")
+        command = [sys.executable, str(ROOT / "tools" / "bench_table.py"), str(self.folder / "result.json"), str(page)]
+        for _ in range(2):
+            self.assertEqual(subprocess.run(command, check=False).returncode, 0)
+        text = page.read_text()
+        self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n"))
+        self.assertEqual(text.count("| **1** |"), 1)
+        self.assertNotIn("old", text)
+        page.write_text("no marks")
+        self.assertEqual(subprocess.run(command, check=False, capture_output=True).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

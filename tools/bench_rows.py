@@ -1,0 +1,288 @@
+"""Which rows does ringmain promise, how is each computed, and what is its verdict?
+
+A row has parts; each is a ratio to something measured in the same run (or a plain figure where the target is one),
+with a target, a side to be on, and a margin for noise. All judged placement classes must hold. The row's own value
+is that of its worst part.
+"""
+
+import dataclasses
+import math
+from typing import Callable
+
+from bench_measure import JUDGED, Absent, InClass, Missing, Wanted
+
+NOISE = 0.15
+NOISE_THROUGHPUT = 0.30
+MET, MISSED, INCONCLUSIVE, SKIPPED, UNMEASURABLE = (
+    "met", "missed", "inconclusive", "skipped", "not measurable")
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    name: str
+    unit: str
+    side: str  # "<=" or ">="
+    target: float
+    compute: Callable
+    margin: float = NOISE
+    by_class: bool = True
+    # What the bare reference reads in the same unit: where even that is beyond the target, this machine cannot say.
+    floor: Callable = None
+
+    def cases(self):
+        wanted = Wanted()
+        self.compute(wanted)
+        if self.floor:
+            self.floor(wanted)
+        return wanted.cases
+
+    def excess(self, value):
+        """1 on the target, above 1 on the wrong side."""
+        if self.target == 0:
+            return 0.0 if value <= 0 else math.inf
+        if self.side == "<=":
+            return value / self.target
+        return self.target / value if value > 0 else math.inf
+
+    def judge(self, measures):
+        classes = [placed for placed in measures.classes() if placed in JUDGED] if self.by_class else [None]
+        results, reason, beyond = [], "no repetition in class N or F", ""
+        for placed in classes:
+            try:
+                value = self.compute(InClass(measures, placed))
+                floor = self.floor(InClass(measures, placed)) if self.floor else None
+            except Absent as absent:
+                return self.result(SKIPPED, reason=f"{absent} was not built")
+            except Missing as missing:
+                reason = str(missing)
+                continue
+            if floor is not None and self.excess(floor) > 1:
+                beyond = f"{value:.2f} here, and the bare reference itself reads {floor:.2f} {self.unit}"
+                continue
+            results.append((self.excess(value), value, placed))
+        if not results and beyond:
+            return self.result(SKIPPED, reason=beyond)
+        if not results:
+            return self.result(INCONCLUSIVE, reason=reason)
+        excess, value, placed = max(results, key=lambda one: one[0])
+        return self.result(MET if excess <= 1 + self.margin else MISSED, value, placed, excess)
+
+    def result(self, verdict, value=None, placed=None, excess=None, reason=None):
+        return {"part": self.name, "value": value, "unit": self.unit, "target": f"{self.side} {self.target:g}",
+                "margin": self.margin, "verdict": verdict, "class": placed, "excess": excess, "reason": reason,
+                "within_margin": verdict == MET and excess is not None and excess > 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    id: str
+    question: str
+    parts: tuple
+    missing_part: str = ""  # what cannot be measured yet
+
+    def judge(self, measures):
+        parts = [part.judge(measures) for part in self.parts]
+        if self.missing_part:
+            parts.append({"part": self.missing_part, "value": None, "unit": "ratio", "target": "", "margin": 0,
+                          "verdict": UNMEASURABLE, "class": None, "excess": None, "within_margin": False,
+                          "reason": "there is nothing to measure yet"})
+        verdicts = [part["verdict"] for part in parts]
+        verdict = next((v for v in (MISSED, UNMEASURABLE, INCONCLUSIVE, MET) if v in verdicts), INCONCLUSIVE)
+        valued = [part for part in parts if part["excess"] is not None]
+        worst = max(valued, key=lambda part: part["excess"], default=parts[0])
+        return {"id": self.id, "question": self.question, "value": worst["value"], "unit": worst["unit"],
+                "target": worst["target"], "verdict": verdict, "part": worst["part"], "class": worst["class"],
+                "parts": parts}
+
+
+def exit_status(rows, faults=()):
+    """0: all met. 1: a row missed, or something went wrong. 3: some inconclusive. What cannot be measured yet is none."""
+    verdicts = [row["verdict"] for row in rows]
+    if faults or MISSED in verdicts:
+        return 1
+    return 3 if INCONCLUSIVE in verdicts else 0
+
+
+def ratio(case, reference, figure="value"):
+    return lambda m: m.median(case, figure) / m.median(reference, figure)
+
+
+def best(m, cases, choose):
+    """The best figure of those peers that are built; at least one must be."""
+    found = [m.median(case) for case in cases if m.built(case)]
+    if not found:
+        raise Absent(cases[0])
+    return choose(found)
+
+
+LANES = (("moodycamel lane", "bus_moodycamel"), ("ring lane", "bus_ring"))
+
+
+def for_lanes(name, unit, side, target, compute, **more):
+    """One part for each kind of lane; `compute` gets the lane's name first."""
+    return tuple(Part(f"{name}, {title}", unit, side, target, lambda m, lane=lane: compute(m, lane), **more)
+                 for title, lane in LANES)
+
+
+def cycles_above(case):
+    return lambda m: ((m.median(f"unheard/{case}") - m.median("unheard/load_and_branch"))
+                      / m.median("unheard/cycle"))
+
+
+def in_c2c(case, figure, quietest=False):
+    return lambda m: ((m.quietest(case, figure) if quietest else m.median(case, figure)) / m.median(case, "c2c_ns"))
+
+
+def paced(rate):
+    at = f"per_second:{rate}"
+    word = {100000: "100 k/s", 1000000: "1 M/s"}[rate]
+    return (
+        Part(f"moodycamel lane against raw, {word}", "ratio", "<=", 1.05,
+             ratio(f"publish_paced/bus_moodycamel/{at}", f"publish_paced/raw_moodycamel/{at}")),
+        Part(f"ring lane, {word}", "c2c", "<=", 0.05, in_c2c(f"publish_paced/bus_ring/{at}", "value"),
+             floor=in_c2c(f"publish_paced/raw_ring/{at}", "value")))
+
+
+def hot(rate):
+    at = f"per_second:{rate}"
+    word = {100000: "100 k/s", 1000000: "1 M/s"}[rate]
+
+    def quiet(case, reference):
+        return lambda m: m.quietest(case, "p99") / m.quietest(reference, "p99")
+
+    queue, ring = f"latency/bus_moodycamel/{at}", f"latency/bus_ring/{at}"
+    raw_queue, raw_ring = f"latency/raw_moodycamel/{at}", f"latency/raw_ring/{at}"
+    return (
+        Part(f"moodycamel lane p50 against raw, {word}", "ratio", "<=", 1.05, ratio(queue, raw_queue)),
+        Part(f"moodycamel lane quiet p99 against raw, {word}", "ratio", "<=", 1.05, quiet(queue, raw_queue)),
+        Part(f"ring lane p50 against raw, {word}", "ratio", "<=", 1.15, ratio(ring, raw_ring)),
+        Part(f"ring lane p50, {word}", "c2c", "<=", 1.5, in_c2c(ring, "p50"), floor=in_c2c(raw_ring, "p50")),
+        Part(f"ring lane quiet p99, {word}", "c2c", "<=", 2.5, in_c2c(ring, "p99", quietest=True),
+             floor=in_c2c(raw_ring, "p99", quietest=True)),
+    ) + tuple(Part(f"p90 over p50, {title}, {word}", "ratio", "<=", 1.25,
+                   lambda m, lane=lane: (m.median(f"latency/{lane}/{at}", "p90") / m.median(f"latency/{lane}/{at}", "p50")))
+              for title, lane in LANES)
+
+
+def per_callback(m, lane, subscribers):
+    """What one more callback costs, the hand-over taken off, against the better of two bare loops."""
+    at = "dispatch/{}/subscribers:{}".format
+    one_more = (m.median(at(lane, subscribers)) - m.median(at(lane, 1))) / (subscribers - 1)
+    bare = min(m.median(at(order, subscribers)) for order in ("bare_by_event", "bare_by_subscriber"))
+    return one_more / (bare / subscribers)
+
+
+def slowed(question, rate):
+    at = f"{question}/{{}}/changes_per_second:{{}}".format
+    return lambda m, lane: m.median(at(lane, rate)) / m.median(at(lane, 0))
+
+
+FLAT_OUT = 1000000000
+PARKING = tuple(f"latency/{peer}/per_second:100000" for peer in ("mutex_condvar", "blocking_moodycamel", "eventpp"))
+SHARED = tuple(f"publishers/{peer}/publishers:16"
+               for peer in ("mutex_condvar", "blocking_moodycamel", "tbb_queue", "boost_lockfree"))
+SIZE = "payload_bytes:32"
+
+ROWS = (
+    Row("1", "publish, nobody listens", (
+        Part("wanted() above load and branch", "cycles", "<=", 1, cycles_above("bus_wanted"), by_class=False),
+        Part("publish_with() above load and branch", "cycles", "<=", 1, cycles_above("bus_publish_with"), by_class=False),
+        Part("publish_with()", "ns", "<=", 1, lambda m: m.median("unheard/bus_publish_with"), by_class=False),
+        Part("mutex registry against publish_with()", "ratio", ">=", 20,
+             ratio("inline/mutex_registry/subscribers:0", "unheard/bus_publish_with"), by_class=False),
+        Part("Python registry against publish_with()", "ratio", ">=", 150,
+             ratio("python/fire/callbacks:0", "unheard/bus_publish_with"), by_class=False))),
+    Row("2a", "publish in a burst, worker awake", (
+        Part("moodycamel lane alone, against raw", "ratio", "<=", 1.35,
+             ratio(f"publish_alone/bus_moodycamel/{SIZE}", f"publish_alone/raw_moodycamel/{SIZE}")),
+        Part("moodycamel lane live, against raw", "ratio", "<=", 1.1,
+             ratio("publish_live/bus_moodycamel", "publish_live/raw_moodycamel")),
+        Part("moodycamel lane live, against quill", "ratio", "<=", 0.4,
+             ratio("publish_live/bus_moodycamel", "publish_live/quill")))),
+    Row("2b", "publish now and then, worker awake", paced(100000) + paced(1000000)),
+    Row("2c", "publish that must wake a worker",
+        for_lanes("call against a bare futex call", "ratio", "<=", 1.15,
+                  lambda m, lane: m.median(f"wake/{lane}", "call_ns") / m.median("wake/bare_futex", "call_ns"))
+        + for_lanes("wakes for each silence", "wakes", "<=", 1,
+                    lambda m, lane: m.median(f"wake/{lane}", "wakes_per_silence"), margin=0.0)),
+    Row("3", "publish to callback, worker awake", hot(1000000) + hot(100000)),
+    Row("4", "publish to callback, worker asleep; idle",
+        for_lanes("p50 against a bare futex wake", "ratio", "<=", 1.05,
+                  lambda m, lane: m.median(f"wake/{lane}") / m.median("wake/bare_futex"))
+        + for_lanes("p90 against a bare futex wake", "ratio", "<=", 1.2,
+                    lambda m, lane: m.median(f"wake/{lane}", "p90") / m.median("wake/bare_futex", "p90"))
+        + (Part("idle bus, CPU", "% of a core", "<=", 0.05,
+                lambda m: m.median("idle_cpu/bus/realtime_ms:0"), by_class=False),)),
+    Row("4b", "publish to callback at 100 k/s, parking allowed",
+        for_lanes("against hot", "ratio", "<=", 1.1,
+                  lambda m, lane: (m.median(f"latency/{lane}_standard/per_second:100000")
+                                   / m.median(f"latency/{lane}/per_second:100000")))
+        + (Part("best parking peer against moodycamel lane", "ratio", ">=", 40,
+                lambda m: best(m, PARKING, min) / m.median("latency/bus_moodycamel_standard/per_second:100000")),)),
+    Row("5a", "throughput, one subscriber", (
+        Part("moodycamel lane against the best raw loop", "ratio", ">=", 0.9,
+             lambda m: (m.median(f"throughput/bus_moodycamel/{SIZE}")
+                        / max(m.median(f"throughput/{raw}/{SIZE}")
+                              for raw in ("raw_moodycamel", "raw_moodycamel_single", "raw_moodycamel_bulk"))),
+             margin=NOISE_THROUGHPUT),
+        Part("ring lane against a raw ring", "ratio", ">=", 0.9,
+             ratio(f"throughput/bus_ring/{SIZE}", f"throughput/raw_ring/{SIZE}"), margin=NOISE_THROUGHPUT),
+        Part("moodycamel lane against eventpp", "ratio", ">=", 15,
+             ratio(f"throughput/bus_moodycamel/{SIZE}", f"throughput/eventpp/{SIZE}"), margin=NOISE_THROUGHPUT))
+        + for_lanes("p10 over the median", "ratio", ">=", 0.8,
+                    lambda m, lane: m.evenness(f"throughput/{lane}/{SIZE}"), margin=NOISE_THROUGHPUT)),
+    Row("5b", "throughput, 4 and 16 subscribers",
+        for_lanes("one more callback against a bare loop, 4", "ratio", "<=", 1.3,
+                  lambda m, lane: per_callback(m, lane, 4))
+        + for_lanes("one more callback against a bare loop, 16", "ratio", "<=", 1.3,
+                    lambda m, lane: per_callback(m, lane, 16))
+        + (Part("ring lane, 16 subscribers", "M callbacks/s", ">=", 500,
+                lambda m: 16e-6 * m.median("fan_out/bus_ring/subscribers:16"), margin=NOISE_THROUGHPUT),)),
+    Row("6a", "publish while subscribers come and go",
+        for_lanes("slower at 10 k changes a second", "ratio", "<=", 1.02, slowed("publish_churn", 10000),
+                  margin=NOISE_THROUGHPUT)
+        + for_lanes("slower flat out", "ratio", "<=", 1.3, slowed("publish_churn", FLAT_OUT), margin=NOISE_THROUGHPUT)
+        + for_lanes("changes a second, flat out", "M/s", ">=", 0.5,
+                    lambda m, lane: 1e-6 * m.median(f"publish_churn/{lane}/changes_per_second:{FLAT_OUT}",
+                                                    "changes_per_second"), margin=NOISE_THROUGHPUT)),
+    Row("6b", "dispatch to 4 subscribers while others come and go",
+        for_lanes("slower at 10 k changes a second", "ratio", "<=", 1.05, slowed("dispatch_churn", 10000),
+                  margin=NOISE_THROUGHPUT)
+        + for_lanes("slower flat out", "ratio", "<=", 3, slowed("dispatch_churn", FLAT_OUT), margin=NOISE_THROUGHPUT)),
+    Row("7", "memory", (
+        Part("queued event above its slot", "bytes", "<=", 10,
+             lambda m: m.median("memory_event/bus_moodycamel") - m.median("memory_event/bus_moodycamel", "slot_bytes"),
+             margin=0.0, by_class=False),
+        Part("idle channel with subscriber and lane", "bytes", "<=", 10240,
+             lambda m: m.median("memory_channel/bus_moodycamel"), margin=0.0, by_class=False))
+        + for_lanes("allocations in a million events", "calls", "<=", 0,
+                    lambda m, lane: m.median(f"memory_steady/{lane}"), margin=0.0, by_class=False)),
+    Row("8a", "CPU for each publish, 16 publishers against 1",
+        for_lanes("against one publisher", "ratio", "<=", 1.5,
+                  lambda m, lane: (m.median(f"publishers/{lane}/publishers:16", "cpu_ns_per_publish")
+                                   / m.median(f"publishers/{lane}/publishers:1", "cpu_ns_per_publish")),
+                  margin=NOISE_THROUGHPUT)),
+    Row("8b", "throughput, 16 publishers",
+        for_lanes("against one publisher", "ratio", ">=", 0.6,
+                  lambda m, lane: (m.median(f"publishers/{lane}/publishers:16")
+                                   / m.median(f"publishers/{lane}/publishers:1")), margin=NOISE_THROUGHPUT)
+        + (Part("moodycamel lane against the next best peer", "ratio", ">=", 3,
+                lambda m: m.median("publishers/bus_moodycamel/publishers:16") / best(m, SHARED, max),
+                margin=NOISE_THROUGHPUT),)),
+    Row("9", "against a registry in Python", (
+        Part("fire with one callback against a live publish", "ratio", ">=", 40,
+             lambda m: m.median("python/fire/callbacks:1") / m.median("publish_live/bus_moodycamel"), by_class=False),
+        Part("hand-over to a thread against publish to callback", "ratio", ">=", 60,
+             lambda m: m.median("python/hand_over") / m.median("latency/bus_moodycamel/per_second:100000"),
+             by_class=False)),
+        missing_part="publish from Python against a fire with one callback"),
+)
+
+
+def judge(measures):
+    return [row.judge(measures) for row in ROWS]
+
+
+def judged_cases():
+    """All cases that some row is computed from."""
+    return set().union(*(part.cases() for row in ROWS for part in row.parts))
