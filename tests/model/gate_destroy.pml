@@ -13,6 +13,9 @@
  *                      else futex_wait(w)
  *   give up          (a deadline, and the handle is let go) as reset, inside
  *   wait later       a deferred handle, from outside: as reset, outside
+ *   leave, inline    (in a publishing thread, where captures must not die) w as in leave; DEFERRED and
+ *                      not DEAD: fetch_or(BURIED), once: into the graveyard; then wake all, always
+ *   dig              (a worker, the housekeeper, stop()) fetch_or(DEAD): not set before: destroy
  *
  * What the model taught:
  *  - A claim that fails because a late worker bounces the count is not a lost claim: the waiter must
@@ -30,6 +33,9 @@
  *    two threads never get so far: a subscription has one handle, and one thread at a time uses it.
  *    For what the same thread is destroying it must not wait.  No lock may be held that such a
  *    reset() takes.
+ *  - A buried one is not claimed by who buries it, so that an outside waiter need not wait for whoever
+ *    digs; and who digs must not take a failed CAS for a lost claim: the late thread that bounced the
+ *    count has buried nothing (BURY_CAS).
  *  - The word outlives every snapshot and every waiter: leave touches it after its last RMW (wake).
  *
  * 2 workers dispatch 2 subscriptions from stale lists in opposite orders, EVENTS in a run; CLOSED is
@@ -37,7 +43,7 @@
  * Scenes   INSIDE (a callback may reset any subscription)  NO_OUTSIDE  TOGETHER (three outside
  *          threads, all reset subscription 0)  DEADLINE (outside threads may give up)  DTOR
  *          (destroying a closure resets the other subscription)  HAND_OVER (workers let a
- *          housekeeper destroy)
+ *          housekeeper destroy)  BURY (the workers are publishing threads, a housekeeper digs)
  * Checked  destroyed once; no callback after an outside reset() has returned, nor during or after
  *          destruction; an outside reset() that returns finds the destruction finished; a callback
  *          that closed itself gets no further event of its run; in the end all that is closed is
@@ -52,7 +58,12 @@
 #define DEFERRED 32
 #define DEAD     64
 #define GONE    128
+#ifdef BURY
+#define BURIED    8
+#define COUNT(w) ((w) & 7)
+#else
 #define COUNT(w) ((w) & 15)
+#endif
 #define OVER(w)  (((w) & CLOSED) && COUNT(w) == 0)
 #define HOUSEKEEPER 5
 
@@ -61,6 +72,9 @@ byte asleep[6];                     /* 1 + the word a thread sleeps on          
 /* ---- ghosts ---- */
 byte running[2], begun[2], finished;
 bool ended[2], returned[2], handed[2];
+#ifdef BURY
+byte buried[2];
+#endif
 
 #ifdef WAKE_ONE                     /* M, with TOGETHER */
 #define WOKEN x = 0; break
@@ -156,7 +170,22 @@ inline dispose(s) {                 /* the claim is won */
 inline leave(s) {
   atomic { word[s]--; w = word[s] };
   if
-#ifdef QUIET
+#if defined(BURY)
+  :: OVER(w) ->
+     if
+     :: (w & DEFERRED) && !(w & DEAD) ->
+#ifdef BURY_TWICE                   /* M */
+        atomic { buried[s]++; assert(buried[s] == 1); handed[s] = 1 }
+#else
+        atomic { won = !(word[s] & BURIED); word[s] = word[s] | BURIED };
+        if :: won -> atomic { won = 0; buried[s]++; assert(buried[s] == 1); handed[s] = 1 } :: else fi
+#endif
+     :: else
+     fi;
+#ifndef NO_WAKE                     /* M */
+     wake(s)
+#endif
+#elif defined(QUIET)
   :: OVER(w) && (w & DEFERRED) && !(w & DEAD) -> claim(s); if :: won -> dispose(s) :: else fi
   :: OVER(w) && !(w & DEFERRED) && !(w & DEAD) -> wake(s)
 #else
@@ -281,6 +310,22 @@ out:
 #else
 #define THREADS 4
 #endif
+#ifdef BURY
+#ifdef BURY_CAS                     /* M */
+#define DIG(s) claim(s)
+#else
+#define DIG(s) atomic { won = !(word[s] & DEAD); word[s] = word[s] | DEAD }
+#endif
+proctype housekeeper(byte me) {
+  byte w, x, d;
+  bool won;
+  do
+  :: atomic { handed[0] -> handed[0] = 0 }; DIG(0); if :: won -> won = 0; destroy(0) :: else fi
+  :: atomic { handed[1] -> handed[1] = 0 }; DIG(1); if :: won -> won = 0; destroy(1) :: else fi
+  :: atomic { finished == THREADS && !handed[0] && !handed[1] -> break }
+  od
+}
+#endif
 #ifdef HAND_OVER
 proctype housekeeper(byte me) {
   byte w, x, d;
@@ -303,7 +348,7 @@ init {
     run outside(3, 1);
 #endif
 #endif
-#ifdef HAND_OVER
+#if defined(HAND_OVER) || defined(BURY)
     run housekeeper(HOUSEKEEPER);
 #endif
   };
