@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "ringmain/engine/clock.hpp"
@@ -96,10 +97,25 @@ Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> 
                        SubscribeOptions options)
     : consumer_(subscriber), mailbox_(std::move(mailbox)), options_(std::move(options)) {
   if (consumer_ == nullptr) return;
+  const bool called_inline = consumer_->judge != nullptr;
+  if (called_inline && options_.served != Served::shared) {
+    throw std::invalid_argument(
+        "subscribe_inline calls in the publishing thread; leave SubscribeOptions::served at "
+        "shared");
+  }
+  if (!called_inline && options_.on_throw == OnThrow::veto) {
+    throw std::invalid_argument(
+        "OnThrow::veto needs subscribe_inline: a worker calls this subscriber too late for a veto");
+  }
   consumer_->priority = options_.priority;
   consumer_->name = options_.name;
-  consumer_->budget_ns = 1000 * std::max<std::int64_t>(0, options_.budget_us.count());
+  if (!called_inline)  // a worker's turns are watched, a publishing thread is not ours
+    consumer_->budget_ns = 1000 * std::max<std::int64_t>(0, options_.budget_us.count());
   consumer_->detach_on_throw = options_.on_throw == OnThrow::detach;
+  if (options_.on_throw != OnThrow::veto) return;
+  consumer_->veto_on_throw = true;
+  consumer_->threw_id =
+      Name((options_.name.empty() ? "an inline subscriber" : options_.name) + " threw").id();
 }
 
 Attachment::~Attachment() {
@@ -158,6 +174,8 @@ void Attachment::close_all(bool deferred) noexcept {
 }
 
 Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
+  // A realtime publisher that leaves an inline callback wakes nobody.
+  constexpr std::int64_t kLookNs = 1'000'000;
   const engine::Deadline deadline(limit_ns);
   Detached result = Detached::done;
   for (const Listed& l : listed_) {                         // closed: nobody adds to it any more
@@ -165,7 +183,8 @@ Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
       result = Detached::deferred;
       continue;
     }
-    switch (l.subscriber->gate.wait(deadline.left_ns())) {
+    const std::int64_t look_ns = l.subscriber->judge != nullptr ? kLookNs : -1;
+    switch (l.subscriber->gate.wait(deadline.left_ns(), look_ns)) {
       case engine::Gate::Waited::timeout:
         return Detached::timeout;
       case engine::Gate::Waited::gone:

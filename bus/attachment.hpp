@@ -36,6 +36,7 @@ class MailboxHold final : public engine::Counted {
 class Attachment final : public engine::Counted {
  public:
   /// `subscriber` may be nullptr (pulled); it is taken over. `mailbox` may be empty (shared).
+  /// Throws std::invalid_argument, then nothing is taken over.
   Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
              SubscribeOptions options);
   ~Attachment() override;

@@ -128,17 +128,20 @@ Result<bool> Bus::verify_accounting() const {
     const ChannelStats c = detail::stats_of(*channel);
     // Raised before `consumed`, read behind it: never less, and more only while a run is going on.
     const std::uint64_t dispatched = channel->dispatched.get();
-    const bool i1 = c.offered == c.accepted + c.full + c.closed + c.no_memory + c.too_deep;
+    const std::uint64_t drained = c.delivered - c.observed;
+    const bool i1 =
+        c.offered == c.accepted + c.full + c.closed + c.no_memory + c.too_deep + c.vetoed;
     const bool i2 = c.accepted == c.delivered + c.evicted + c.discarded + c.pending &&
-                    (c.pending == 0 ? dispatched == c.delivered : dispatched >= c.delivered);
+                    (c.pending == 0 ? dispatched == drained : dispatched >= drained);
     if (i1 && i2) continue;
     return Error{Error::Code::conflict,
                  "channel '" + c.name + "' does not balance (" + (i1 ? "I2" : "I1") +
                      "): offered " + std::to_string(c.offered) + ", accepted " +
                      std::to_string(c.accepted) + ", delivered " + std::to_string(c.delivered) +
-                     ", dispatched " + std::to_string(dispatched) + ", evicted " +
-                     std::to_string(c.evicted) + ", discarded " + std::to_string(c.discarded) +
-                     ", pending " + std::to_string(c.pending)};
+                     ", observed " + std::to_string(c.observed) + ", dispatched " +
+                     std::to_string(dispatched) + ", evicted " + std::to_string(c.evicted) +
+                     ", discarded " + std::to_string(c.discarded) + ", pending " +
+                     std::to_string(c.pending)};
   }
   return true;
 }
@@ -253,8 +256,8 @@ void give_back(engine::Lane& lane) noexcept {
   channel->release();
 }
 
-engine::Pushed push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
-                       std::int64_t time_ns) noexcept {
+engine::PushResult push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
+                           std::int64_t time_ns) noexcept {
   return engine::push_slowly(lane, build, from, lane.options.source_time ? time_ns : 0);
 }
 
@@ -266,11 +269,12 @@ Ledger ledger_of(const engine::Lane& lane) noexcept {
   const std::uint64_t lost = std::min(
       lane.discarded.load() - lane.discarded_before + lane.evicted.load() - lane.evicted_before,
       consumed - lane.published_before);
-  const std::uint64_t refused = lane.refused.load() - lane.refused_before;
+  const std::uint64_t observed = lane.observed.load() - lane.observed_before;
+  const std::uint64_t unqueued = lane.refused.load() - lane.refused_before;
   ledger.in_flight = published - consumed;
-  ledger.dropped = refused + lost;
-  ledger.delivered = consumed - lane.published_before - lost;
-  ledger.offered = published - lane.published_before + refused;
+  ledger.dropped = unqueued - std::min(unqueued, observed) + lost;
+  ledger.delivered = consumed - lane.published_before - lost + observed;
+  ledger.offered = published - lane.published_before + unqueued;
   return ledger;
 }
 
@@ -284,8 +288,10 @@ ChannelStats stats_of(const engine::ChannelCore& channel) {
   s.closed = c.closed;
   s.no_memory = c.no_memory;
   s.too_deep = c.too_deep;
+  s.vetoed = c.vetoed;
   s.offered = channel.offered();
   s.delivered = c.delivered;
+  s.observed = c.observed;
   s.evicted = c.evicted;
   s.discarded = c.discarded;
   s.pending = c.pending;

@@ -16,7 +16,8 @@
 namespace ringmain {
 
 namespace detail {
-/// Attaches; takes over `subscriber`. Throws std::bad_alloc.
+/// Attaches; takes over `subscriber`. Throws std::bad_alloc, and std::invalid_argument for options
+/// that contradict how it is called.
 [[nodiscard]] Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
                                   SubscribeOptions options);
 [[nodiscard]] Result<engine::Lane*> take_lane(engine::ChannelCore& channel,
@@ -65,11 +66,13 @@ class Channel {
     if (engine::Lane* lane = engine::thread_lane(*core_)) {
       const auto all = engine::push_all(*lane, events.data(), events.size());
       sum.accepted = static_cast<std::uint32_t>(all.accepted);
+      sum.vetoed = static_cast<std::uint32_t>(all.vetoed);
       sum.last = static_cast<PublishCode>(all.last);
     } else {
       for (const E& e : events) {
         const PublishResult one = publish(e);
         sum.accepted += one ? 1u : 0u;
+        sum.vetoed += one == PublishCode::vetoed ? 1u : 0u;
         if (!one) sum.last = one.code;
       }
     }
@@ -121,6 +124,26 @@ class Channel {
   template <HearsBatch<E> F>
   [[nodiscard]] Subscription subscribe_batch(F hear, SubscribeOptions options = {}) {
     return attach(detail::HearBatch<E, F>{std::move(hear)}, std::move(options));
+  }
+  /// `see(event)` in the publishing thread, before the event is queued; it returns nothing, or a
+  /// Verdict: the first veto, by priority, ends the event's way (PublishCode::vetoed).
+  ///
+  /// Every event offered is seen, also if it is then refused as full or closed, save too_deep. An
+  /// event that stays unvetoed gets its time and its sequence number afterwards; one that is vetoed
+  /// leaves a gap, as every refusal does. Where all subscribers are inline, nothing is queued.
+  ///
+  /// `see` is called through const&, by as many threads at once as publish, on their stacks and
+  /// under whatever locks they hold; for a realtime publisher it must be realtime-safe itself. It
+  /// may publish, also here, nested to 8 levels, then too_deep; subscribe; and reset subscriptions,
+  /// which never waits. If it throws, the event goes on, unless OnThrow::veto. stop() waits for no
+  /// inline callback, reset() outside callbacks does; after a deferred reset() the captures are
+  /// destroyed by a worker, or by stop(), not by the publishing thread, unless the bus has stopped.
+  /// Options: queue_events has no meaning. Throws std::bad_alloc; std::invalid_argument if `served`
+  /// is not shared.
+  template <Observes<E> F>
+  [[nodiscard]] Subscription subscribe_inline(F see, SubscribeOptions options = {}) {
+    return detail::attach(*core_, detail::make_inline_subscriber<E>(std::move(see)),
+                          std::move(options));
   }
   /// A queue that the caller drains. Throws std::bad_alloc.
   [[nodiscard]] Mailbox<E> mailbox(SubscribeOptions options = {}) {

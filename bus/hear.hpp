@@ -16,6 +16,7 @@
 
 #include "ringmain/bus/event.hpp"
 #include "ringmain/bus/options.hpp"
+#include "ringmain/bus/result.hpp"
 
 namespace ringmain {
 
@@ -23,6 +24,14 @@ template <class F, class E>
 concept HearsStamped = std::invocable<F&, const E&, const Stamp&>;
 template <class F, class E>
 concept Hears = std::invocable<F&, const E&> || HearsStamped<F, E>;
+/// Callable inline: through const&, because many threads call it at once. It returns a Verdict or
+/// nothing; another answer would be lost.
+template <class F, class E>
+concept Judges = std::invocable<const F&, const E&> &&
+    std::same_as<std::invoke_result_t<const F&, const E&>, Verdict>;
+template <class F, class E>
+concept Observes = Judges<F, E> ||
+    (std::invocable<const F&, const E&>&& std::is_void_v<std::invoke_result_t<const F&, const E&>>);
 template <class P, class E>
 concept Filter = std::predicate<P&, const E&>;
 
@@ -178,20 +187,51 @@ struct HearBatch {
   }
 };
 
-/// Makes a subscriber whose captures are `hear`. Throws std::bad_alloc.
+/// Room for a subscriber that owns `captures`. Throws std::bad_alloc.
 template <class Captures>
-engine::Subscriber* make_subscriber(Captures hear) {
+engine::Subscriber* hold_captures(Captures captures) {
   static_assert(alignof(Captures) <= 64,
                 "a callback's captures may be aligned to at most 64 bytes");
   engine::Subscriber* s = engine::make_subscriber(sizeof(Captures));
   if (s == nullptr) throw std::bad_alloc();
-  ::new (s->captures()) Captures(std::move(hear));
+  ::new (s->captures()) Captures(std::move(captures));
+  s->destroy = [](engine::Subscriber& self) noexcept {
+    std::destroy_at(std::launder(static_cast<Captures*>(self.captures())));
+  };
+  return s;
+}
+
+/// Makes a subscriber that workers call as `hear(subscriber, run)`. Throws std::bad_alloc.
+template <class Captures>
+engine::Subscriber* make_subscriber(Captures hear) {
+  engine::Subscriber* s = hold_captures(std::move(hear));
   s->wants_time = Captures::wants_time();
   s->call = [](engine::Subscriber& self, const engine::Run& run) {
     (*std::launder(static_cast<Captures*>(self.captures())))(self, run);
   };
-  s->destroy = [](engine::Subscriber& self) noexcept {
-    std::destroy_at(std::launder(static_cast<Captures*>(self.captures())));
+  return s;
+}
+
+/// Makes a subscriber that publishing threads call as `see(event)`. Throws std::bad_alloc.
+template <class E, class F>
+engine::Subscriber* make_inline_subscriber(F see) {
+  engine::Subscriber* s = hold_captures(std::move(see));
+  s->judge = [](engine::Subscriber& self, const std::byte* at) noexcept -> engine::Judgement {
+    const F& f = *std::launder(static_cast<const F*>(self.captures()));
+    const E& event = *std::launder(reinterpret_cast<const E*>(at));
+    try {
+      engine::Judgement judgement;
+      if constexpr (Judges<F, E>) {
+        const Verdict verdict = f(event);
+        judgement = {verdict.vetoes(), verdict.why().id()};
+      } else {
+        f(event);
+      }
+      self.delivered.add_shared(1);
+      return judgement;
+    } catch (...) {
+      return engine::inline_threw(self);
+    }
   };
   return s;
 }

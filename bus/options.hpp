@@ -17,7 +17,11 @@ enum class LaneKind : std::uint8_t {
   ring         // preallocated, single writer: the lowest latency
 };
 using engine::Overflow;  // drop_newest, drop_oldest, block
-enum class OnThrow : std::uint8_t { keep, detach };
+enum class OnThrow : std::uint8_t {
+  keep,
+  detach,
+  veto  // subscribe_inline only: the event is refused as well; otherwise a throw allows it
+};
 enum class Served : std::uint8_t {
   shared,   // on the worker that drains the channel, one subscriber after another
   isolated  // own mailbox, drained by a worker of its own turn: slow here is slow only here

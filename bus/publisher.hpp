@@ -1,5 +1,6 @@
 // How is something said? Through a lane of one's own, or through this thread's.
 #pragma once
+#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <span>
@@ -18,8 +19,8 @@ namespace ringmain {
 /// at rest for others: offered = dropped + delivered + in_flight. Unheard events are not offered.
 struct Ledger {
   std::uint64_t offered = 0;
-  std::uint64_t dropped =
-      0;  // refused: full, closed, no memory, too deep; evicted; or discarded by stop(abort)
+  std::uint64_t dropped = 0;    // refused: full, closed, no memory, too deep, vetoed; evicted; or
+                                // discarded by stop(abort)
   std::uint64_t delivered = 0;  // callbacks over
   std::uint64_t in_flight =
       0;  // at most PublisherOptions::capacity_events; drop_oldest: twice that
@@ -31,19 +32,20 @@ concept Makes = std::invocable<F&> && std::same_as<std::invoke_result_t<F&>, E>;
 namespace detail {
 void give_back(engine::Lane& lane) noexcept;
 [[nodiscard]] Ledger ledger_of(const engine::Lane& lane) noexcept;
-engine::Pushed push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
-                       std::int64_t time_ns) noexcept;
+engine::PushResult push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
+                           std::int64_t time_ns) noexcept;
 
 /// Nobody is to hear it: why?
 inline PublishResult unheard_on(const engine::ChannelLine& line) noexcept {
-  if (line.forked()) return {PublishCode::forked};
-  return {line.closing() ? PublishCode::closed : PublishCode::unheard};
+  if (line.forked()) return {PublishCode::forked, {}};
+  return {line.closing() ? PublishCode::closed : PublishCode::unheard, {}};
 }
-constexpr PublishResult result_of(engine::Pushed pushed) noexcept {
-  return {static_cast<PublishCode>(pushed)};
+inline PublishResult result_of(engine::PushResult pushed) noexcept {
+  return {static_cast<PublishCode>(pushed.code), std::bit_cast<Name>(pushed.why)};
 }
 static_assert(static_cast<int>(engine::Pushed::too_deep) ==
               static_cast<int>(PublishCode::too_deep));
+static_assert(static_cast<int>(engine::Pushed::vetoed) == static_cast<int>(PublishCode::vetoed));
 static_assert(static_cast<int>(engine::Pushed::forked) == static_cast<int>(PublishCode::forked));
 static_assert(static_cast<int>(engine::Pushed::would_deadlock) ==
               static_cast<int>(PublishCode::would_deadlock));
@@ -69,14 +71,16 @@ class [[nodiscard]] Publisher {
     std::swap(line_, other.line_);
   }
 
-  /// Publishes one event. Never throws. Progress: lock-free, no allocation once warm, no system
-  /// call unless a worker must be woken (never for a realtime publisher), except that
-  /// Overflow::block waits.
+  /// Publishes one event: first to inline subscribers, in this thread, then to the workers' queue.
+  /// Never throws. Progress: lock-free, no allocation once warm, no system call unless a worker
+  /// must be woken (never for a realtime publisher), except that Overflow::block waits, and for
+  /// what inline subscribers do.
   PublishResult publish(const E& event) noexcept {
     return publish_with([&event]() noexcept -> E { return event; });
   }
-  /// Builds the event in the queue; `make` is not called when nobody listens or there is no room.
-  /// It must not throw, and what it publishes on the same lane is refused as too_deep.
+  /// Builds the event in the queue; `make` is not called when nobody listens or, unless there are
+  /// inline subscribers, which see it all the same, when there is no room. It must not throw, and
+  /// what it publishes on the same lane is refused as too_deep.
   template <Makes<E> F>
   PublishResult publish_with(F&& make) noexcept {
     if (!line_->heard()) [[unlikely]]
@@ -95,11 +99,12 @@ class [[nodiscard]] Publisher {
     const auto n = static_cast<std::uint32_t>(events.size());
     if (!line_->heard()) [[unlikely]] {
       const PublishCode code = unheard().code;
-      return {0, code == PublishCode::unheard ? 0 : n, code};
+      return {0, code == PublishCode::unheard ? 0 : n, 0, code};
     }
     const auto all = engine::push_all(*lane_, events.data(), events.size());
     const auto accepted = static_cast<std::uint32_t>(all.accepted);
-    return {accepted, n - accepted, static_cast<PublishCode>(all.last)};
+    return {accepted, n - accepted, static_cast<std::uint32_t>(all.vetoed),
+            static_cast<PublishCode>(all.last)};
   }
   /// Is anybody listening? For skipping work before publishing. Progress: one load.
   [[nodiscard]] bool wanted() const noexcept { return line_->heard(); }

@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "ringmain/bus/text.hpp"
+
 namespace ringmain {
 
 enum class PublishCode : std::uint8_t {
@@ -15,24 +17,45 @@ enum class PublishCode : std::uint8_t {
   closed,    // after stop() began, or the publisher is empty
   would_deadlock,  // full, and blocking was refused: the caller is a worker
   no_memory,       // a lane or a block of the queue could not be allocated
-  too_deep,        // published while building another event in the same lane
-  forked           // this process is a fork and the bus its parent's: use a bus of its own
+  too_deep,  // published while building another event in the same lane, or nested in more than
+             // 8 inline callbacks
+  vetoed,    // an inline subscriber said no: PublishResult::why
+  forked     // this process is a fork and the bus its parent's: use a bus of its own
 };
 [[nodiscard]] std::string_view to_string(PublishCode code) noexcept;
 
 /// True when nothing was lost (accepted or unheard). Fits a register.
 struct [[nodiscard]] PublishResult {
   PublishCode code = PublishCode::accepted;
+  Name why{};  // vetoed: the reason that the subscriber gave
   constexpr explicit operator bool() const noexcept { return code <= PublishCode::unheard; }
   friend constexpr bool operator==(PublishResult, PublishResult) = default;
   friend constexpr bool operator==(PublishResult r, PublishCode c) { return r.code == c; }
 };
+static_assert(sizeof(PublishResult) == 8);
 
 /// What became of publish_all(): accepted + refused = the events given, unless nobody listens.
 struct [[nodiscard]] BatchResult {
   std::uint32_t accepted = 0;
   std::uint32_t refused = 0;
+  std::uint32_t vetoed = 0;                  // of those refused
   PublishCode last = PublishCode::accepted;  // the last refusal, or accepted, or unheard
+};
+
+/// What an inline subscriber may answer: let the event go on, or refuse it.
+class [[nodiscard]] Verdict {
+ public:
+  static constexpr Verdict allow() noexcept { return {}; }
+  /// `why` reaches the publisher; make it before, not in the callback: a new Name takes a lock.
+  static constexpr Verdict veto(Name why) noexcept { return Verdict(true, why); }
+  [[nodiscard]] constexpr bool vetoes() const noexcept { return vetoes_; }
+  [[nodiscard]] constexpr Name why() const noexcept { return why_; }
+
+ private:
+  constexpr Verdict() = default;
+  constexpr Verdict(bool vetoes, Name why) noexcept : vetoes_(vetoes), why_(why) {}
+  bool vetoes_ = false;
+  Name why_{};
 };
 
 enum class Detached : std::uint8_t {

@@ -140,6 +140,8 @@ std::string_view to_string(PublishCode code) noexcept {
       return "no_memory";
     case PublishCode::too_deep:
       return "too_deep";
+    case PublishCode::vetoed:
+      return "vetoed";
     case PublishCode::forked:
       return "forked";
   }

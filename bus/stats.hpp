@@ -13,8 +13,10 @@ struct ChannelStats {
   std::string name;
   bool mailbox = false;  // an isolated subscriber's or a pull mailbox's own queue
   std::uint64_t offered = 0, accepted = 0;
-  std::uint64_t full = 0, closed = 0, no_memory = 0, too_deep = 0;  // refused, by reason
-  std::uint64_t delivered = 0;  // taken by a worker and handed to all subscribers
+  std::uint64_t full = 0, closed = 0, no_memory = 0, too_deep = 0,
+                vetoed = 0;     // refused, by reason
+  std::uint64_t delivered = 0;  // taken by a worker and handed to all subscribers, or observed
+  std::uint64_t observed = 0;   // of those: never queued, because all subscribers were inline
   std::uint64_t evicted = 0;    // pushed out by newer ones: Overflow::drop_oldest
   std::uint64_t discarded = 0;  // by stop(abort), or left when stop(drain) ran out of time
   std::uint64_t pending = 0;

@@ -222,9 +222,9 @@ class ReplayRun {
 
 std::vector<std::pair<std::string, std::uint64_t>> dropped_of(const ChannelStats& c) {
   std::vector<std::pair<std::string, std::uint64_t>> all{
-      {"full", c.full},         {"closed", c.closed},   {"no_memory", c.no_memory},
-      {"too_deep", c.too_deep}, {"evicted", c.evicted}, {"discarded", c.discarded},
-      {"pending", c.pending}};
+      {"full", c.full},           {"closed", c.closed},  {"no_memory", c.no_memory},
+      {"too_deep", c.too_deep},   {"vetoed", c.vetoed},  {"evicted", c.evicted},
+      {"discarded", c.discarded}, {"pending", c.pending}};
   std::erase_if(all, [](const auto& reason) { return reason.second == 0; });
   return all;
 }

@@ -26,6 +26,8 @@ std::size_t Workers::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
     taken += round;
   }
   workers_.front()->reading.store(nullptr, std::memory_order_release);  // N2
+  lock.unlock();
+  dig();
   return taken;
 }
 

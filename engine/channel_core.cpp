@@ -117,6 +117,7 @@ void ChannelCore::start_lane(Lane& lane) noexcept {
   lane.owner_capacity.store(lane.options.capacity, std::memory_order_relaxed);  // relaxed: as above
   lane.evicted_before = lane.evicted.load(std::memory_order_relaxed);           // relaxed: as above
   lane.refused_before = lane.refused.load(std::memory_order_relaxed);           // relaxed: as above
+  lane.observed_before = lane.observed.load(std::memory_order_relaxed);         // relaxed: as above
   lane.discarded_before = lane.discarded.load(std::memory_order_relaxed);       // relaxed: as above
   lane.first_sequence.store(published + lane.refused_before,
                             std::memory_order_relaxed);  // relaxed: E2 of the first event
@@ -211,7 +212,7 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
   const std::lock_guard lock(mutex_);
   subscriber->watch_id = next_watch_id();
   try {
-    list_.add(subscriber);
+    (subscriber->judge != nullptr ? inline_list_ : list_).add(subscriber);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -225,10 +226,13 @@ void ChannelCore::unlist(Subscriber* subscriber) noexcept {
   if (inert()) return;
   const std::lock_guard lock(mutex_);
   try {
-    if (!list_.remove(subscriber)) return;
+    const bool called_inline = subscriber->judge != nullptr;
+    SubscriberList& list = called_inline ? inline_list_ : list_;
+    if (!list.remove(subscriber)) return;
     update_state();
     if (subscriber->budget_ns != 0) workers_->house().budget_left();
-    if (list_.retired() >= kRetiredMax) list_.reclaim(workers_->readings());
+    if (list.retired() >= kRetiredMax)
+      list.reclaim(called_inline ? inline_readings() : workers_->readings());
   } catch (const std::bad_alloc&) {
     // It stays listed and closed: skipped at every batch, freed with the channel.
   }
@@ -237,19 +241,38 @@ void ChannelCore::unlist(Subscriber* subscriber) noexcept {
 std::size_t ChannelCore::subscribers() const noexcept {
   if (inert()) return 0;
   const std::lock_guard lock(mutex_);
-  return list_.size();
+  return list_.size() + inline_list_.size();
+}
+
+/// Whole: a lane is made, and given to its next publisher, under our lock.
+std::vector<const Reading*> ChannelCore::inline_readings() const {
+  const std::uint32_t lanes = lane_count();
+  std::vector<const Reading*> all;
+  all.reserve(std::size_t{lanes} * Lane::kInlineDepthMax);
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    for (const Reading& level : lane(i).inline_readings) all.push_back(&level);
+  }
+  return all;
 }
 
 void ChannelCore::update_state() noexcept {
-  const auto set = [this](std::uint32_t bit, bool on) {
-    // Written on change only: publishers read this line at every event.
-    const bool is =
-        (line.state.load(std::memory_order_relaxed) & bit) != 0;  // relaxed: changed under our lock
-    if (on && !is) line.state.fetch_or(bit, std::memory_order_seq_cst);    // G2
-    if (!on && is) line.state.fetch_and(~bit, std::memory_order_seq_cst);  // G2
+  enum : std::uint32_t {
+    kOurs =
+        ChannelLine::kHeard | ChannelLine::kStamped | ChannelLine::kInline | ChannelLine::kUnqueued
   };
-  set(ChannelLine::kStamped, list_.any_wants_time());
-  set(ChannelLine::kHeard, list_.size() != 0);
+  const bool queued = list_.size() != 0;
+  const bool seen = inline_list_.size() != 0;
+  std::uint32_t want = 0;
+  if (queued || seen) want |= ChannelLine::kHeard;
+  if (list_.any_wants_time()) want |= ChannelLine::kStamped;
+  if (seen) want |= ChannelLine::kInline;
+  if (seen && !queued) want |= ChannelLine::kUnqueued;
+  // Written on change only: publishers read this line at every event. All that comes, at once:
+  // heard without inline would queue an event that nobody is there to hear.
+  const std::uint32_t is =
+      line.state.load(std::memory_order_relaxed) & kOurs;  // relaxed: changed under our lock
+  if ((want & ~is) != 0) line.state.fetch_or(want & ~is, std::memory_order_seq_cst);      // G2
+  if ((is & ~want) != 0) line.state.fetch_and(~(is & ~want), std::memory_order_seq_cst);  // G2
 }
 
 void ChannelCore::close_line() noexcept {
@@ -295,9 +318,11 @@ ChannelCounts ChannelCore::counts() const noexcept {
     // The two behind it, so that neither is taken for delivered, and no more than were consumed.
     const std::uint64_t discarded = std::min(read(one.discarded), consumed);
     const std::uint64_t evicted = std::min(read(one.evicted), consumed - discarded);
+    const std::uint64_t observed = read(one.observed);
     const std::uint64_t published = std::max(one.published(), consumed);
-    sum.accepted += published;
-    sum.delivered += consumed - discarded - evicted;
+    sum.accepted += published + observed;
+    sum.delivered += consumed - discarded - evicted + observed;
+    sum.observed += observed;
     sum.discarded += discarded;
     sum.evicted += evicted;
     sum.pending += published - consumed;
@@ -305,6 +330,7 @@ ChannelCounts ChannelCore::counts() const noexcept {
     sum.closed += read(one.closed);
     sum.no_memory += read(one.no_memory);
     sum.too_deep += read(one.too_deep);
+    sum.vetoed += read(one.vetoed);
     sum.live_lanes += one.live.load(std::memory_order_relaxed);  // relaxed: a count
   }
   return sum;

@@ -41,8 +41,9 @@ struct ChannelCoreOptions {
 /// docs/guarantees.md: offered = accepted + refused, accepted = delivered + evicted + discarded +
 /// pending.
 struct ChannelCounts {
-  std::uint64_t accepted = 0, full = 0, closed = 0, no_memory = 0, too_deep = 0;
+  std::uint64_t accepted = 0, full = 0, closed = 0, no_memory = 0, too_deep = 0, vetoed = 0;
   std::uint64_t delivered = 0, evicted = 0, discarded = 0, pending = 0;
+  std::uint64_t observed = 0;  // of those delivered: never queued, all subscribers were inline
   std::uint32_t lanes = 0, live_lanes = 0;
 };
 
@@ -85,7 +86,8 @@ class ChannelCore final : public Counted {
   void count_refused(Pushed why) noexcept;
 
   // --- subscribers ---
-  /// False: out of memory, or inert. Takes over one holder of `subscriber`.
+  /// False: out of memory, or inert. Takes over one holder of `subscriber`, which is an inline one
+  /// if it can judge.
   [[nodiscard]] bool attach(Subscriber* subscriber) noexcept;
   /// Takes it off the list, if it is there; its gate is the caller's business.
   void unlist(Subscriber* subscriber) noexcept;
@@ -137,6 +139,9 @@ class ChannelCore final : public Counted {
   /// Events handed to all subscribers, raised before `consumed`: the other side of I2.
   Count dispatched;
   [[nodiscard]] const Atomic<const Snapshot*>& snapshot() const noexcept { return list_.current(); }
+  [[nodiscard]] const Atomic<const Snapshot*>& inline_snapshot() const noexcept {
+    return inline_list_.current();
+  }
   [[nodiscard]] Histogram* owner_latency() noexcept { return latency_.get(); }
   /// What a stamp says now: the clock, or the time set by hand.
   [[nodiscard]] std::int64_t stamp_ns() const noexcept {
@@ -162,6 +167,7 @@ class ChannelCore final : public Counted {
   void free_lane(Lane* lane) noexcept;
   void start_lane(Lane& lane) noexcept;
   void update_state() noexcept;
+  [[nodiscard]] std::vector<const Reading*> inline_readings() const;
 
   const Ref<Workers> workers_;
   const ChannelCoreOptions options_;
@@ -174,10 +180,11 @@ class ChannelCore final : public Counted {
   Atomic<std::uint32_t> realtime_lanes_{0};
   std::array<std::unique_ptr<Lane*[]>, kChunks> chunks_;  // 4, 8, 16 … lanes: never moved
   std::array<void*, slot_sizes().size()> queues_{};
-  Atomic<std::uint64_t> refused_[8] = {};  // by Pushed, of publishers without a lane
+  Atomic<std::uint64_t> refused_[16] = {};  // by Pushed, of publishers without a lane
 
   mutable std::mutex mutex_;
-  SubscriberList list_;
+  SubscriberList list_;         // hear what workers drain
+  SubscriberList inline_list_;  // see it before it is queued
 };
 
 }  // namespace ringmain::engine

@@ -51,6 +51,7 @@ void ChannelCore::trim() noexcept {
   const std::lock_guard lock(mutex_);
   try {
     if (list_.retired() != 0) list_.reclaim(workers_->readings());
+    if (inline_list_.retired() != 0) inline_list_.reclaim(inline_readings());
   } catch (const std::bad_alloc&) {
     // The next look tries again.
   }

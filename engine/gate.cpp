@@ -4,7 +4,7 @@
 
 namespace ringmain::engine {
 
-Gate::Waited Gate::wait(std::int64_t limit_ns) noexcept {
+Gate::Waited Gate::wait(std::int64_t limit_ns, std::int64_t look_ns) noexcept {
   const Deadline deadline(limit_ns);
   for (;;) {
     const std::uint32_t now = word_.load(std::memory_order_acquire);  // G1
@@ -15,7 +15,7 @@ Gate::Waited Gate::wait(std::int64_t limit_ns) noexcept {
     }
     const std::int64_t left = deadline.left_ns();
     if (left == 0) return Waited::timeout;
-    futex_wait(word_, now, left);
+    futex_wait(word_, now, look_ns >= 0 && (left < 0 || look_ns < left) ? look_ns : left);
   }
 }
 

@@ -1,9 +1,10 @@
 // Gates: how does a subscriber leave while workers may be calling it?
 //
-// One word {CLOSED, DEFERRED, DEAD, GONE, running count}, changed by read-modify-write only. A
-// worker counts itself in before it looks at CLOSED, so that whoever closes sees it or is seen by
-// it. The subscriber's captures are destroyed once, by the holder of DEAD; GONE says that it is
-// over. Model: tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
+// One word {CLOSED, DEFERRED, DEAD, GONE, BURIED, running count}, changed by read-modify-write
+// only. A worker counts itself in before it looks at CLOSED, so that whoever closes sees it or is
+// seen by it. The subscriber's captures are destroyed once, by the holder of DEAD; GONE says that
+// it is over. A publishing thread never destroys them: it says BURIED, once, and others dig. Model:
+// tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
 #pragma once
 #include <cstdint>
 
@@ -27,6 +28,22 @@ class Gate {
     futex_wake(word_, kEverybody);
     return false;
   }
+  /// Publishing thread: counts itself out. True: the caller must bury the subscriber, for others to
+  /// claim_buried(). `wakes`: makes a system call where somebody may wait for this call; without,
+  /// they must look by themselves (wait() with look_ns).
+  [[nodiscard]] bool leave_to_bury(bool wakes) noexcept {
+    const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // G1
+    if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
+    const bool mine = (left & kDeferred) != 0 && (left & kDead) == 0 &&
+                      (word_.fetch_or(kBuried, std::memory_order_acq_rel) & kBuried) == 0;  // G1
+    if (wakes) futex_wake(word_, kEverybody);
+    return mine;
+  }
+  /// By who digs: nobody runs or will. True: the caller must destroy the captures, then call
+  /// gone(). Not by comparing: a late thread that bounces the count buries nothing again.
+  [[nodiscard]] bool claim_buried() noexcept {
+    return (word_.fetch_or(kDead, std::memory_order_acq_rel) & kDead) == 0;  // G1
+  }
   /// Worker, between two events of a batch: has somebody closed it?
   [[nodiscard]] bool closed() const noexcept {
     return (word_.load(std::memory_order_acquire) & kClosed) != 0;  // G1
@@ -48,7 +65,9 @@ class Gate {
     gone,     // somebody else has destroyed them
     timeout
   };
-  [[nodiscard]] Waited wait(std::int64_t limit_ns) noexcept;
+  /// `look_ns`: how long to sleep at most before looking again where a call may leave without
+  /// waking.
+  [[nodiscard]] Waited wait(std::int64_t limit_ns, std::int64_t look_ns = -1) noexcept;
   /// The captures are destroyed: those who wait may return.
   void gone() noexcept {
     word_.fetch_or(kGone, std::memory_order_acq_rel);  // G1
@@ -61,7 +80,8 @@ class Gate {
     kDeferred = 1u << 30,
     kDead = 1u << 29,
     kGone = 1u << 28,
-    kCount = kGone - 1
+    kBuried = 1u << 27,
+    kCount = kBuried - 1
   };
   enum : int { kEverybody = 0x7fffffff };
 

@@ -99,6 +99,7 @@ void Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked
     // Nothing is lost: the next round finds it again.
   }
   if (herald_) herald_->round(rung, now);
+  workers_.dig();
   tell_rounds();
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "ringmain/engine/channel_core.hpp"
 #include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/inline_phase.hpp"
 #include "ringmain/engine/queue_ops.hpp"
 #include "ringmain/engine/workers.hpp"
 
@@ -27,6 +29,9 @@ Pushed refuse(Lane& lane, Pushed why) noexcept {
       break;
     case Pushed::too_deep:
       bump(lane.too_deep);
+      break;
+    case Pushed::vetoed:
+      bump(lane.vetoed);
       break;
     default:
       bump(lane.full);
@@ -119,14 +124,12 @@ void notify(Lane& lane) noexcept {
   lane.channel->workers().signal(*lane.channel, lane.woke);
 }
 
-Pushed push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept {
-  const std::uint32_t state =
-      lane.line->state.load(std::memory_order_relaxed);            // relaxed: looked at again below
-  if ((state & ChannelLine::kForked) != 0) return Pushed::forked;  // no account is kept there
-  if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
-  if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
+namespace {
+
+/// By the state looked at last.
+Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from,
+               std::int64_t time_ns) noexcept {
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
-  if ((word & 1) != 0) return refuse(lane, Pushed::too_deep);
   if (word >= lane.word_limit && !has_room(lane)) {
     const Pushed waited =
         lane.options.overflow == Overflow::block ? wait_for_room(lane) : Pushed::full;
@@ -146,6 +149,69 @@ Pushed push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns)
   light_or_fence();                                      // L2
   if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
   return Pushed::accepted;
+}
+
+/// Only inline subscribers are there and they have seen it: accepted and delivered at once.
+Pushed observe(Lane& lane) noexcept {
+  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
+  lane.word.store(word + 1, std::memory_order_release);                  // E2: busy
+  light_or_fence();                                                      // L1
+  if (lane.line->closing()) return undo(lane, word, Pushed::closed);
+  bump(lane.refused);
+  bump(lane.observed);
+  lane.word.store(word, std::memory_order_release);  // E2: stop() counts what is behind it
+  return Pushed::accepted;
+}
+
+/// Inline subscribers first, then as if they were not there. The lane is not busy meanwhile: they
+/// may publish on it, and what they publish comes before this event. Not inlined for its stack.
+[[gnu::noinline]] PushResult push_inline(Lane& lane, BuildFn* build, void* from,
+                                         std::int64_t time_ns) noexcept {
+  const InlineDepth depth;
+  if (depth.level() >= Lane::kInlineDepthMax) return refuse(lane, Pushed::too_deep);
+  struct Event {
+    alignas(16) std::byte bytes[1024];
+    std::size_t size;
+  } event;
+  event.size = lane.source->options().payload_bytes;
+  ++lane.phases;
+  lane.building = true;
+  build(event.bytes, from);
+  lane.building = false;
+  Workers& workers = lane.channel->workers();
+  const InlinePhase phase =
+      show_inline(lane.channel->inline_snapshot(), lane.inline_readings[depth.level()],
+                  workers.graveyard(), event.bytes, !lane.options.realtime);
+  --lane.phases;
+  if (phase.buried && !lane.options.realtime) workers.wake_digger();
+  const std::uint32_t state =
+      lane.line->state.load(std::memory_order_relaxed);            // relaxed: looked at again below
+  if ((state & ChannelLine::kForked) != 0) return Pushed::forked;  // by an inline callback
+  if (phase.judgement.veto) return {refuse(lane, Pushed::vetoed), phase.judgement.why};
+  if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
+  if ((state & ChannelLine::kHeard) == 0 || (state & ChannelLine::kUnqueued) != 0)
+    return observe(lane);
+  return enqueue(
+      lane, state,
+      [](void* to, void* what) noexcept {
+        const auto& built = *static_cast<const Event*>(what);
+        std::memcpy(to, built.bytes, built.size);
+      },
+      &event, time_ns);
+}
+
+}  // namespace
+
+PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept {
+  const std::uint32_t state =
+      lane.line->state.load(std::memory_order_relaxed);            // relaxed: looked at again below
+  if ((state & ChannelLine::kForked) != 0) return Pushed::forked;  // no account is kept there
+  if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
+  if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
+  if ((lane.word.load(std::memory_order_relaxed) & 1) != 0 || lane.building)  // relaxed: our own
+    return refuse(lane, Pushed::too_deep);
+  if ((state & ChannelLine::kInline) != 0) return push_inline(lane, build, from, time_ns);
+  return enqueue(lane, state, build, from, time_ns);
 }
 
 }  // namespace ringmain::engine

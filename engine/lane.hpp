@@ -3,7 +3,7 @@
 // A lane belongs to one live publishing thread and one channel. Its queue has one writer and, at
 // any time, one reader: the holder of the channel's lease. Its ledger is three single-writer words:
 //   word      2 * published + busy     publisher
-//   refused   by reason                publisher
+//   refused   offered and not queued   publisher
 //   consumed  callbacks finished       owner
 // so offered = published + refused, in flight = published - consumed, exactly, with no shared
 // counter.
@@ -16,6 +16,7 @@
 // stores to the lane's word, one slot. No read-modify-write, no fence, no system call. Protocol:
 // tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by the same names here.
 #pragma once
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -31,17 +32,20 @@ namespace ringmain::engine {
 
 class ChannelCore;
 struct QueueOps;
+struct Snapshot;
 
 /// A channel's line that publishers read. Written only when the first subscriber comes or the last
 /// one goes, when a worker attends or leaves the channel, and at the end.
 struct alignas(kLineBytes) ChannelLine {
   enum : std::uint32_t {
-    kHeard = 1,     // somebody is subscribed
-    kClosing = 2,   // stop() has begun
-    kStamped = 4,   // somebody wants publishing times
-    kFenced = 8,    // no membarrier here: publishers fence
-    kSampled = 16,  // latency is measured
-    kForked = 256   // of a bus that the parent of this process has; closing as well
+    kHeard = 1,      // somebody is subscribed
+    kClosing = 2,    // stop() has begun
+    kStamped = 4,    // somebody wants publishing times
+    kFenced = 8,     // no membarrier here: publishers fence
+    kSampled = 16,   // latency is measured
+    kInline = 32,    // somebody is subscribed inline
+    kUnqueued = 64,  // and nobody else: events end with the inline phase
+    kForked = 256    // of a bus that the parent of this process has; closing as well
   };
   /// Relaxed: whoever publishes after subscribe() returned has that ordered by its own means (G2 of
   /// docs/guarantees.md), and closing is looked at again behind L1.
@@ -77,8 +81,21 @@ enum class Pushed : std::uint8_t {
   would_deadlock,
   no_memory,
   too_deep,
+  vetoed,
   forked
 };
+/// The same with a veto's reason (a name's id, or 0), in a register.
+struct PushResult {
+  Pushed code = Pushed::accepted;
+  std::uint32_t why = 0;
+  PushResult() = default;
+  PushResult(Pushed c) noexcept : code(c) {}  // NOLINT(google-explicit-constructor): most are
+  PushResult(Pushed c, std::uint32_t w) noexcept : code(c), why(w) {}
+  operator Pushed() const noexcept {
+    return code;
+  }  // NOLINT(google-explicit-constructor): as above
+};
+static_assert(sizeof(PushResult) == 8);
 
 struct LaneOptions {
   std::uint32_t capacity = 65536;
@@ -99,7 +116,7 @@ struct Lane {
   alignas(kLineBytes) Atomic<std::uint64_t> word{0};  // 2 * published + busy
   std::uint64_t word_limit =
       0;  // at this word look at consumed again: 2 * (consumed seen + capacity, or + room)
-  Atomic<std::uint64_t> refused{0};  // all reasons: part of every sequence number
+  Atomic<std::uint64_t> refused{0};  // all reasons, and observed: part of every sequence number
   ChannelLine* line = nullptr;
   std::byte* ring = nullptr;  // ring lanes: the slots; nullptr: a moodycamel lane
   std::uint64_t ring_mask = 0;
@@ -111,9 +128,17 @@ struct Lane {
 
   // --- refusals by reason: the publisher's, statistics for everybody else ---
   alignas(kLineBytes) Atomic<std::uint64_t> full{0};
-  Atomic<std::uint64_t> closed{0}, no_memory{0}, too_deep{0};
+  Atomic<std::uint64_t> closed{0}, no_memory{0}, too_deep{0}, vetoed{0};
+  Atomic<std::uint64_t> observed{0};  // accepted, and over with the inline phase: never queued
   Atomic<std::uint64_t>* marks =
       nullptr;  // publishing times of every n-th event, when latency is measured
+  std::uint32_t phases =
+      0;                  // inline phases this publisher is in, one in another: not to be given up
+  bool building = false;  // an event for one of them
+  enum : std::uint32_t { kInlineDepthMax = 8 };
+  // Which row of inline subscribers is read, by level; written in the phase, read by who frees
+  // rows.
+  std::array<Atomic<const Snapshot*>, kInlineDepthMax> inline_readings{};
 
   // --- the owner's line: whoever holds the channel's lease ---
   alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks over, evicted, or discarded
@@ -143,7 +168,7 @@ struct Lane {
   Atomic<std::uint32_t> owner_capacity{0};
   Atomic<std::uint64_t> first_sequence{0};  // the publisher's sequence 0
   Atomic<std::uint32_t> live{0};
-  std::uint64_t published_before = 0, refused_before = 0, discarded_before = 0,
+  std::uint64_t published_before = 0, refused_before = 0, observed_before = 0, discarded_before = 0,
                 evicted_before = 0;  // the ledger's start for this publisher
 
   [[nodiscard]] std::uint64_t published() const noexcept {
@@ -159,12 +184,12 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
 /// Writes one event's payload at `to`.
 using BuildFn = void(void* to, void* from) noexcept;
 
-/// Everything that is not the steady state: stamps, measured latency, fences, a full or closed
-/// lane.
-Pushed push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept;
+/// Everything that is not the steady state: inline subscribers, stamps, measured latency, fences, a
+/// full or closed lane.
+PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept;
 /// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, or that
 /// never gets one of its own.
-Pushed push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
+PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
 /// The channel is unattended: tells the workers.
 void notify(Lane& lane) noexcept;
 /// Moodycamel could not allocate, or stop() came between the two looks: takes the announcement
@@ -173,7 +198,7 @@ Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept;
 
 /// Publishes one event built in place by `make`. Threads: the lane's publisher.
 template <class E, class Make>
-[[gnu::always_inline]] inline Pushed push(Lane& lane, Make& make) noexcept {
+[[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make) noexcept {
   constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
   const std::uint32_t state =
@@ -216,6 +241,7 @@ template <class E, class Make>
 
 struct PushedAll {
   std::size_t accepted = 0;
+  std::size_t vetoed = 0;          // of those refused
   Pushed last = Pushed::accepted;  // the last refusal
 };
 
@@ -262,6 +288,7 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
       ++result.accepted;
     } else {
       result.last = one;
+      if (one == Pushed::vetoed) ++result.vetoed;
     }
   }
   return result;

@@ -48,6 +48,12 @@ void subscriber_threw(Subscriber& subscriber) noexcept {
   if (subscriber.detach_on_throw) subscriber.gate.close();
 }
 
+Judgement inline_threw(Subscriber& subscriber) noexcept {
+  subscriber.threw.add_shared(1);
+  if (subscriber.detach_on_throw) subscriber.gate.close();
+  return {subscriber.veto_on_throw, subscriber.threw_id};
+}
+
 bool in_callback() noexcept {
   return callback_depth != 0;
 }

@@ -47,12 +47,16 @@ struct Run {
   }
 };
 
-/// Single writer (the lease's holder); a statistic for everybody else.
+/// A statistic for everybody but its writer: the lease's holder, or, shared, who calls inline.
 class Count {
  public:
   void add(std::uint64_t n) noexcept {
     // Relaxed: one writer, and nothing follows from the value.
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  /// For what several threads count at once.
+  void add_shared(std::uint64_t n) noexcept {
+    value_.fetch_add(n, std::memory_order_relaxed);  // relaxed: nothing follows from the value
   }
   [[nodiscard]] std::uint64_t get() const noexcept {
     return value_.load(std::memory_order_relaxed);
@@ -76,22 +80,33 @@ class Highest {
   Atomic<std::uint64_t> value_{0};
 };
 
+/// What an inline subscriber says of an event, in a register.
+struct Judgement {
+  bool veto = false;
+  std::uint32_t why = 0;  // a name's id
+};
+
 /// One subscriber of one channel: its gate, its thunk, its counts; the captures lie behind it.
 struct Subscriber {
   using CallFn = void(Subscriber&, const Run&);
+  using JudgeFn = Judgement(Subscriber&, const std::byte* event) noexcept;
   using DestroyFn = void(Subscriber&) noexcept;
 
   CallFn* call = nullptr;        // hands a run to the callback; catches what it throws
+  JudgeFn* judge = nullptr;      // inline: shows one event, by any number of threads at once
   DestroyFn* destroy = nullptr;  // destroys the captures, not this
   ChannelCore* channel = nullptr;
   int priority = 0;
   bool wants_time = false;
   bool detach_on_throw = false;
-  std::uint32_t watch_id = 0;  // unique in the process, never 0: what a drainer shows
-  std::int64_t budget_ns = 0;  // longer turns are told; 0: never
+  bool veto_on_throw = false;
+  std::uint32_t threw_id = 0;           // the reason of a veto by throwing: a name's id
+  Subscriber* buried_before = nullptr;  // in the graveyard
+  std::uint32_t watch_id = 0;           // unique in the process, never 0: what a drainer shows
+  std::int64_t budget_ns = 0;           // longer turns are told; 0: never
   Gate gate;
   Atomic<std::uint32_t> holders{1};
-  // offered = delivered + threw + filtered + skipped once the run is over (I3)
+  // offered = delivered + threw + filtered + skipped once the calls are over (I3)
   Count offered, delivered, threw, filtered, skipped;
   Count slow;          // the housekeeper's: turns over budget_ns
   Highest longest_ns;  // of those, as far as they were seen
@@ -118,6 +133,9 @@ void destroy_captures(Subscriber& subscriber) noexcept;
 [[nodiscard]] bool destroyed_by_this_thread(const Subscriber& subscriber) noexcept;
 /// Counts and, if wished, closes: called by the thunk in its catch.
 void subscriber_threw(Subscriber& subscriber) noexcept;
+
+/// The same for one that is called inline, and what its throwing says of the event.
+[[nodiscard]] Judgement inline_threw(Subscriber& subscriber) noexcept;
 
 /// True inside a callback of any bus in this thread: then nothing may wait for a callback.
 [[nodiscard]] bool in_callback() noexcept;

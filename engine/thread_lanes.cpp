@@ -74,9 +74,10 @@ bool ThreadLanes::add(ChannelCore& channel, Lane* lane) noexcept {
 /// Channels whose bus has stopped are dropped, and only the others count for the new size: a thread
 /// that outlives many buses stays small.
 bool ThreadLanes::make_room() noexcept {
-  // Closing is final. A busy lane is one that this thread publishes on right now, further out.
+  // Closing is final. A busy lane, or one in an inline phase, is one that this thread publishes on
+  // right now, further out.
   const auto lives = [](const Entry& e) {
-    return e.channel && (!e.channel->line.closing() ||
+    return e.channel && (!e.channel->line.closing() || e.lane->phases != 0 ||
                          (e.lane->word.load(std::memory_order_relaxed) & 1) != 0);  // relaxed: ours
   };
   const auto living =
@@ -108,13 +109,14 @@ LaneOptions default_lane_options(const ChannelCore& channel) noexcept {
   return options;
 }
 
-Pushed push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept {
+PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept {
+  const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
   Lane* lane = channel.take_lane(default_lane_options(channel), channel);
   if (lane == nullptr) {
     channel.count_refused(Pushed::no_memory);
     return Pushed::no_memory;
   }
-  const Pushed result = push_slowly(*lane, build, from, 0);
+  const PushResult result = push_slowly(*lane, build, from, 0);
   ChannelCore::give_lane(*lane);
   return result;
 }

@@ -21,6 +21,7 @@ void Worker::run() noexcept {
     if (all_.aborting() && all_.forked()) return;
     if (served) continue;
     if (all_.stopped()) break;
+    if (dig()) continue;
     if (wait_.look_again()) {
       search();
     } else {
@@ -28,10 +29,9 @@ void Worker::run() noexcept {
     }
   }
   give_up();
-  if (searching_)
-    all_.idle_.fetch_add(Workers::kEpoch - Workers::kSearching, std::memory_order_seq_cst);  // S
-  reading.store(nullptr, std::memory_order_release);                                         // N2
-  all_.gone_.fetch_add(1, std::memory_order_acq_rel);                                        // Q1
+  stop_searching();
+  reading.store(nullptr, std::memory_order_release);   // N2
+  all_.gone_.fetch_add(1, std::memory_order_acq_rel);  // Q1
   futex_wake(all_.gone_, 1);
 }
 
@@ -78,13 +78,13 @@ void Worker::adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noe
   }
 }
 
-void Worker::pass_all_but(const ChannelCore& kept) noexcept {
+void Worker::pass_all_but(const ChannelCore* kept) noexcept {
   for (const Held& h : held_) {
-    if (h.channel == &kept) continue;
+    if (h.channel == kept) continue;
     const std::uint32_t i = h.channel->index();
     all_.passed_[i / 64].fetch_or(1ull << (i % 64), std::memory_order_seq_cst);  // E4, S
   }
-  std::erase_if(held_, [&kept](const Held& h) { return h.channel != &kept; });
+  std::erase_if(held_, [kept](const Held& h) { return h.channel != kept; });
 }
 
 // --- serving ---
@@ -92,17 +92,30 @@ void Worker::pass_all_but(const ChannelCore& kept) noexcept {
 void Worker::before_callbacks(ChannelCore& channel) noexcept {
   if (std::exchange(was_parked_, false)) all_.house_.bell().stir();
   if (all_.count_ == 1) return;  // nobody to hand anything to
-  bool look = false;
-  if (searching_) {
-    all_.idle_.fetch_add(Workers::kEpoch - Workers::kSearching, std::memory_order_seq_cst);  // S
-    searching_ = false;
-    look = true;
-  }
+  bool look = searching_;
+  stop_searching();
   if (held_.size() > 1) {  // a callback may never return: others must be able to serve the rest
-    pass_all_but(channel);
+    pass_all_but(&channel);
     look = true;
   }
   if (look && all_.anything_for_all()) all_.wake_one(woke_);
+}
+
+void Worker::stop_searching() noexcept {
+  if (!searching_) return;
+  all_.idle_.fetch_add(Workers::kEpoch - Workers::kSearching, std::memory_order_seq_cst);  // S
+  searching_ = false;
+}
+
+/// Destructors of captures are callbacks too: nothing is held while they run. False: there are
+/// none.
+bool Worker::dig() noexcept {
+  if (!all_.graveyard_.occupied()) return false;
+  stop_searching();
+  pass_all_but(nullptr);
+  if (all_.count_ > 1 && all_.anything_for_all()) all_.wake_one(woke_);
+  all_.dig();
+  return true;
 }
 
 bool Worker::serve() noexcept {
@@ -150,6 +163,7 @@ void Worker::sweep() noexcept {
   swept_ns_ = now;
   if (all_.realtime_.load(std::memory_order_relaxed) != 0)
     all_.signal_realtime();  // relaxed: soon is enough
+  if (dig()) return;
   given_.clear();
   std::erase_if(held_, [this](Held& h) {
     if (std::exchange(h.busy, false)) return false;
@@ -205,7 +219,7 @@ void Worker::park() noexcept {
                        std::memory_order_seq_cst);  // S
   searching_ = false;
   recheck();
-  if (held_.empty() && !all_.anything_for_all() && !all_.stopped()) {
+  if (held_.empty() && !all_.anything_for_all() && !all_.graveyard_.occupied() && !all_.stopped()) {
     std::int64_t limit = -1;
     if (all_.realtime_.load(std::memory_order_relaxed) != 0) {  // relaxed: a new one wakes us
       const std::int64_t longest = all_.options_.wait.realtime_ns_max;

@@ -40,6 +40,7 @@ Workers::Workers(WorkersOptions options) : ForkWitness(kForkWorkers), options_(s
 
 Workers::~Workers() {
   end_watching();
+  if (!forked()) graveyard_.close();  // where nobody called stop()
 }
 
 /// No lock: another thread may have held it. What is in the table is held by it.
@@ -180,6 +181,11 @@ void Workers::wake_one(std::uint32_t& woke) noexcept {
   worker.key.fetch_add(
       1, std::memory_order_release);  // S: the worker read its key before it said "parked"
   futex_wake(worker.key, 1);
+}
+
+void Workers::wake_digger() noexcept {
+  std::uint32_t woke = kNone;
+  wake_one(woke);
 }
 
 bool Workers::anything_for_all() const noexcept {

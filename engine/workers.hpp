@@ -20,6 +20,7 @@
 #include "ringmain/engine/clock.hpp"
 #include "ringmain/engine/drain.hpp"
 #include "ringmain/engine/fork.hpp"
+#include "ringmain/engine/graveyard.hpp"
 #include "ringmain/engine/housekeeper.hpp"
 #include "ringmain/engine/wait_strategy.hpp"
 
@@ -66,7 +67,9 @@ struct Worker final : Drainer {
   void keep(ChannelCore& channel) noexcept;
   void adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noexcept;
   bool serve() noexcept;
-  void pass_all_but(const ChannelCore& kept) noexcept;
+  void pass_all_but(const ChannelCore* kept) noexcept;
+  void stop_searching() noexcept;
+  bool dig() noexcept;
   void sweep() noexcept;
   void give_up() noexcept;
   void recheck() noexcept;
@@ -118,6 +121,13 @@ class Workers final : public Counted, private ForkWitness {
   }  // relaxed: soon is enough
   using Born::forked;
   void watch_realtime() noexcept;
+
+  // --- captures that a publishing thread was the last to use (graveyard.hpp) ---
+  [[nodiscard]] Graveyard& graveyard() noexcept { return graveyard_; }
+  /// Something was buried there.
+  void wake_digger() noexcept;
+  /// Destroys what lies there. Threads: any, holding no lock; calls the destructors of captures.
+  void dig() noexcept { graveyard_.dig(); }
 
   // --- without threads (by_hand.cpp) ---
   [[nodiscard]] bool by_hand() const noexcept { return options_.by_hand; }
@@ -216,6 +226,7 @@ class Workers final : public Counted, private ForkWitness {
   Atomic<std::uint32_t> quit_{0};
   Atomic<std::uint32_t> words_{0};  // of signals and passed that are in use
   Atomic<std::uint32_t> realtime_{0};
+  Graveyard graveyard_;
   alignas(kLineBytes) Atomic<std::uint32_t> done_key_{0};
   Atomic<std::uint32_t> gone_{0};
   Atomic<std::uint32_t> stopping_{0};

@@ -154,6 +154,7 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
   }
   bool joined = join(deadline.left_ns(), result);
   joined = house_.stop(deadline.left_ns()) && joined;
+  graveyard_.close();  // nobody digs any more: who buries later destroys
   if (!drained || !joined) result.left = left_over(abort);
   let_go(joined);
   stopping_.store(0, std::memory_order_release);  // Q2

@@ -204,7 +204,7 @@ TEST(SchemaTest, EveryUnitKindAndCodeHasAWord) {
     EXPECT_NE(to_string(static_cast<Unit>(u)), "?");
   for (int k = 0; k <= static_cast<int>(Kind::text); ++k)
     EXPECT_NE(to_string(static_cast<Kind>(k)), "?");
-  for (int c = 0; c <= static_cast<int>(PublishCode::too_deep); ++c)
+  for (int c = 0; c <= static_cast<int>(PublishCode::vetoed); ++c)
     EXPECT_NE(to_string(static_cast<PublishCode>(c)), "?");
   for (int d = 0; d <= static_cast<int>(Detached::was_not_attached); ++d)
     EXPECT_NE(to_string(static_cast<Detached>(d)), "?");
