@@ -8,6 +8,7 @@
 #include "ringmain/engine/clock.hpp"
 
 #include "ringmain/bus/hear.hpp"
+#include "ringmain/bus/herald.hpp"
 
 namespace ringmain::detail {
 namespace {
@@ -140,6 +141,19 @@ void Attachment::listen(engine::ChannelCore& channel) {
   throw std::bad_alloc();
 }
 
+void Attachment::watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern) {
+  const std::lock_guard lock(mutex_);
+  listed_.push_back({nullptr, consumer_});
+  listens_ = true;
+  consumer_->holders.fetch_add(1);
+  try {
+    bus.herald().watch_interest(consumer_, channel, std::string(pattern));
+  } catch (...) {
+    engine::drop_subscriber(consumer_);
+    throw;
+  }
+}
+
 void Attachment::feed_from(engine::ChannelCore& source) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
@@ -167,15 +181,13 @@ void Attachment::close_all(bool deferred) noexcept {
     } else {
       l.subscriber->gate.close();
     }
-    l.channel->unlist(l.subscriber);
+    if (l.channel) l.channel->unlist(l.subscriber);
     // Without our lock: what the captures destroy may come back here.
     if (quiet) engine::destroy_captures(*l.subscriber);
   }
 }
 
 Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
-  // A realtime publisher that leaves an inline callback wakes nobody.
-  constexpr std::int64_t kLookNs = 1'000'000;
   const engine::Deadline deadline(limit_ns);
   Detached result = Detached::done;
   for (const Listed& l : listed_) {                         // closed: nobody adds to it any more
@@ -183,8 +195,7 @@ Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
       result = Detached::deferred;
       continue;
     }
-    const std::int64_t look_ns = l.subscriber->judge != nullptr ? kLookNs : -1;
-    switch (l.subscriber->gate.wait(deadline.left_ns(), look_ns)) {
+    switch (wait_for(l, deadline.left_ns())) {
       case engine::Gate::Waited::timeout:
         return Detached::timeout;
       case engine::Gate::Waited::gone:
@@ -195,6 +206,28 @@ Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
     }
   }
   return result;
+}
+
+/// Most waits are over at once. A long one is made known to the housekeeper, who tells of it.
+engine::Gate::Waited Attachment::wait_for(const Listed& listed, std::int64_t limit_ns) noexcept {
+  enum : std::int64_t { kQuietNs = 100'000'000, kLookNs = 1'000'000 };
+  engine::Gate& gate = listed.subscriber->gate;
+  // A realtime publisher that leaves an inline callback wakes nobody.
+  const std::int64_t look = listed.subscriber->judge != nullptr ? std::int64_t{kLookNs} : -1;
+  if ((limit_ns >= 0 && limit_ns <= kQuietNs) || !owner_) return gate.wait(limit_ns, look);
+  const std::int64_t since = engine::now_ns();
+  const engine::Gate::Waited waited = gate.wait(kQuietNs, look);
+  if (waited != engine::Gate::Waited::timeout) return waited;
+  std::uint64_t which = 0;
+  try {
+    which = owner_->herald().waits(options_.name,
+                                   listed.channel ? listed.channel->options().name : "", since);
+  } catch (const std::bad_alloc&) {
+    // Nobody is told; waiting is what matters.
+  }
+  const engine::Gate::Waited late = gate.wait(limit_ns < 0 ? limit_ns : limit_ns - kQuietNs, look);
+  if (which != 0) owner_->herald().waits_no_more(which);
+  return late;
 }
 
 Detached Attachment::detach(std::int64_t limit_ns) noexcept {

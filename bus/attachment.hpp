@@ -45,6 +45,8 @@ class Attachment final : public engine::Counted {
   void listen(engine::ChannelCore& channel);
   /// Feeds the mailbox from `source`. Throws std::bad_alloc.
   void feed_from(engine::ChannelCore& source);
+  /// Is told who listens to `channel`, or to all that match `pattern`. Throws std::bad_alloc.
+  void watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern);
   void set_bus(engine::Ref<BusCore> bus) noexcept { bus_ = std::move(bus); }
 
   Detached detach(std::int64_t limit_ns) noexcept;
@@ -65,11 +67,12 @@ class Attachment final : public engine::Counted {
 
  private:
   struct Listed {
-    engine::Ref<engine::ChannelCore> channel;
-    engine::Subscriber* subscriber;  // one holder of it
+    engine::Ref<engine::ChannelCore> channel;  // none: told of interest
+    engine::Subscriber* subscriber;            // one holder of it
   };
   void close_all(bool deferred) noexcept;
   Detached wait_all(std::int64_t limit_ns) noexcept;
+  engine::Gate::Waited wait_for(const Listed& listed, std::int64_t limit_ns) noexcept;
 
   mutable std::mutex
       mutex_;  // listed_: a new channel may add a feeder while another thread detaches

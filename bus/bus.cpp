@@ -93,6 +93,22 @@ Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* s
   return detail::Attachment::handle(made);
 }
 
+Subscription Bus::on_interest_core(engine::ChannelCore* channel, std::string_view pattern,
+                                   engine::Subscriber* subscriber, SubscribeOptions options) {
+  detail::Orphan orphan{subscriber};
+  if (core_->forked()) return {};
+  const engine::Ref<detail::Attachment> made =
+      new detail::Attachment(subscriber, {}, std::move(options));
+  orphan.subscriber = nullptr;
+  made->set_owner(core_);
+  made->watch(*core_, channel, pattern);
+  return detail::Attachment::handle(made);
+}
+
+bool Bus::wait_told(nanoseconds limit) {
+  return !core_->forked() && core_->workers().house().await_round(limit.count());
+}
+
 AnyMailbox Bus::mailbox(std::string_view pattern, SubscribeOptions options) {
   return AnyMailbox(detail::make_pull_mailbox(*core_, pattern, std::move(options)));
 }

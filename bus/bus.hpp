@@ -10,6 +10,7 @@
 
 #include "ringmain/bus/channel.hpp"
 #include "ringmain/bus/event.hpp"
+#include "ringmain/bus/interest.hpp"
 #include "ringmain/bus/mailbox.hpp"
 #include "ringmain/bus/options.hpp"
 #include "ringmain/bus/rank.hpp"
@@ -101,6 +102,24 @@ class Bus {
   /// The same as a queue that the caller drains.
   [[nodiscard]] AnyMailbox mailbox(std::string_view pattern, SubscribeOptions options = {});
 
+  /// `tell(Interest)` with what holds now, and again whenever that changes; several changes may be
+  /// told as one, and the last call always says what holds. On the bus's housekeeper, with no lock
+  /// held; it counts as a callback. With the same promise when it is reset. Throws std::bad_alloc.
+  template <Event E, std::invocable<Interest> F>
+  [[nodiscard]] Subscription on_interest(Channel<E>& channel, F tell,
+                                         SubscribeOptions options = {}) {
+    return on_interest_core(channel.core_, {}, told_by(std::move(tell)), std::move(options));
+  }
+  /// `tell(channel's name, Interest)` for every channel that matches, present and future.
+  template <std::invocable<std::string_view, Interest> F>
+  [[nodiscard]] Subscription on_interest(std::string_view pattern, F tell,
+                                         SubscribeOptions options = {}) {
+    return on_interest_core(nullptr, pattern, told_by(std::move(tell)), std::move(options));
+  }
+  /// Waits until all who asked by on_interest() were told of all that changed before this call.
+  /// False: time ran out, inside a callback, or the bus runs without a housekeeper.
+  [[nodiscard]] bool wait_told(nanoseconds limit);
+
   /// Waits until all that was accepted before the call has been delivered, also through mailboxes
   /// that workers drain. False: time ran out, or called inside a callback.
   [[nodiscard]] bool flush(nanoseconds limit);
@@ -131,6 +150,12 @@ class Bus {
                             const ChannelOptions* options);
   Result<engine::ChannelCore*> configure_core(std::string_view name, const Schema& schema,
                                               const ChannelOptions& options);
+  template <class F>
+  static engine::Subscriber* told_by(F tell) {
+    return detail::make_subscriber(detail::HearInterest<F>{std::move(tell)});
+  }
+  Subscription on_interest_core(engine::ChannelCore* channel, std::string_view pattern,
+                                engine::Subscriber* subscriber, SubscribeOptions options);
   Subscription subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
                               SubscribeOptions options);
 

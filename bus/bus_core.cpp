@@ -67,7 +67,7 @@ engine::WorkersOptions by_hand() {
 }  // namespace
 
 BusCore::BusCore(const BusOptions& options)
-    : workers_(new engine::Workers(engine_options(options))), herald_(new BusHerald) {
+    : workers_(new engine::Workers(engine_options(options))), herald_(new BusHerald(*workers_)) {
   workers_->house().set_herald(herald_.get());
   if (workers_->start() == 0) {
     (void)workers_->stop(true, 0);
@@ -77,7 +77,8 @@ BusCore::BusCore(const BusOptions& options)
   }
 }
 
-BusCore::BusCore(ByHand) : workers_(new engine::Workers(by_hand())), herald_(new BusHerald) {
+BusCore::BusCore(ByHand)
+    : workers_(new engine::Workers(by_hand())), herald_(new BusHerald(*workers_)) {
   workers_->house().set_herald(herald_.get());
   (void)workers_->start();
 }
@@ -124,7 +125,10 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
                      "': a bus holds 4096 channels and mailboxes; use another bus"};
   }
   channels_.emplace(name, made);
-  if (!forked()) herald_->channel_made(*made);
+  if (!forked()) {
+    herald_->channel_made(*made);
+    workers_->house().interest_changed();  // for who is interested by pattern
+  }
   feed_matching(*made);
   return made.get();
 }

@@ -29,6 +29,7 @@ class BusCore final : public engine::Counted {
   explicit BusCore(ByHand);
 
   [[nodiscard]] engine::Workers& workers() const noexcept { return *workers_; }
+  [[nodiscard]] BusHerald& herald() const noexcept { return *herald_; }
   /// Finds or makes. `options` given: it must be new.
   Result<engine::ChannelCore*> channel(std::string_view name, const Schema& schema,
                                        const ChannelOptions* options);

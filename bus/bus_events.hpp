@@ -59,4 +59,17 @@ constexpr auto describe(EventOf<SlowSubscriber>) {
                field<&SlowSubscriber::budget_ns>("budget_ns", Unit::ns));
 }
 
+/// `bus.waiting_removal`: a reset() has been waiting for a second for a call that does not end.
+/// Does its caller hold a lock that the callback wants? Once per wait.
+struct WaitingRemoval {
+  Name subscriber;
+  Name channel;  // or its mailbox
+  std::int64_t waited_ns = 0;
+};
+constexpr auto describe(EventOf<WaitingRemoval>) {
+  return event("bus.waiting_removal", field<&WaitingRemoval::subscriber>("subscriber"),
+               field<&WaitingRemoval::channel>("channel"),
+               field<&WaitingRemoval::waited_ns>("waited_ns", Unit::ns));
+}
+
 }  // namespace ringmain

@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <new>
+
+#include "ringmain/engine/workers.hpp"
+
+#include "ringmain/bus/bus.hpp"
 
 namespace ringmain::detail {
 namespace {
@@ -49,10 +54,127 @@ bool BusHerald::lost(const engine::ChannelCore& channel, const engine::Losses& c
   return voice<LossNotice>().say(notice) == PublishCode::accepted;
 }
 
-void BusHerald::round(std::uint32_t, std::int64_t) noexcept {}
+void BusHerald::round(std::uint32_t rung, std::int64_t now) noexcept {
+  using engine::Bell;
+  try {
+    tell_interest((rung & (Bell::kInterest | Bell::kRound)) != 0);
+    tell_waits(now);
+  } catch (const std::bad_alloc&) {
+    workers_.house().bell().ring(Bell::kInterest);  // the next round finds it again
+  }
+}
+
+// --- interest ---
+
+BusHerald::~BusHerald() {
+  for (const Watch& w : watches_) engine::drop_subscriber(w.subscriber);
+  for (const Watch& w : new_watches_) engine::drop_subscriber(w.subscriber);
+}
+
+void BusHerald::watch_interest(engine::Subscriber* subscriber,
+                               engine::Ref<engine::ChannelCore> channel, std::string pattern) {
+  {
+    const std::lock_guard lock(mutex_);
+    new_watches_.push_back({subscriber, std::move(channel), std::move(pattern), {}});
+  }
+  workers_.house().add_interested(1);
+  workers_.house().bell().ring(engine::Bell::kInterest);
+}
+
+void BusHerald::tell_interest(bool changed) {
+  {
+    const std::lock_guard lock(mutex_);
+    watches_.reserve(watches_.size() + new_watches_.size());
+    for (Watch& w : new_watches_) watches_.push_back(std::move(w));
+    new_watches_.clear();
+  }
+  std::erase_if(watches_, [this](const Watch& w) {
+    if (!w.subscriber->gate.closed()) return false;
+    engine::drop_subscriber(w.subscriber);
+    workers_.house().add_interested(-1);
+    return true;
+  });
+  if (!changed || watches_.empty()) return;
+  const auto channels = workers_.channels();
+  for (Watch& w : watches_) {
+    if (w.channel) tell(w, *w.channel);
+    if (w.channel) continue;
+    for (const auto& c : channels) {
+      if (!c->options().mailbox && pattern_matches(w.pattern, c->options().name)) tell(w, *c);
+    }
+  }
+}
+
+void BusHerald::tell(Watch& watch, const engine::ChannelCore& channel) {
+  const engine::Listening now = channel.listening();
+  const auto [told, first] = watch.told.try_emplace(&channel, now);
+  if (!first && told->second == now) return;
+  told->second = now;
+  const InterestTold what{{now.queued + now.inlined, now.inlined != 0, now.queued != 0, now.stamps},
+                          channel.options().name};
+  engine::Run run;
+  run.first = reinterpret_cast<const std::byte*>(&what);
+  run.count = 1;
+  engine::Subscriber& s = *watch.subscriber;
+  s.offered.add(1);
+  if (s.gate.enter()) {
+    const auto calling = [this](const engine::Subscriber* who) {
+      const std::lock_guard lock(mutex_);
+      calling_ = who;
+    };
+    calling(&s);
+    s.call(s, run);
+    calling(nullptr);
+  } else {
+    s.skipped.add(1);
+  }
+  if (s.gate.leave()) engine::destroy_captures(s);
+}
+
+std::string BusHerald::calling() const {
+  const std::lock_guard lock(mutex_);
+  if (calling_ == nullptr) return "(the housekeeper)";
+  return calling_->name.empty() ? "(unnamed interest)" : calling_->name;
+}
+
+// --- removals that wait ---
+
+std::uint64_t BusHerald::waits(std::string subscriber, std::string channel, std::int64_t since_ns) {
+  std::uint64_t which = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    which = ++last_wait_;
+    waits_.push_back({which, std::move(subscriber), std::move(channel), since_ns, false});
+  }
+  workers_.house().bell().ring(engine::Bell::kWaiting);  // it may mean to sleep for too long
+  return which;
+}
+
+void BusHerald::waits_no_more(std::uint64_t which) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(waits_, [which](const Wait& w) { return w.which == which; });
+}
+
+void BusHerald::tell_waits(std::int64_t now) {
+  std::vector<WaitingRemoval> due;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Wait& w : waits_) {
+      if (w.told || now - w.since_ns < kWaitTellNs) continue;
+      due.push_back({Name(w.subscriber), Name(w.channel), now - w.since_ns});
+      w.told = true;
+    }
+  }
+  for (const WaitingRemoval& event : due) (void)voice<WaitingRemoval>().say(event);
+}
 
 std::int64_t BusHerald::due_ns() const noexcept {
-  return std::numeric_limits<std::int64_t>::max();
+  std::int64_t due = std::numeric_limits<std::int64_t>::max();
+  const std::lock_guard lock(mutex_);
+  for (const Wait& w : waits_) {
+    if (!w.told) due = std::min(due, w.since_ns + kWaitTellNs);
+  }
+  return due;
 }
 
 }  // namespace ringmain::detail

@@ -5,15 +5,19 @@
 // pattern; before, nothing is said.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "ringmain/engine/housekeeper.hpp"
 
 #include "ringmain/bus/bus_events.hpp"
 #include "ringmain/bus/channel.hpp"
+#include "ringmain/bus/interest.hpp"
 
 namespace ringmain::detail {
 
@@ -70,7 +74,9 @@ class Voice {
 
 class BusHerald final : public engine::Herald {
  public:
-  using Voices = std::tuple<Voice<LossNotice>, Voice<SlowSubscriber>>;
+  using Voices = std::tuple<Voice<LossNotice>, Voice<SlowSubscriber>, Voice<WaitingRemoval>>;
+  explicit BusHerald(engine::Workers& workers) noexcept : workers_(workers) {}
+  ~BusHerald() override;
   struct Own {
     std::string_view name;
     const Schema& (*schema)();
@@ -80,6 +86,17 @@ class BusHerald final : public engine::Herald {
   static bool is_own(std::string_view name, const Schema& schema) noexcept;
   void channel_made(engine::ChannelCore& channel) noexcept;
 
+  /// Tells `subscriber`, which holds for each call an InterestTold in its run, who listens to
+  /// `channel`, or to each that matches `pattern`. Takes over one holder. Throws std::bad_alloc.
+  void watch_interest(engine::Subscriber* subscriber, engine::Ref<engine::ChannelCore> channel,
+                      std::string pattern);
+
+  /// A reset() has begun to wait for long; the answer is for waits_no_more().
+  [[nodiscard]] std::uint64_t waits(std::string subscriber, std::string channel,
+                                    std::int64_t since_ns);
+  void waits_no_more(std::uint64_t which) noexcept;
+
+  [[nodiscard]] std::string calling() const override;
   void slow(const engine::SlowTurn& turn) noexcept override;
   bool lost(const engine::ChannelCore& channel, const engine::Losses& counts, std::int64_t first_ns,
             std::int64_t last_ns) noexcept override;
@@ -87,7 +104,32 @@ class BusHerald final : public engine::Herald {
   [[nodiscard]] std::int64_t due_ns() const noexcept override;
 
  private:
+  enum : std::int64_t { kWaitTellNs = 1'000'000'000 };
+
+  struct Watch {
+    engine::Subscriber* subscriber;  // one holder of it
+    engine::Ref<engine::ChannelCore> channel;
+    std::string pattern;  // where there is no channel
+    std::map<const engine::ChannelCore*, engine::Listening> told;
+  };
+  struct Wait {
+    std::uint64_t which;
+    std::string subscriber, channel;
+    std::int64_t since_ns;
+    bool told;
+  };
+  void tell_interest(bool changed);
+  void tell(Watch& watch, const engine::ChannelCore& channel);
+  void tell_waits(std::int64_t now_ns);
+
+  engine::Workers& workers_;
   Voices voices_;
+  std::vector<Watch> watches_;  // the housekeeper's
+  mutable std::mutex mutex_;
+  std::vector<Watch> new_watches_;
+  std::vector<Wait> waits_;
+  std::uint64_t last_wait_ = 0;
+  const engine::Subscriber* calling_ = nullptr;
   template <Described E>
   Voice<E>& voice() noexcept {
     return std::get<Voice<E>>(voices_);

@@ -109,6 +109,7 @@ PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions op
   if (channel.inert()) return nullptr;
   const auto attachment =
       pulled(channel.workers(), "mailbox of " + channel.options().name, std::move(options));
+  attachment->set_owner(static_cast<BusCore*>(channel.options().owner));
   attachment->feed_from(channel);
   return new PullMailbox(attachment);
 }
@@ -118,6 +119,7 @@ PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern, Subscribe
   const auto attachment =
       pulled(bus.workers(), "mailbox of " + std::string(pattern), std::move(options));
   attachment->set_bus(&bus);
+  attachment->set_owner(&bus);
   bus.add_pattern(*attachment, pattern);
   return new PullMailbox(attachment);
 }

@@ -273,6 +273,7 @@ void ChannelCore::update_state() noexcept {
       line.state.load(std::memory_order_relaxed) & kOurs;  // relaxed: changed under our lock
   if ((want & ~is) != 0) line.state.fetch_or(want & ~is, std::memory_order_seq_cst);      // G2
   if ((is & ~want) != 0) line.state.fetch_and(~(is & ~want), std::memory_order_seq_cst);  // G2
+  workers_->house().interest_changed();
 }
 
 void ChannelCore::close_line() noexcept {

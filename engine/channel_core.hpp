@@ -57,6 +57,14 @@ struct Losses {
   }
 };
 
+/// Who listens to a channel.
+struct Listening {
+  std::uint32_t queued = 0;   // subscribers on workers, and what feeds mailboxes
+  std::uint32_t inlined = 0;  // called in the publishing thread
+  bool stamps = false;        // one wants publishing times
+  friend bool operator==(const Listening&, const Listening&) = default;
+};
+
 class ChannelCore final : public Counted {
  public:
   ChannelCore(Ref<Workers> workers, ChannelCoreOptions options);
@@ -120,6 +128,8 @@ class ChannelCore final : public Counted {
   [[nodiscard]] std::uint64_t depth() const noexcept;
   /// Of its subscribers; 0: none has one.
   [[nodiscard]] std::int64_t smallest_budget_ns() const noexcept;
+  /// Who listens, as a source must know it. The last change before a call is in it.
+  [[nodiscard]] Listening listening() const noexcept;
   /// Frees old lists of subscribers that nobody reads.
   void trim() noexcept;
   /// `f(subscriber)` for those listed and those that may still be called. Under the lock.

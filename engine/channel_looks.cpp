@@ -47,6 +47,12 @@ std::int64_t ChannelCore::smallest_budget_ns() const noexcept {
   return smallest;
 }
 
+Listening ChannelCore::listening() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return {static_cast<std::uint32_t>(list_.size()), static_cast<std::uint32_t>(inline_list_.size()),
+          list_.any_wants_time()};
+}
+
 void ChannelCore::trim() noexcept {
   const std::lock_guard lock(mutex_);
   try {

@@ -73,6 +73,12 @@ bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
 
 bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t ring) noexcept {
   if (in_callback()) return false;
+  if (workers_.by_hand()) {  // then the caller is the housekeeper, one at a time
+    static std::mutex by_hand;
+    const std::lock_guard lock(by_hand);
+    round(ring | Bell::kLast, now_ns(), 0);
+    return true;
+  }
   const Deadline deadline(limit_ns);
   // Both sides count by read-modify-writes: what the caller did before is seen in a round that
   // begins later.

@@ -39,6 +39,8 @@ class Herald : public Counted {
                     std::int64_t last_ns) noexcept = 0;
   /// Once per round, last.
   virtual void round(std::uint32_t rung, std::int64_t now_ns) noexcept = 0;
+  /// Whose callback it is in, if in one. Any thread.
+  [[nodiscard]] virtual std::string calling() const = 0;
   /// When it wants the next round, at the latest. Any thread.
   [[nodiscard]] virtual std::int64_t due_ns() const noexcept = 0;
 };
@@ -68,12 +70,26 @@ class Housekeeper {
     stale_.store(1, std::memory_order_relaxed);  // relaxed: soon is enough
   }
 
+  /// How many want to be told who listens: 0 makes a change of the lists cost nothing.
+  void add_interested(int n) noexcept {
+    interested_.fetch_add(static_cast<std::uint32_t>(n), std::memory_order_acq_rel);  // H4
+  }
+  /// Under the channel's lock: whoever counts himself in and then reads the lists sees the change,
+  /// or is seen here.
+  void interest_changed() noexcept {
+    if (interested_.load(std::memory_order_acquire) != 0) bell_.ring(Bell::kInterest);  // H4
+  }
+
   /// Waits until a round that began after the call is over. False: time ran out, there is no
   /// housekeeper, or the caller is in a callback.
   bool await_round(std::int64_t limit_ns, std::uint32_t ring = Bell::kRound) noexcept;
   /// Ends the thread. False: it is still in a call of the herald at the deadline, and is left
   /// alone.
   bool stop(std::int64_t limit_ns) noexcept;
+  /// Whose callback keeps it, after stop() was false.
+  [[nodiscard]] std::string stuck_in() const {
+    return herald_ ? herald_->calling() : std::string();
+  }
   /// After stop() was true: lets go of the herald and what it holds.
   void let_go() noexcept { herald_ = nullptr; }
 
@@ -99,7 +115,8 @@ class Housekeeper {
   Atomic<std::uint32_t> running_{0};
   Atomic<std::uint32_t> begun_{0}, finished_{0};  // rounds
   Atomic<std::int64_t> smallest_budget_ns_{0};    // 0: nobody has one
-  Atomic<std::uint32_t> stale_{0};                // the smallest may have left
+  Atomic<std::uint32_t> interested_{0};
+  Atomic<std::uint32_t> stale_{0};  // the smallest may have left
 
   // --- the thread's own ---
   LookClock clock_;

@@ -153,7 +153,10 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
     }
   }
   bool joined = join(deadline.left_ns(), result);
-  joined = house_.stop(deadline.left_ns()) && joined;
+  if (!house_.stop(deadline.left_ns())) {
+    result.stuck.push_back(house_.stuck_in());
+    joined = false;
+  }
   graveyard_.close();  // nobody digs any more: who buries later destroys
   if (!drained || !joined) result.left = left_over(abort);
   let_go(joined);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -171,6 +172,27 @@ TEST(LossTest, TheLastBurstIsToldBeforeTheBusStops) {
   ASSERT_TRUE(bus.stop(StopMode::drain, kLong).stuck.empty());
   ASSERT_EQ(told.all().size(), 1u);
   EXPECT_EQ(told.all()[0].full, 4u);
+}
+
+TEST(WaitingRemovalTest, ARemovalThatWaitsIsNamed) {
+  Bus bus(with_workers(2));
+  const Told<WaitingRemoval> told(bus);
+  auto& ticks = bus.channel<Tick>();
+  Door door;
+  Subscription stuck =
+      ticks.subscribe([&](const Tick&) { door.pass(); }, named("the stuck one", {}));
+  ASSERT_EQ(ticks.publish({1}), PublishCode::accepted);
+  ASSERT_TRUE(door.await_arrival());
+  EXPECT_EQ(stuck.reset_for(milliseconds(1)), Detached::timeout) << "too short to be told";
+  std::thread remover([&] { EXPECT_EQ(stuck.reset(), Detached::done); });
+  ASSERT_TRUE(told.await(1));
+  door.open();
+  remover.join();
+  ASSERT_TRUE(bus.stop(StopMode::drain, kLong).stuck.empty());
+  ASSERT_EQ(told.all().size(), 1u) << "once per wait";
+  EXPECT_EQ(told.all()[0].subscriber.view(), "the stuck one");
+  EXPECT_EQ(told.all()[0].channel.view(), "test.tick");
+  EXPECT_GE(told.all()[0].waited_ns, 1'000'000'000);
 }
 
 TEST(BusEventsTest, APatternHearsThemToo) {

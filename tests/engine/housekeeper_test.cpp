@@ -39,6 +39,7 @@ class Recorder final : public Herald {
     return accepts;
   }
   void round(std::uint32_t, std::int64_t) noexcept override { ++rounds; }
+  [[nodiscard]] std::string calling() const override { return {}; }
   [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
 
   bool accepts = true;
@@ -314,6 +315,7 @@ TEST(HouseThreadTest, AStuckHeraldDoesNotHoldUpStop) {
       return true;
     }
     void round(std::uint32_t, std::int64_t) noexcept override { door.pass(); }
+    [[nodiscard]] std::string calling() const override { return "the herald"; }
     [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
     Door door;
   };
@@ -323,7 +325,7 @@ TEST(HouseThreadTest, AStuckHeraldDoesNotHoldUpStop) {
   ASSERT_EQ(workers->start(), 1u);
   workers->house().bell().ring(Bell::kNews);
   ASSERT_TRUE(stuck->door.await_arrival());
-  (void)workers->stop(false, 5 * kMs);  // returns, and leaves the thread alone
+  EXPECT_EQ(workers->stop(false, 5 * kMs).stuck, std::vector<std::string>{"the herald"});
   EXPECT_TRUE(workers->house().running());
   stuck->door.open();
   EXPECT_TRUE(eventually([&] { return !workers->house().running(); }));
