@@ -169,6 +169,22 @@ void Attachment::feed_from(engine::ChannelCore& source) {
   throw std::bad_alloc();
 }
 
+void Attachment::stop_feeding_from(const engine::ChannelCore& source) noexcept {
+  engine::Subscriber* feeder = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;  // close_all() sees to all of them
+    const auto at = std::find_if(listed_.begin(), listed_.end(),
+                                 [&source](const Listed& l) { return l.channel.get() == &source; });
+    if (at == listed_.end()) return;
+    feeder = at->subscriber;
+    at->channel->unlist(feeder);
+    listed_.erase(at);
+  }
+  if (feeder->gate.close_deferred()) engine::destroy_captures(*feeder);
+  engine::drop_subscriber(feeder);
+}
+
 void Attachment::close_all(bool deferred) noexcept {
   {
     const std::lock_guard lock(mutex_);
@@ -297,7 +313,7 @@ void Subscription::release() noexcept {
   if (held_ == nullptr) return;
   const auto bus = held_->owner();
   if (held_->forked()) return std::exchange(held_, nullptr)->release();
-  if (!bus || !bus->keep_until_the_end(held_)) held_->detach_deferred();  // the bus has ended
+  if (!bus || !bus->keep_until_the_end(*held_)) held_->detach_deferred();  // the bus has ended
   std::exchange(held_, nullptr)->release();
 }
 

@@ -47,6 +47,8 @@ class Attachment final : public engine::Counted {
   void feed_from(engine::ChannelCore& source);
   /// Is told who listens to `channel`, or to all that match `pattern`. Throws std::bad_alloc.
   void watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern);
+  /// Undoes feed_from(source), of which nothing was heard yet, if it was done.
+  void stop_feeding_from(const engine::ChannelCore& source) noexcept;
   void set_bus(engine::Ref<BusCore> bus) noexcept { bus_ = std::move(bus); }
 
   Detached detach(std::int64_t limit_ns) noexcept;
@@ -62,6 +64,7 @@ class Attachment final : public engine::Counted {
   void set_owner(BusCore* bus) noexcept { owner_ = bus; }
   [[nodiscard]] engine::Ref<BusCore> owner() const noexcept { return owner_; }
 
+  Attachment* next_kept = nullptr;  // the bus's, once it keeps this
   /// A handle that holds this.
   static Subscription handle(engine::Ref<Attachment> attachment) noexcept;
 

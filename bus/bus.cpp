@@ -42,10 +42,10 @@ Bus::~Bus() {
     return;
   }
   // A worker that waited here might wait for itself: a thread of its own does it. Where there is
-  // none to be had the core is leaked rather than freed under its workers.
+  // none to be had, or no memory for one, the core is leaked rather than freed under its workers.
   try {
     std::thread(end, core_).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
   }
 }
 

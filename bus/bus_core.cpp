@@ -6,6 +6,7 @@
 #include <cstring>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "ringmain/bus/attachment.hpp"
 #include "ringmain/bus/bus.hpp"
@@ -124,13 +125,25 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
                  "no room for channel '" + std::string(name) +
                      "': a bus holds 4096 channels and mailboxes; use another bus"};
   }
-  channels_.emplace(name, made);
-  if (!forked()) {
-    herald_->channel_made(*made);
-    workers_->house().interest_changed();  // for who is interested by pattern
-  }
-  feed_matching(*made);
+  enter(name, made);
   return made.get();
+}
+
+/// All or nothing: a channel that is found is fed to every pattern.
+void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore>& made) {
+  const auto entered = channels_.end();
+  try {
+    channels_.emplace(name, made);
+    feed_matching(*made);
+  } catch (...) {
+    for (const Pattern& p : patterns_) p.attachment->stop_feeding_from(*made);
+    if (const auto at = channels_.find(name); at != entered) channels_.erase(at);
+    workers_->retire(*made);
+    throw;
+  }
+  if (forked()) return;
+  herald_->channel_made(*made);
+  workers_->house().interest_changed();  // for who is interested by pattern
 }
 
 std::vector<engine::Ref<engine::ChannelCore>> BusCore::channels() const {
@@ -165,10 +178,11 @@ void BusCore::remove_pattern(const Attachment& attachment) noexcept {
   std::erase_if(patterns_, [&attachment](const Pattern& p) { return p.attachment == &attachment; });
 }
 
-bool BusCore::keep_until_the_end(engine::Ref<Attachment> attachment) {
+bool BusCore::keep_until_the_end(Attachment& attachment) noexcept {
   const std::lock_guard lock(mutex_);
   if (ended_) return false;
-  kept_.push_back(std::move(attachment));
+  attachment.hold();
+  attachment.next_kept = std::exchange(kept_, &attachment);
   return true;
 }
 
@@ -176,13 +190,17 @@ void BusCore::end() noexcept {
   if (forked()) return;
   enum : std::int64_t { kLimitNs = 5'000'000'000 };
   (void)workers_->stop(false, kLimitNs);
-  std::vector<engine::Ref<Attachment>> kept;
+  Attachment* kept = nullptr;
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    kept.swap(kept_);
+    kept = std::exchange(kept_, nullptr);
   }
-  for (const auto& a : kept) a->detach_deferred();  // a stuck one takes its captures along later
+  while (kept != nullptr) {
+    Attachment& one = *std::exchange(kept, kept->next_kept);
+    one.detach_deferred();  // a stuck one takes its captures along later
+    one.release();
+  }
 }
 
 }  // namespace ringmain::detail

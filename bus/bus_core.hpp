@@ -40,7 +40,7 @@ class BusCore final : public engine::Counted {
   void add_pattern(Attachment& attachment, std::string_view pattern);
   void remove_pattern(const Attachment& attachment) noexcept;
   /// False: the bus has ended already.
-  [[nodiscard]] bool keep_until_the_end(engine::Ref<Attachment> attachment);
+  [[nodiscard]] bool keep_until_the_end(Attachment& attachment) noexcept;
   /// The bus ends: stops, and detaches what was kept. Not inside callbacks.
   void end() noexcept;
 
@@ -50,6 +50,7 @@ class BusCore final : public engine::Counted {
     std::string pattern;
   };
   void feed_matching(engine::ChannelCore& channel);
+  void enter(std::string_view name, const engine::Ref<engine::ChannelCore>& made);
 
   Result<engine::ChannelCore*> find_or_make(std::string_view name, const Schema& schema,
                                             const ChannelOptions* options);
@@ -59,7 +60,7 @@ class BusCore final : public engine::Counted {
   mutable engine::ForkMutex mutex_{engine::kForkBus};
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;
-  std::vector<engine::Ref<Attachment>> kept_;
+  Attachment* kept_ = nullptr;  // each holds the next one; the list holds each
   bool ended_ = false;
 };
 

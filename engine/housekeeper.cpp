@@ -25,7 +25,7 @@ bool Housekeeper::start(const WorkersOptions& options) noexcept {
       run();
     });
     return true;
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {                // no thread, or no memory for one
     running_.store(0, std::memory_order_release);  // H2
     return false;
   }

@@ -187,8 +187,8 @@ using BuildFn = void(void* to, void* from) noexcept;
 /// Everything that is not the steady state: inline subscribers, stamps, measured latency, fences, a
 /// full or closed lane.
 PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept;
-/// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, or that
-/// never gets one of its own.
+/// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, and which
+/// has no order from then on. For a thread that got none: no_memory.
 PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
 /// The channel is unattended: tells the workers.
 void notify(Lane& lane) noexcept;
@@ -257,8 +257,8 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
   std::size_t at_once = 0;
   if (state == ChannelLine::kHeard && word < lane.word_limit && (word & 1) == 0 &&
       lane.ring == nullptr) {
-    at_once = static_cast<std::size_t>((lane.word_limit - word) / 2);
-    at_once = at_once < n ? at_once : n;
+    auto room = static_cast<std::size_t>((lane.word_limit - word) / 2);
+    room = room < n ? room : n;
     lane.word.store(word + 1, std::memory_order_release);  // E2: busy
     light();                                               // L1
     std::uint64_t sequence =
@@ -268,18 +268,19 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
       slot.header = {++sequence, 0};
       ::new (slot.payload) E(*event++);
     };
-    const bool open = !lane.line->closing();  // relaxed: L1
+    if (lane.line->closing()) room = 0;  // relaxed: L1
     auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
-    if (!open ||
-        !queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, at_once)) {
-      lane.word.store(word, std::memory_order_release);  // E2: nothing was said
-      at_once = 0;
-    } else {
-      lane.word.store(word + 2 * at_once, std::memory_order_release);  // E2: published
-      light();                                                         // L2
-      if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
-      result.accepted = at_once;
+    while (at_once < room) {
+      // To the end of a block: one that needs several and gets only the first loses its index.
+      const std::size_t block = queue_block_left(at_once + (word >> 1));
+      const std::size_t some = block < room - at_once ? block : room - at_once;
+      if (!queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, some)) break;
+      at_once += some;
     }
+    lane.word.store(word + 2 * at_once, std::memory_order_release);  // E2: published
+    light();                                                         // L2
+    if (at_once != 0 && lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
+    result.accepted = at_once;
   }
   for (std::size_t i = at_once; i < n; ++i) {
     auto copy = [event = events + i]() noexcept { return *event; };

@@ -4,6 +4,7 @@
 // owner dequeues; "nothing there" is never a reason to park, the lane's own counters are.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <iterator>
 
@@ -41,6 +42,11 @@ struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
   }
   static void free(void* memory) { std::free(memory); }  // NOLINT: the pair of malloc above
 };
+
+/// How many more fit into the block that a sub-queue writes once `written` have been.
+constexpr std::size_t queue_block_left(std::uint64_t written) noexcept {
+  return QueueTraits::BLOCK_SIZE - static_cast<std::size_t>(written % QueueTraits::BLOCK_SIZE);
+}
 
 template <std::size_t kBytes>
 using Queue = moodycamel::ConcurrentQueue<Slot<kBytes>, QueueTraits>;

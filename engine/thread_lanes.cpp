@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <pthread.h>
 #include <vector>
 
 namespace ringmain::engine {
@@ -16,7 +17,7 @@ struct Entry {
 /// Open addressing by the channel's address; a power of two, at most half full.
 class ThreadLanes {
  public:
-  ThreadLanes() = default;
+  ThreadLanes() noexcept = default;
   ThreadLanes(const ThreadLanes&) = delete;
   ThreadLanes& operator=(const ThreadLanes&) = delete;
   ~ThreadLanes();
@@ -47,19 +48,37 @@ class ThreadLanes {
   std::size_t used_ = 0;
 };
 
-// Both trivially destructible: a lookup after the table's end must not touch it.
+// All trivially destructible: a lookup after the table's end must not touch it.
+thread_local ThreadLanes* lanes __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local bool ended __attribute__((tls_model("initial-exec"))) = false;
 thread_local const ChannelCore* last_channel __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local Lane* last_lane __attribute__((tls_model("initial-exec"))) = nullptr;
 
-ThreadLanes& table() {
-  static thread_local ThreadLanes lanes;
-  return lanes;
+// A key rather than a thread_local with a destructor: registering one of those ends the process
+// when memory is out, and its turn comes while other thread_local objects may still publish. The
+// main thread's table is not destroyed when the process exits: nobody waits for its lanes.
+void end_table(void* table) {
+  ended = true;
+  last_channel = nullptr;
+  lanes = nullptr;
+  delete static_cast<ThreadLanes*>(table);
+}
+pthread_key_t at_thread_exit;
+const bool exits_are_told = ::pthread_key_create(&at_thread_exit, &end_table) == 0;
+
+/// This thread's; nullptr: out of memory, or of what the system has of keys.
+ThreadLanes* table() noexcept {
+  if (lanes != nullptr || !exits_are_told) return lanes;
+  auto* made = new (std::nothrow) ThreadLanes;
+  if (made == nullptr) return nullptr;
+  if (::pthread_setspecific(at_thread_exit, made) != 0) {
+    delete made;
+    return nullptr;
+  }
+  return lanes = made;
 }
 
 ThreadLanes::~ThreadLanes() {
-  ended = true;
-  last_channel = nullptr;
   for (Entry& e : entries_) {
     if (e.channel) ChannelCore::give_lane(*e.lane);
   }
@@ -111,7 +130,10 @@ LaneOptions default_lane_options(const ChannelCore& channel) noexcept {
 
 PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept {
   const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
-  Lane* lane = channel.take_lane(default_lane_options(channel), channel);
+  // A thread that lacks memory for its table is refused: an event on another lane than the next one
+  // could be overtaken by it.
+  const bool alone = ended || !exits_are_told;
+  Lane* lane = !alone ? nullptr : channel.take_lane(default_lane_options(channel), channel);
   if (lane == nullptr) {
     channel.count_refused(Pushed::no_memory);
     return Pushed::no_memory;
@@ -124,11 +146,13 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
 Lane* thread_lane(ChannelCore& channel) noexcept {
   if (last_channel == &channel) return last_lane;
   if (ended) return nullptr;
-  Lane* lane = table().find(channel);
+  ThreadLanes* const mine = table();
+  if (mine == nullptr) return nullptr;
+  Lane* lane = mine->find(channel);
   if (lane == nullptr) {
     lane = channel.take_lane(default_lane_options(channel), channel);
     if (lane == nullptr) return nullptr;
-    if (!table().add(channel, lane)) {
+    if (!mine->add(channel, lane)) {
       ChannelCore::give_lane(*lane);
       return nullptr;
     }

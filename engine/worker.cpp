@@ -13,6 +13,12 @@ enum : std::int64_t { kSweepNs = 1'000'000, kFirstRealtimeNs = 100'000 };
 
 }  // namespace
 
+Worker::Worker(Workers& all, unsigned index, const WaitOptions& wait)
+    : all_(all), index_(index), wait_(wait) {
+  held_.reserve(Workers::kChannelsMax);  // a worker that found no memory later could only end
+  given_.reserve(Workers::kChannelsMax);
+}
+
 void Worker::run() noexcept {
   for (;;) {
     adopt();

@@ -35,6 +35,9 @@ Workers::Workers(WorkersOptions options) : ForkWitness(kForkWorkers), options_(s
   for (unsigned i = 0; i < count; ++i)
     workers_.push_back(std::make_unique<Worker>(*this, i, options_.wait));
   drainers_.reserve(count);
+  // So that taking and giving an index back never fails. Untouched until used.
+  free_.reserve(kChannelsMax);
+  disposed_.reserve(kChannelsMax);
   begin_watching();
 }
 
@@ -73,8 +76,9 @@ unsigned Workers::start() {
       watch(worker);
       started_ |= 1u << running;
     }
-  } catch (const std::system_error&) {
-    // Fewer than asked for; count_ may read high, which only makes the others more polite.
+  } catch (const std::exception&) {
+    // No thread, or no memory for one: fewer than asked for. count_ reads high then, which only
+    // makes the others more polite.
   }
   if (running != 0) (void)house_.start(options_);  // without one the bus runs too
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -95,12 +99,6 @@ bool Workers::add(ChannelCore& channel) noexcept {
   } else if (next_ == kChannelsMax) {
     return false;
   } else {
-    try {
-      free_.reserve(next_ + 1);  // so that giving the index back never fails
-      disposed_.reserve(next_ + 1);
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
     ++next_;
   }
   channel.set_index(index);
@@ -239,6 +237,15 @@ std::vector<Ref<ChannelCore>> Workers::channels() const {
       all.emplace_back(c);  // relaxed: under our lock
   }
   return all;
+}
+
+Ref<ChannelCore> Workers::next_channel(std::uint32_t& index) const noexcept {
+  const std::lock_guard lock(mutex_);
+  while (index < next_) {
+    if (ChannelCore* c = table_[index++].load(std::memory_order_relaxed))
+      return c;  // relaxed: under our lock
+  }
+  return {};
 }
 
 std::vector<WorkerCounts> Workers::counts() const {

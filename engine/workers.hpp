@@ -8,6 +8,7 @@
 // L3 by the same names.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -46,8 +47,8 @@ class Workers;
 
 /// One worker thread's state. Its line with `key` is written by whoever wakes it.
 struct Worker final : Drainer {
-  Worker(Workers& all, unsigned index, const WaitOptions& wait)
-      : all_(all), index_(index), wait_(wait) {}
+  /// Throws std::bad_alloc; from then on it allocates nothing.
+  Worker(Workers& all, unsigned index, const WaitOptions& wait);
   void run() noexcept;
   void before_callbacks(ChannelCore& channel) noexcept override;
 
@@ -104,7 +105,7 @@ class Workers final : public Counted, private ForkWitness {
 
   /// Starts the threads, as many as the system gives. Returns how many run.
   unsigned start();
-  /// Puts a channel under the workers' care. False: kChannelsMax are there, or out of memory.
+  /// Puts a channel under the workers' care. False: kChannelsMax are there.
   [[nodiscard]] bool add(ChannelCore& channel) noexcept;
   /// Nobody feeds or reads it any more: a worker will let go of it.
   void retire(ChannelCore& channel) noexcept;
@@ -155,8 +156,14 @@ class Workers final : public Counted, private ForkWitness {
 
   [[nodiscard]] std::vector<const Reading*> readings() const;
   [[nodiscard]] std::vector<Ref<ChannelCore>> channels() const;
+  /// For where nothing may be allocated: the next channel at or behind `index`, which moves behind
+  /// it. Empty: there are no more.
+  [[nodiscard]] Ref<ChannelCore> next_channel(std::uint32_t& index) const noexcept;
   [[nodiscard]] std::vector<WorkerCounts> counts() const;
-  [[nodiscard]] unsigned running() const noexcept { return count_; }
+  /// How many threads the system gave.
+  [[nodiscard]] unsigned running() const noexcept {
+    return static_cast<unsigned>(std::popcount(started_));
+  }
 
   // --- the housekeeper ---
   [[nodiscard]] Housekeeper& house() noexcept { return house_; }
@@ -205,8 +212,8 @@ class Workers final : public Counted, private ForkWitness {
   void dispose(ChannelCore& channel) noexcept;
   void free_disposed() noexcept;
   void signal_realtime() noexcept;
-  bool quiet(const std::vector<Ref<ChannelCore>>& channels, std::int64_t limit_ns) noexcept;
-  bool delivered(const std::vector<Ref<ChannelCore>>& channels, std::int64_t limit_ns) noexcept;
+  bool quiet(bool mailboxes, std::int64_t limit_ns) const noexcept;
+  bool delivered(bool mailboxes, std::int64_t limit_ns) noexcept;
   bool drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept;
   bool join(std::int64_t limit_ns, Stopped& result) noexcept;
   std::uint64_t left_over(bool abort) const noexcept;
@@ -215,7 +222,7 @@ class Workers final : public Counted, private ForkWitness {
   [[nodiscard]] std::string name_of(std::uint32_t watch_id) const;
 
   const WorkersOptions options_;
-  unsigned count_ = 0;
+  unsigned count_ = 0;  // asked for: read by threads that run while others are not yet started
   std::uint32_t started_ = 0;  // a bit per worker that runs
   std::vector<std::unique_ptr<Worker>> workers_;
 

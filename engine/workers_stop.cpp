@@ -5,7 +5,9 @@
 // until no publisher is between its two looks at the state: what is accepted then is all there will
 // be.
 #include <algorithm>
+#include <array>
 #include <climits>
+#include <new>
 #include <sched.h>
 #include <utility>
 
@@ -15,9 +17,15 @@ namespace ringmain::engine {
 namespace {
 
 struct Mark {
-  const Lane* lane;
-  std::uint64_t published;
+  Ref<ChannelCore> channel;  // a mailbox may end meanwhile
+  const Lane* lane = nullptr;
+  std::uint64_t published = 0;
 };
+
+/// Does this round concern it? What is pulled is its reader's.
+bool concerned(const ChannelCore& channel, bool mailboxes) noexcept {
+  return !channel.options().pulled && channel.options().mailbox == mailboxes;
+}
 
 /// Waits on a condition that changes with consumed words.
 template <class Done>
@@ -52,9 +60,10 @@ void Workers::help(ChannelCore& channel) noexcept {
 
 /// No publisher is between announcing and committing. They are there for nanoseconds, unless they
 /// are descheduled.
-bool Workers::quiet(const std::vector<Ref<ChannelCore>>& channels, std::int64_t limit_ns) noexcept {
+bool Workers::quiet(bool mailboxes, std::int64_t limit_ns) const noexcept {
   const Deadline deadline(limit_ns);
-  for (const auto& channel : channels) {
+  for (std::uint32_t c = 0; const auto channel = next_channel(c);) {
+    if (!concerned(*channel, mailboxes)) continue;
     for (std::uint32_t i = 0; i < channel->lane_count(); ++i) {
       while ((channel->lane(i).word.load(std::memory_order_acquire) & 1) != 0) {  // E2
         if (deadline.passed()) return false;
@@ -65,44 +74,54 @@ bool Workers::quiet(const std::vector<Ref<ChannelCore>>& channels, std::int64_t 
   return true;
 }
 
-bool Workers::delivered(const std::vector<Ref<ChannelCore>>& channels,
-                        std::int64_t limit_ns) noexcept {
+/// In portions, so that it needs no memory: the lanes of a later one are read when the earlier ones
+/// are done.
+bool Workers::delivered(bool mailboxes, std::int64_t limit_ns) noexcept {
+  enum : std::size_t { kPortion = 256 };
   const Deadline deadline(limit_ns);
-  std::vector<Mark> marks;
-  for (const auto& channel : channels) {
+  std::array<Mark, kPortion> marks;
+  std::size_t count = 0;
+  const auto wait = [&] {
+    if (options_.by_hand) (void)deliver(kAll, deadline.left_ns());
+    return await(done_key_, deadline, [&] {
+      return std::all_of(marks.begin(), marks.begin() + count, [](const Mark& m) {
+        return m.lane->consumed.load(std::memory_order_acquire) >= m.published;  // E1
+      });
+    });
+  };
+  for (std::uint32_t c = 0; const auto channel = next_channel(c);) {
+    if (!concerned(*channel, mailboxes)) continue;
+    help(*channel);
     for (std::uint32_t i = 0; i < channel->lane_count(); ++i) {
       const Lane& lane = channel->lane(i);
       const std::uint64_t published = lane.published();
-      if (lane.consumed.load(std::memory_order_acquire) < published)
-        marks.push_back({&lane, published});  // E1
+      if (lane.consumed.load(std::memory_order_acquire) >= published) continue;  // E1
+      if (count == kPortion) {
+        if (!wait()) return false;
+        count = 0;
+      }
+      marks[count++] = {channel, &lane, published};
     }
-    help(*channel);
   }
-  if (options_.by_hand) (void)deliver(kAll, deadline.left_ns());
-  return await(done_key_, deadline, [&marks] {
-    return std::all_of(marks.begin(), marks.end(), [](const Mark& m) {
-      return m.lane->consumed.load(std::memory_order_acquire) >= m.published;  // E1
-    });
-  });
+  return wait();
 }
 
 bool Workers::drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept {
   const Deadline deadline(limit_ns);
-  auto channels = this->channels();
-  std::erase_if(channels, [mailboxes](const auto& c) {
-    return c->options().pulled || c->options().mailbox != mailboxes;
-  });
-  if (closing) {
-    for (const auto& c : channels) c->close_line();
-  }
+  const auto each = [&](auto what) {
+    for (std::uint32_t i = 0; const auto channel = next_channel(i);) {
+      if (concerned(*channel, mailboxes)) what(*channel);
+    }
+  };
+  if (closing) each([](ChannelCore& c) { c.close_line(); });
   waiters_.fetch_add(1, std::memory_order_seq_cst);  // L3
   heavy();                                           // L1, L3
   bool done = true;
   if (closing) {
-    for (const auto& c : channels) free_blocked_publishers(*c);
-    done = quiet(channels, deadline.left_ns());
+    each([](const ChannelCore& c) { free_blocked_publishers(c); });
+    done = quiet(mailboxes, deadline.left_ns());
   }
-  done = delivered(channels, deadline.left_ns()) && done;
+  done = delivered(mailboxes, deadline.left_ns()) && done;
   waiters_.fetch_sub(
       1, std::memory_order_relaxed);  // relaxed: a worker that sees it late wakes nobody
   return done;
@@ -168,7 +187,7 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
 /// What a stop() that ran out of time did not deliver.
 std::uint64_t Workers::left_over(bool abort) const noexcept {
   std::uint64_t left = 0;
-  for (const auto& c : channels()) {
+  for (std::uint32_t i = 0; const auto c = next_channel(i);) {
     if (c->options().pulled) continue;  // what is in there is its reader's
     const ChannelCounts counts = c->counts();
     left += counts.pending + (abort ? 0 : counts.discarded);
@@ -178,7 +197,7 @@ std::uint64_t Workers::left_over(bool abort) const noexcept {
 
 /// Nobody is drained here any more. Where a callback still runs, all it may touch is kept for ever.
 void Workers::let_go(bool joined) noexcept {
-  for (const auto& c : channels()) {
+  for (std::uint32_t i = 0; const auto c = next_channel(i);) {
     if (!c->options().pulled) continue;
     c->close_line();
     tell_reader(c->pull);  // it sees that the bus has stopped
@@ -228,7 +247,11 @@ bool Workers::join(std::int64_t limit_ns, Stopped& result) noexcept {
   }
   for (const auto& w : workers_) {
     const std::uint64_t calling = w->calling.load(std::memory_order_relaxed);  // relaxed: a report
-    if (calling != 0) result.stuck.push_back(name_of(watch_id_of(calling)));
+    try {
+      if (calling != 0) result.stuck.push_back(name_of(watch_id_of(calling)));
+    } catch (const std::bad_alloc&) {
+      // The report lacks a name; what follows from it does not.
+    }
     if (w->thread.joinable()) w->thread.detach();
   }
   return false;

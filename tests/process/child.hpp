@@ -42,18 +42,22 @@ inline std::string ended(pid_t child) {
   return in_words(status);
 }
 
+/// Does a sanitizer watch this build?
+constexpr bool is_sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+  return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+  return false;
+#endif
+}
+
 /// How often: `release` times in a release build, fewer where everything is checked, or as often as
 /// the environment's `variable` says.
 inline unsigned rounds(const char* variable, unsigned release) {
   if (const char* asked = std::getenv(variable)) return static_cast<unsigned>(std::atoi(asked));
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return release / 5 + 1;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return release / 5 + 1;
-#endif
-#endif
-  return release;
+  return is_sanitized() ? release / 5 + 1 : release;
 }
 
 enum class Leave { by_exit, by_underscore_exit };  // with static destructors, or without
