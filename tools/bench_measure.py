@@ -98,7 +98,7 @@ class Measures:
         return max(counts, key=counts.get) if counts else None
 
     def summary(self):
-        """For the result file: case -> class -> figure -> n, median, min, max, p10."""
+        """For the result file: case -> class -> figure -> its spread."""
         table = {}
         for case, by_class in sorted(self.kept.items()):
             for placed, group in by_class.items():
@@ -111,7 +111,7 @@ class Measures:
 def spread(values):
     ordered = sorted(values)
     return {"n": len(ordered), "median": statistics.median(ordered), "min": ordered[0], "max": ordered[-1],
-            "p10": tenth(ordered)}
+            "p10": tenth(ordered), "p25": ordered[(len(ordered) - 1) // 4], "p75": ordered[-1 - (len(ordered) - 1) // 4]}
 
 
 def tenth(values):

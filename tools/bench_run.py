@@ -178,7 +178,7 @@ class Run:
                 for question in program.questions(cases):
                     if not (number and self.over()):
                         self.repeat(program, question, cases, times, number)
-            if number == 0 and not self.arguments.only:
+            if number == 0 and not (self.arguments.only or self.arguments.no_python):
                 self.python_peer()
             number += 1
             cases = set(self.lacking(cases & judged)) if not self.arguments.only else set()
@@ -205,6 +205,8 @@ class Run:
 def parse(words):
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.split("\n\n")[0])
     parser.add_argument("--program", action="append", help=argparse.SUPPRESS)
+    parser.add_argument("--no-python", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--no-plots", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="only what the rows need, in about a minute")
     parser.add_argument("--minutes", type=float, help="when to stop repeating: 5, with --quick 1")
     parser.add_argument("--seconds", type=float, default=30, help="time for one question: 30")
@@ -252,7 +254,8 @@ def main(words=None):
         print(bench_table.cases_text(result))
         return 1 if result["faults"] else 0
     print(bench_table.rows_text(result))
-    draw(run.out)
+    if not arguments.no_plots:
+        draw(run.out)
     say(f"reports and plots: {run.out}")
     return bench_rows.exit_status(result["rows"], result["faults"])
 

@@ -211,8 +211,8 @@ class WholeRun(unittest.TestCase):
     def bench(self, cases, *arguments):
         return subprocess.run(
             [sys.executable, str(ROOT / "tools" / "bench_run.py"), "--program", str(self.program(cases)), "--output",
-             str(self.folder / "out"), "--json", str(self.folder / "result.json"), "--minutes", "0.02",
-             "--busy-machine", *arguments],
+             str(self.folder / "out"), "--json", str(self.folder / "result.json"), "--minutes", "0.001",
+             "--busy-machine", "--no-python", "--no-plots", *arguments],
             capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
 
     def result(self):
@@ -274,6 +274,68 @@ class WholeRun(unittest.TestCase):
         self.assertNotIn("old", text)
         page.write_text("no marks")
         self.assertEqual(subprocess.run(command, check=False, capture_output=True).returncode, 1)
+
+
+class Compare(unittest.TestCase):
+    """tools/compare_bench on two made-up results."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ringmain-bench-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def write(self, name, verdict="met", **values):
+        measures = Measures()
+        for question, figures in values.items():
+            measures.add({"benchmarks": [run_of(f"{question}/bus", value) for value in figures]})
+        path = self.folder / name
+        path.write_text(json.dumps({"rows": [{"id": "1", "question": "a question", "verdict": verdict}],
+                                    "machine": {"cpu": "made up"}, "cases": measures.summary()}))
+        return path
+
+    def compare(self, before, after):
+        return subprocess.run([sys.executable, str(ROOT / "tools" / "compare_bench"), str(before), str(after)],
+                              capture_output=True, text=True, check=False)
+
+    def test_the_same_is_no_change(self):
+        run = self.compare(self.write("a", wake=[10, 11, 12, 13, 14]), self.write("b", wake=[11, 10, 12, 14, 13]))
+        self.assertEqual((run.returncode, run.stdout), (0, "1 compared, 0 changed beyond the noise\n"))
+
+    def test_slower_is_worse(self):
+        run = self.compare(self.write("a", wake=[10, 10, 10, 10, 10]), self.write("b", wake=[13, 13, 13, 13, 13]))
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("worse   wake/bus [N]: 10 to 13 (+30 %)", run.stdout)
+
+    def test_more_events_a_second_are_better(self):
+        run = self.compare(self.write("a", throughput=[10] * 5), self.write("b", throughput=[20] * 5))
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("better  throughput/bus", run.stdout)
+        run = self.compare(self.write("a", throughput=[20] * 5), self.write("b", throughput=[10] * 5))
+        self.assertEqual(run.returncode, 1)
+
+    def test_what_overlaps_is_noise(self):
+        run = self.compare(self.write("a", wake=[10, 10, 10, 30, 30]), self.write("b", wake=[10, 20, 20, 20, 30]))
+        self.assertEqual(run.returncode, 0, run.stdout)
+
+    def test_throughput_may_move_by_more(self):
+        run = self.compare(self.write("a", throughput=[100] * 5), self.write("b", throughput=[80] * 5))
+        self.assertEqual(run.returncode, 0, run.stdout)
+
+    def test_four_repetitions_say_nothing(self):
+        run = self.compare(self.write("a", wake=[10] * 4), self.write("b", wake=[90] * 9))
+        self.assertEqual(run.returncode, 0, run.stdout)
+
+    def test_a_row_that_is_now_missed_is_worse(self):
+        run = self.compare(self.write("a", wake=[1] * 5), self.write("b", verdict="missed", wake=[1] * 5))
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("row 1, a question: met, now missed", run.stdout)
+
+    def test_what_is_no_result_gets_one_sentence(self):
+        good, bad = self.write("a", wake=[1] * 5), self.folder / "bad"
+        bad.write_text("{}")
+        for other in (bad, self.folder / "nowhere"):
+            run = self.compare(good, other)
+            self.assertEqual((run.returncode, run.stderr.count("\n")), (2, 1))
 
 
 if __name__ == "__main__":
