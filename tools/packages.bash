@@ -29,6 +29,7 @@ clang   clang                   command  clang++
 clang   clang-format            command  clang-format-14 clang-format
 clang   libclang-rt-14-dev      runtime  thread
 clang   llvm                    command  llvm-symbolizer
+counts  valgrind                command  valgrind
 models  spin                    command  spin
 models  relacy-dev              header   relacy/relacy.hpp
 LIST

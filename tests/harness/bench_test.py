@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import bench_instructions  # noqa: E402
 import bench_measure  # noqa: E402
 import bench_rows  # noqa: E402
 import bench_table  # noqa: E402
@@ -274,6 +275,41 @@ class WholeRun(unittest.TestCase):
         self.assertNotIn("old", text)
         page.write_text("no marks")
         self.assertEqual(subprocess.run(command, check=False, capture_output=True).returncode, 1)
+
+
+class Instructions(unittest.TestCase):
+    def test_calls_are_part_of_the_function_that_makes_them(self):
+        report = """events: Ir
+fn=count_publish
+16 10
++3 5
+calls=4 40
+* 100
+
+fn=engine::push
+40 100
+
+fn=(7) count_dispatch
+8 2
+calls=1 9
+-2 30
+"""
+        self.assertEqual(bench_instructions.inclusive(report), {"publish": 115, "dispatch": 32})
+
+    def test_two_percent_and_one_instruction_are_allowed(self):
+        changed = bench_instructions.compare
+        self.assertEqual(changed({"a": 101.9, "b": 7.9}, {"a": 100.0, "b": 7.0}), [])
+        self.assertEqual(len(changed({"a": 102.1}, {"a": 100.0})), 1)
+        self.assertEqual(len(changed({"a": 97.9}, {"a": 100.0})), 1)
+        self.assertEqual(len(changed({"b": 8.1}, {"b": 7.0})), 1)
+        self.assertEqual(changed({"a": 1.0}, {"b": 1.0}), ["a: counted only", "b: recorded only"])
+
+    def test_without_valgrind_or_a_record_it_is_skipped(self):
+        command = [sys.executable, str(ROOT / "tools" / "bench_instructions.py"), "program", "GNU-0", "/nowhere"]
+        for path in ("/nowhere", os.environ["PATH"]):
+            run = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": path})
+            self.assertEqual(run.returncode, 77, run.stdout + run.stderr)
+            self.assertTrue(run.stdout.startswith("skipped: "), run.stdout)
 
 
 class Compare(unittest.TestCase):
