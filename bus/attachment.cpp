@@ -7,6 +7,7 @@
 
 #include "ringmain/engine/clock.hpp"
 
+#include "ringmain/bus/feed.hpp"
 #include "ringmain/bus/hear.hpp"
 #include "ringmain/bus/herald.hpp"
 
@@ -33,42 +34,27 @@ struct Feed {
   }
 
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
-    struct From {
-      const engine::Run& run;
-      std::uint32_t i;
-      engine::Envelope envelope;
-      std::uint32_t bytes;
-    } from{run, 0, {}, source->options().payload_bytes};
-    for (; from.i < run.count && !s.gate.closed(); ++from.i) {
-      const Stamp stamp = stamp_of(run, from.i);
-      from.envelope = {stamp.sequence, stamp.publisher,
-                       static_cast<std::uint32_t>(stamp.time_from)};
-      // The build writes the payload; the envelope lies right in front of it.
-      (void)engine::push_slowly(
-          *lane,
-          [](void* to, void* what) noexcept {
-            const auto& f = *static_cast<From*>(what);
-            auto* bytes = static_cast<std::byte*>(to);
-            std::memcpy(bytes - sizeof(engine::Envelope), &f.envelope, sizeof(engine::Envelope));
-            std::memcpy(bytes, f.run.payload(f.i), f.bytes);
-          },
-          &from, stamp.time_ns);
-    }
-    s.delivered.add(from.i);
-    if (from.i < run.count) s.skipped.add(run.count - from.i);
+    std::uint32_t i = 0;
+    for (; i < run.count && !s.gate.closed(); ++i) (void)feed_one(*lane, run, i);
+    s.delivered.add(i);
+    if (i < run.count) s.skipped.add(run.count - i);
   }
 };
 
 engine::Subscriber* make_feeder(const engine::Ref<MailboxHold>& mailbox,
-                                engine::ChannelCore& source, bool wants_time) {
-  engine::LaneOptions lane_options;
-  lane_options.capacity = mailbox->queue_events();
-  lane_options.source_time = true;  // its events bring their time along
-  engine::Lane* lane = mailbox->core().take_lane(lane_options, source);
+                                engine::ChannelCore& source, int priority) {
+  engine::Lane* lane = mailbox->core().take_lane(feeding_options(mailbox->queue_events()), source);
   if (lane == nullptr) throw std::bad_alloc();
   engine::Subscriber* feeder = make_subscriber(Feed(mailbox, &source, lane));
-  feeder->wants_time = wants_time;
+  feeder->priority = priority;
   return feeder;
+}
+
+engine::ChannelCoreOptions mailbox_options(std::string name, bool pulled) {
+  engine::ChannelCoreOptions options;
+  options.name = std::move(name);
+  options.pulled = pulled;
+  return options;
 }
 
 }  // namespace
@@ -77,12 +63,14 @@ engine::Subscriber* make_feeder(const engine::Ref<MailboxHold>& mailbox,
 
 MailboxHold::MailboxHold(engine::Workers& workers, std::string name, bool pulled,
                          std::uint32_t queue_events)
+    : MailboxHold(workers, mailbox_options(std::move(name), pulled), queue_events) {}
+
+MailboxHold::MailboxHold(engine::Workers& workers, engine::ChannelCoreOptions options,
+                         std::uint32_t queue_events)
     : queue_events_(queue_events == 0 ? 1 : queue_events) {
-  engine::ChannelCoreOptions options;
-  options.name = std::move(name);
+  const bool pulled = options.pulled;
   options.mailbox = true;
-  options.pulled = pulled;
-  options.lanes_max = engine::Workers::kChannelsMax;
+  options.lanes_max = engine::ChannelCore::kLanesMax;
   core_ = new engine::ChannelCore(&workers, std::move(options));
   if (!workers.add(*core_)) throw std::bad_alloc();
   if (pulled) core_->hear();
@@ -158,9 +146,10 @@ void Attachment::feed_from(engine::ChannelCore& source) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   listed_.reserve(listed_.size() + 1);
-  engine::Subscriber* feeder =
-      make_feeder(mailbox_, source, consumer_ == nullptr || consumer_->wants_time);
-  feeder->priority = options_.priority;
+  engine::Subscriber* feeder = mailbox_->core().merge() != nullptr
+                                   ? make_ordered_feeder(mailbox_, source)
+                                   : make_feeder(mailbox_, source, options_.priority);
+  feeder->wants_time = consumer_ == nullptr || consumer_->wants_time;
   feeder->channel = &source;
   listed_.push_back({&source, feeder});
   feeder->holders.fetch_add(1);
@@ -275,6 +264,10 @@ SubscriberStats Attachment::stats() const noexcept {
   s.pending = box.pending;
   s.offered = box.accepted + box.full + box.no_memory + box.closed;
   if (consumer_ == nullptr) s.delivered = box.delivered;
+  if (const engine::Merge* m = mailbox_->core().merge()) {
+    s.order_gaps = m->gaps.get();
+    s.order_late = m->late.get();
+  }
   return s;
 }
 

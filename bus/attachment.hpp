@@ -24,6 +24,9 @@ class MailboxHold final : public engine::Counted {
  public:
   /// Throws std::bad_alloc.
   MailboxHold(engine::Workers& workers, std::string name, bool pulled, std::uint32_t queue_events);
+  /// With options of one's own; what makes it a mailbox is added.
+  MailboxHold(engine::Workers& workers, engine::ChannelCoreOptions options,
+              std::uint32_t queue_events);
   ~MailboxHold() override;
   [[nodiscard]] engine::ChannelCore& core() const noexcept { return *core_; }
   [[nodiscard]] std::uint32_t queue_events() const noexcept { return queue_events_; }
@@ -89,5 +92,20 @@ class Attachment final : public engine::Counted {
   bool listens_ = false;      // consumer_ is among listed_
   bool handle_gone_ = false;  // touched by the thread that has the handle
 };
+
+/// A subscriber that nobody has taken over yet: its captures must not outlive an exception.
+struct Orphan {
+  engine::Subscriber* subscriber;
+  explicit Orphan(engine::Subscriber* s) noexcept : subscriber(s) {}
+  Orphan(const Orphan&) = delete;
+  Orphan& operator=(const Orphan&) = delete;
+  ~Orphan() {
+    if (subscriber != nullptr) Attachment::discard(subscriber);
+  }
+};
+
+/// Copies events with their tickets. Throws std::bad_alloc.
+[[nodiscard]] engine::Subscriber* make_ordered_feeder(const engine::Ref<MailboxHold>& mailbox,
+                                                      engine::ChannelCore& source);
 
 }  // namespace ringmain::detail

@@ -11,20 +11,7 @@
 #include "ringmain/bus/bus_core.hpp"
 
 namespace ringmain {
-namespace detail {
-namespace {
-/// A subscriber that nobody has taken over yet: its captures must not outlive an exception.
-struct Orphan {
-  engine::Subscriber* subscriber;
-  explicit Orphan(engine::Subscriber* s) noexcept : subscriber(s) {}
-  Orphan(const Orphan&) = delete;
-  Orphan& operator=(const Orphan&) = delete;
-  ~Orphan() {
-    if (subscriber != nullptr) Attachment::discard(subscriber);
-  }
-};
-}  // namespace
-}  // namespace detail
+namespace detail {}  // namespace detail
 
 Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}
 
@@ -313,6 +300,10 @@ ChannelStats stats_of(const engine::ChannelCore& channel) {
   s.pending = c.pending;
   s.publishers = c.live_lanes;
   s.lanes = c.lanes;
+  if (const engine::Merge* m = channel.merge()) {
+    s.order_gaps = m->gaps.get();
+    s.order_late = m->late.get();
+  }
   s.subscribers = static_cast<std::uint32_t>(channel.subscribers());
   if (const engine::Histogram* h = channel.latency()) {
     s.latency_count = h->count();

@@ -1,9 +1,11 @@
 // The bus: channels by type and by name, subscriptions across channels, flush, stop, figures.
 #pragma once
+#include <array>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,6 +101,22 @@ class Bus {
     return subscribe_core(pattern, detail::make_subscriber(detail::HearViews<F>{std::move(hear)}),
                           std::move(options));
   }
+  /// `hear(event)` or `hear(event, stamp)` for each of the channels, in one order: if publish(A)
+  /// had returned before publish(B) was called, on whichever threads and channels, A is heard
+  /// before B. Every such subscriber hears the same order. A mailbox, as by pattern. While it
+  /// lives, each publish on these channels takes a ticket of a counter that all share. Throws
+  /// std::bad_alloc.
+  ///
+  ///   bus.subscribe_ordered<Record, Wait>(overloaded{[](const Record&) {…}, [](const Wait&) {…}});
+  template <class... E, class F>
+  requires(sizeof...(E) > 0 && (Described<E> && ...) && (Hears<F, E> && ...))
+      [[nodiscard]] Subscription subscribe_ordered(F hear, OrderOptions options = {}) {
+    const std::array<engine::ChannelCore*, sizeof...(E)> channels{
+        &find(describe(EventOf<E>{}).name, ringmain::schema<E>(), nullptr)...};
+    return subscribe_ordered_core(
+        channels, detail::make_subscriber(detail::HearOrdered<F, E...>{std::move(hear), channels}),
+        std::move(options));
+  }
   /// The same as a queue that the caller drains.
   [[nodiscard]] AnyMailbox mailbox(std::string_view pattern, SubscribeOptions options = {});
 
@@ -158,6 +176,8 @@ class Bus {
                                 engine::Subscriber* subscriber, SubscribeOptions options);
   Subscription subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
                               SubscribeOptions options);
+  Subscription subscribe_ordered_core(std::span<engine::ChannelCore* const> channels,
+                                      engine::Subscriber* subscriber, OrderOptions options);
 
   detail::BusCore* core_;
 };

@@ -2,6 +2,7 @@
 //
 // A thunk is compiled where the callback was written; everything around it is in the library.
 #pragma once
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -184,6 +185,22 @@ struct HearBatch {
       engine::subscriber_threw(s);
       if (run.count > 1) s.threw.add(run.count - 1);  // the whole batch is one call
     }
+  }
+};
+
+/// Events of several types, by the channel that each run comes from.
+template <class F, class... E>
+struct HearOrdered {
+  static constexpr bool wants_time() { return (HearsStamped<F, E> || ...); }
+  F hear;
+  std::array<engine::ChannelCore*, sizeof...(E)> channels;
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    std::size_t at = 0;
+    (void)((channels[at++] == run.source && (hear_run<E>(s, run), true)) || ...);
+  }
+  template <class One>
+  void hear_run(engine::Subscriber& s, const engine::Run& run) noexcept {
+    for_each_event(s, run, [&](std::size_t i) { return call_one<One>(hear, run, i), true; });
   }
 };
 

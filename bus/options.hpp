@@ -27,10 +27,19 @@ enum class Served : std::uint8_t {
   isolated  // own mailbox, drained by a worker of its own turn: slow here is slow only here
 };
 
+enum class Order : std::uint8_t {
+  publisher,  // each publisher's events in order, none across: publishers share nothing
+  total       // all events in one order: whatever was published before comes before
+};
+
 /// How the workers treat a channel. Fixed when the channel is made.
 struct ChannelOptions {
   LaneKind lanes = LaneKind::moodycamel;  // what publishers get unless they ask for another
   std::uint32_t lanes_max = 1024;         // live publishers; one more gets no_memory
+  Order order = Order::publisher;  // total: each publish takes a ticket of a counter that all share
+  /// Order::total: so long is a publisher waited for that stopped in the middle of a publish; then
+  /// the rest goes on (order_gaps), and its event comes late (order_late).
+  microseconds order_gap_us_max{100'000};
   std::uint32_t latency_every = 0;  // measure publish → dispatch of each n-th event; 0: never
 };
 
@@ -58,6 +67,14 @@ struct SubscribeOptions {
   /// every half of the smallest budget that lives in it, so a small one costs a wake-up as often.
   /// Inline subscribers and mailboxes that their users drain are not watched.
   microseconds budget_us{100'000};
+};
+
+/// For subscribe_ordered().
+struct OrderOptions {
+  microseconds gap_us_max{100'000};  // as ChannelOptions::order_gap_us_max
+  std::string name{};                // shown in stats and messages
+  OnThrow on_throw = OnThrow::keep;
+  std::uint32_t queue_events = 65536;  // capacity per publisher of each channel
 };
 
 struct BusOptions {

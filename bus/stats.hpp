@@ -20,6 +20,9 @@ struct ChannelStats {
   std::uint64_t evicted = 0;    // pushed out by newer ones: Overflow::drop_oldest
   std::uint64_t discarded = 0;  // by stop(abort), or left when stop(drain) ran out of time
   std::uint64_t pending = 0;
+  /// In the order of tickets only: publishers that were passed over because they stopped in the
+  /// middle of a publish, and events that came behind a younger one.
+  std::uint64_t order_gaps = 0, order_late = 0;
   std::uint32_t publishers = 0;  // live lanes
   std::uint32_t lanes = 0;       // ever made: the peak of live ones
   std::uint32_t subscribers = 0;

@@ -18,6 +18,7 @@ struct SubscriberStats {
   std::uint64_t skipped = 0;  // it was closed, or its owner was gone
   std::uint64_t dropped = 0;  // its mailbox was full, or discarded it at stop(abort)
   std::uint64_t pending = 0;  // in its mailbox
+  std::uint64_t order_gaps = 0, order_late = 0;  // subscribe_ordered() only: as in ChannelStats
 };
 
 namespace detail {

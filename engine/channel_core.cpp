@@ -44,6 +44,11 @@ ChannelCore::ChannelCore(Ref<Workers> workers, ChannelCoreOptions options)
   std::uint32_t state = 0;
   if (barrier_is_fence()) state |= ChannelLine::kFenced;
   if (options_.latency_every != 0) state |= ChannelLine::kSampled;
+  if (options_.merged) {
+    merge_ = std::make_unique<Merge>(*this, options_.sources, options_.order_gap_ns_max);
+    state |= ChannelLine::kTicketed;
+    ticket_wishes_ = 1;  // for ever
+  }
   if (inert()) state = ChannelLine::kForked | ChannelLine::kClosing;
   line.state.store(state, std::memory_order_relaxed);  // relaxed: nobody else has it yet
 }
@@ -70,25 +75,28 @@ Lane& ChannelCore::lane(std::uint32_t i) const noexcept {
   return *chunks_[chunk][i - kFirstChunk * ((1u << chunk) - 1)];
 }
 
-Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& source) noexcept {
+Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& source,
+                             const Lane* fed_by) noexcept {
   if (inert()) return nullptr;
   const std::lock_guard lock(mutex_);
   const std::uint32_t count = lane_count();
   for (std::uint32_t i = 0; i < count; ++i) {
     Lane& old = lane(i);
-    if (old.source != &source || old.live.load(std::memory_order_relaxed) != 0 ||
+    if (old.source != &source || (fed_by != nullptr && old.fed_by != fed_by) ||
+        old.live.load(std::memory_order_relaxed) != 0 ||
         !serves(old.options, options, options_.latency_every))
       continue;
     if (old.live.exchange(1, std::memory_order_acquire) != 0) continue;     // E5
     if (old.published() == old.consumed.load(std::memory_order_acquire)) {  // E1
       old.options = options;  // the owner looks at them next behind E2 of the first event
+      if (ticket_wishes_ != 0 && !give_tickets(old)) return give_lane(old), nullptr;
       start_lane(old);
       return &old;
     }
     old.live.store(0, std::memory_order_release);  // E5: not drained yet
   }
   if (count >= options_.lanes_max) return nullptr;
-  Lane* made = make_lane(options, source);
+  Lane* made = make_lane(options, source, fed_by);
   if (made == nullptr) return nullptr;
   const auto chunk = static_cast<std::uint32_t>(std::bit_width(count / kFirstChunk + 1) - 1);
   if (chunk >= kChunks) return free_lane(made), nullptr;
@@ -97,6 +105,7 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
     if (chunks_[chunk] == nullptr) return free_lane(made), nullptr;
   }
   chunks_[chunk][count - kFirstChunk * ((1u << chunk) - 1)] = made;
+  made->index = count;
   made->live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
   start_lane(*made);
   lane_count_.store(count + 1, std::memory_order_release);  // E6: whoever counts it finds it whole
@@ -126,7 +135,8 @@ void ChannelCore::start_lane(Lane& lane) noexcept {
       std::memory_order_relaxed);
 }
 
-Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& source) noexcept {
+Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& source,
+                             const Lane* fed_by) noexcept {
   const std::size_t envelope = options_.mailbox ? sizeof(Envelope) : 0;
   const unsigned size = slot_class(source.options_.payload_bytes + envelope);
   auto* made = new (std::nothrow) Lane;
@@ -134,6 +144,7 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
   made->line = &line;
   made->channel = this;
   made->source = &source;
+  if (fed_by != nullptr) made->fed_by = fed_by;
   made->options = options;
   made->slot_bytes = slot_bytes(size);
   made->payload_offset = static_cast<std::uint32_t>(sizeof(SlotHeader) + envelope);
@@ -144,9 +155,41 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
     made->owner_marks = made->marks;
     whole = made->marks != nullptr;
   }
+  whole = whole && (ticket_wishes_ == 0 || give_tickets(*made)) &&
+          (!options_.merged || give_ahead(*made));
   if (whole) return made;
   free_lane(made);
   return nullptr;
+}
+
+/// Nobody publishes on a lane that has room already, or its publisher keeps its capacity.
+bool ChannelCore::give_tickets(Lane& lane) noexcept {
+  Tickets* had = lane.tickets.load(std::memory_order_relaxed);  // relaxed: changed under our lock
+  if (had != nullptr && had->mask + 1 >= lane.options.room()) return true;
+  Tickets* made = make_tickets(lane.options.room(), lane.options.realtime);
+  if (made == nullptr) return false;
+  lane.tickets.store(made, std::memory_order_release);  // T1
+  free_tickets(had);
+  return true;
+}
+
+bool ChannelCore::want_tickets() noexcept {
+  if (inert()) return false;
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t i = 0; i < lane_count(); ++i) {
+    if (!give_tickets(lane(i))) return false;
+  }
+  if (ticket_wishes_++ != 0) return true;
+  tickets_since_.store(workers_->tickets_taken(), std::memory_order_relaxed);  // relaxed: T1 below
+  line.state.fetch_or(ChannelLine::kTicketed, std::memory_order_seq_cst);      // T1
+  return true;
+}
+
+void ChannelCore::unwant_tickets() noexcept {
+  if (inert()) return;
+  const std::lock_guard lock(mutex_);
+  if (--ticket_wishes_ == 0)
+    line.state.fetch_and(~ChannelLine::kTicketed, std::memory_order_seq_cst);  // T1
 }
 
 bool ChannelCore::give_ring(Lane& lane) noexcept {
@@ -178,6 +221,8 @@ bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
 
 void ChannelCore::free_lane(Lane* lane) noexcept {
   if (lane->ring != nullptr) ::munmap(lane->ring, ring_bytes(*lane));
+  free_tickets(lane->tickets.load(std::memory_order_relaxed));  // relaxed: nobody has the lane
+  free_ahead(*lane);
   delete lane->token;
   delete[] lane->marks;
   delete lane;

@@ -15,6 +15,7 @@
 #include "ringmain/engine/clock.hpp"
 #include "ringmain/engine/histogram.hpp"
 #include "ringmain/engine/lane.hpp"
+#include "ringmain/engine/merge.hpp"
 #include "ringmain/engine/pull.hpp"
 #include "ringmain/engine/ref.hpp"
 #include "ringmain/engine/snapshot.hpp"
@@ -35,6 +36,9 @@ struct ChannelCoreOptions {
   bool mailbox = false;          // fed by other channels: each lane carries another one's events
   bool pulled = false;           // drained by its user, not by workers
   bool tells_no_losses = false;  // the bus's own: a notice lost must not cause another
+  bool merged = false;           // in the order of tickets over all lanes
+  std::int64_t order_gap_ns_max = 100'000'000;  // merged: so long for one busy publisher
+  std::vector<Ref<ChannelCore>> sources;        // merged mailboxes: the channels that feed it
 };
 
 /// Sums over all lanes, exact when nobody publishes and nothing is in flight. I1 and I2 of
@@ -66,7 +70,10 @@ struct Listening {
 };
 
 class ChannelCore final : public Counted {
+  enum : std::uint32_t { kChunks = 12, kFirstChunk = 4 };
+
  public:
+  enum : std::uint32_t { kLanesMax = kFirstChunk * ((1u << kChunks) - 1) };
   ChannelCore(Ref<Workers> workers, ChannelCoreOptions options);
   ~ChannelCore() override;
 
@@ -83,7 +90,9 @@ class ChannelCore final : public Counted {
   /// A lane for one publishing thread; nullptr: lanes_max are live, or out of memory. `source` is
   /// the channel whose events it carries (this one, or one that feeds this mailbox). Takes the
   /// lock.
-  [[nodiscard]] Lane* take_lane(const LaneOptions& options, const ChannelCore& source) noexcept;
+  /// `fed_by`: for a merged mailbox, the lane there.
+  [[nodiscard]] Lane* take_lane(const LaneOptions& options, const ChannelCore& source,
+                                const Lane* fed_by = nullptr) noexcept;
   /// The publisher is done with it. Lock-free. What is in flight is still delivered.
   static void give_lane(Lane& lane) noexcept;
   [[nodiscard]] std::uint32_t lane_count() const noexcept {
@@ -106,6 +115,17 @@ class ChannelCore final : public Counted {
   void become_forked() noexcept;
   /// A mailbox that its user drains is always listened to.
   void hear() noexcept;
+
+  // --- tickets ---
+  /// From its return on, and until as many calls of unwant_tickets(), every publish takes a ticket.
+  /// False: out of memory, or inert. Takes the lock.
+  [[nodiscard]] bool want_tickets() noexcept;
+  void unwant_tickets() noexcept;
+  /// Smaller ones are left from an earlier wish.
+  [[nodiscard]] std::uint64_t tickets_since() const noexcept {
+    return tickets_since_.load(std::memory_order_relaxed);  // relaxed: T1 of the ticket itself
+  }
+  [[nodiscard]] Merge* merge() const noexcept { return merge_.get(); }
 
   // --- the owner ---
   /// On the lanes' counters, never by a dequeue: is anything left?
@@ -169,9 +189,9 @@ class ChannelCore final : public Counted {
   Atomic<std::uint32_t> retired{0};
 
  private:
-  enum : std::uint32_t { kChunks = 12, kFirstChunk = 4 };
-
-  [[nodiscard]] Lane* make_lane(const LaneOptions& options, const ChannelCore& source) noexcept;
+  [[nodiscard]] Lane* make_lane(const LaneOptions& options, const ChannelCore& source,
+                                const Lane* fed_by) noexcept;
+  bool give_tickets(Lane& lane) noexcept;
   bool give_ring(Lane& lane) noexcept;
   bool give_queue(Lane& lane, unsigned slot_class) noexcept;
   void free_lane(Lane* lane) noexcept;
@@ -185,6 +205,9 @@ class ChannelCore final : public Counted {
   std::uint32_t index_ = 0;
 
   std::unique_ptr<Histogram> latency_;
+  std::unique_ptr<Merge> merge_;
+  std::uint32_t ticket_wishes_ = 0;
+  Atomic<std::uint64_t> tickets_since_{0};
 
   alignas(kLineBytes) Atomic<std::uint32_t> lane_count_{0};
   Atomic<std::uint32_t> realtime_lanes_{0};

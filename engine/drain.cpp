@@ -94,6 +94,7 @@ Run take_what_is_there(Lane& lane, std::byte* room, std::size_t max) noexcept {
       lane.publisher.load(std::memory_order_relaxed);  // relaxed: before its first event, E2
   run.first_sequence = lane.first_sequence.load(std::memory_order_relaxed);  // relaxed: as above
   run.source = lane.source;
+  run.lane = &lane;
   run.source_time = lane.owner_source_time.load(std::memory_order_relaxed);  // relaxed: as above
   return run;
 }
@@ -161,7 +162,20 @@ void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
   finish_run(channel, lane, run);
 }
 
+void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) noexcept {
+  if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
+  measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
+  // After the run is taken: whoever subscribed before an event was published is in this snapshot.
+  if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
+    for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
+  }
+  channel.dispatched.add(run.count);
+  finish_run(channel, lane, run);
+}
+
 std::size_t drain(Drainer& drainer, ChannelCore& channel, std::size_t quantum) noexcept {
+  if (Merge* merge = channel.merge()) [[unlikely]]
+    return merge->drain(drainer, quantum);
   const std::uint32_t lanes = channel.lane_count();
   std::size_t taken = 0;
   for (std::uint32_t i = 0; i < lanes && taken < quantum; ++i) {
@@ -176,14 +190,7 @@ std::size_t drain(Drainer& drainer, ChannelCore& channel, std::size_t quantum) n
       discard_run(channel, lane, run);
       continue;
     }
-    if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
-    measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
-    // After the run is taken: whoever subscribed before an event was published is in this snapshot.
-    if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
-      for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
-    }
-    channel.dispatched.add(run.count);
-    finish_run(channel, lane, run);
+    hand_out(drainer, channel, lane, run);
   }
   return taken;
 }

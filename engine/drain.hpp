@@ -32,9 +32,12 @@ struct Drainer {
 [[nodiscard]] Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept;
 /// The callbacks of a run are over: its slots may be written again.
 void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept;
+/// Hands a run to every subscriber, and accounts for it.
+void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) noexcept;
 /// The callbacks never ran: counted as discarded.
 void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept;
-/// Drains the lanes in turn, at most `quantum` events. Returns the events taken.
+/// Drains the lanes in turn, or in the order of their tickets, at most `quantum` events. Returns
+/// the events taken.
 std::size_t drain(Drainer& drainer, ChannelCore& channel, std::size_t quantum) noexcept;
 
 }  // namespace ringmain::engine

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "ringmain/engine/channel_core.hpp"
 #include "ringmain/engine/clock.hpp"
@@ -104,7 +106,34 @@ void mark(Lane& lane, std::uint64_t index) noexcept {
                                            std::memory_order_relaxed);
 }
 
+/// After busy was said, so that whoever finds the lane idle knows that what comes is ticketed
+/// later.
+void write_ticket(Lane& lane, std::uint64_t index, std::uint64_t ticket) noexcept {
+  // Whoever wants tickets has given the lane room for them before it said so.
+  (void)lane.line->state.load(std::memory_order_acquire);           // T1
+  Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // T1
+  if (tickets == nullptr) return;
+  tickets->of[index & tickets->mask] =
+      ticket == kNoTicket ? lane.channel->workers().take_ticket() : ticket;
+}
+
 }  // namespace
+
+Tickets* make_tickets(std::size_t events, bool touched) noexcept {
+  const std::size_t n = std::bit_ceil(events);
+  // calloc: large ones are pages that cost nothing until they are used.
+  auto* of = static_cast<std::uint64_t*>(std::calloc(n, sizeof(std::uint64_t)));
+  auto* made = of == nullptr ? nullptr : new (std::nothrow) Tickets{n - 1, of};
+  if (made == nullptr) std::free(of);  // NOLINT: the pair of calloc
+  if (made != nullptr && touched) std::fill_n(static_cast<volatile std::uint64_t*>(of), n, 0);
+  return made;
+}
+
+void free_tickets(Tickets* tickets) noexcept {
+  if (tickets == nullptr) return;
+  std::free(tickets->of);  // NOLINT: the pair of calloc
+  delete tickets;
+}
 
 constinit ChannelLine nowhere{.state = ChannelLine::kClosing, .leased = 0};
 constinit ChannelLine forked_nowhere{.state = ChannelLine::kClosing | ChannelLine::kForked,
@@ -127,8 +156,8 @@ void notify(Lane& lane) noexcept {
 namespace {
 
 /// By the state looked at last.
-Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from,
-               std::int64_t time_ns) noexcept {
+Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std::int64_t time_ns,
+               std::uint64_t ticket) noexcept {
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
   if (word >= lane.word_limit && !has_room(lane)) {
     const Pushed waited =
@@ -140,6 +169,7 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from,
   if (lane.line->closing()) return undo(lane, word, Pushed::closed);
   if ((state & ChannelLine::kStamped) != 0 && !lane.options.source_time)
     time_ns = lane.channel->stamp_ns();
+  if ((state & ChannelLine::kTicketed) != 0) write_ticket(lane, word >> 1, ticket);
   mark(lane, word >> 1);
   if (!write(lane, word, {(word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1, time_ns},
              build, from)) {
@@ -197,12 +227,13 @@ Pushed observe(Lane& lane) noexcept {
         const auto& built = *static_cast<const Event*>(what);
         std::memcpy(to, built.bytes, built.size);
       },
-      &event, time_ns);
+      &event, time_ns, kNoTicket);
 }
 
 }  // namespace
 
-PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept {
+PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns,
+                       std::uint64_t ticket) noexcept {
   const std::uint32_t state =
       lane.line->state.load(std::memory_order_relaxed);            // relaxed: looked at again below
   if ((state & ChannelLine::kForked) != 0) return Pushed::forked;  // no account is kept there
@@ -211,7 +242,7 @@ PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time
   if ((lane.word.load(std::memory_order_relaxed) & 1) != 0 || lane.building)  // relaxed: our own
     return refuse(lane, Pushed::too_deep);
   if ((state & ChannelLine::kInline) != 0) return push_inline(lane, build, from, time_ns);
-  return enqueue(lane, state, build, from, time_ns);
+  return enqueue(lane, state, build, from, time_ns, ticket);
 }
 
 }  // namespace ringmain::engine

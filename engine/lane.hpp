@@ -33,19 +33,21 @@ namespace ringmain::engine {
 class ChannelCore;
 struct QueueOps;
 struct Snapshot;
+struct Ahead;
 
 /// A channel's line that publishers read. Written only when the first subscriber comes or the last
 /// one goes, when a worker attends or leaves the channel, and at the end.
 struct alignas(kLineBytes) ChannelLine {
   enum : std::uint32_t {
-    kHeard = 1,      // somebody is subscribed
-    kClosing = 2,    // stop() has begun
-    kStamped = 4,    // somebody wants publishing times
-    kFenced = 8,     // no membarrier here: publishers fence
-    kSampled = 16,   // latency is measured
-    kInline = 32,    // somebody is subscribed inline
-    kUnqueued = 64,  // and nobody else: events end with the inline phase
-    kForked = 256    // of a bus that the parent of this process has; closing as well
+    kHeard = 1,       // somebody is subscribed
+    kClosing = 2,     // stop() has begun
+    kStamped = 4,     // somebody wants publishing times
+    kFenced = 8,      // no membarrier here: publishers fence
+    kSampled = 16,    // latency is measured
+    kInline = 32,     // somebody is subscribed inline
+    kUnqueued = 64,   // and nobody else: events end with the inline phase
+    kTicketed = 128,  // somebody wants to hear it in one order with others
+    kForked = 256     // of a bus that the parent of this process has; closing as well
   };
   /// Relaxed: whoever publishes after subscribe() returned has that ordered by its own means (G2 of
   /// docs/guarantees.md), and closing is looked at again behind L1.
@@ -111,6 +113,16 @@ struct LaneOptions {
   friend bool operator==(const LaneOptions&, const LaneOptions&) = default;
 };
 
+/// The tickets of a lane's events in flight, beside its queue: a slot has room for one time only.
+/// As many as the lane has room for, rounded up to a power of two.
+struct Tickets {
+  std::uint64_t mask;
+  std::uint64_t* of;  // by the event's index; 0: published before anybody wanted a ticket
+};
+/// nullptr: out of memory. `touched`: its pages are there before the first event.
+[[nodiscard]] Tickets* make_tickets(std::size_t events, bool touched) noexcept;
+void free_tickets(Tickets* tickets) noexcept;
+
 struct Lane {
   // --- the publisher's line: written by it alone, read by workers only to park, flush and stop ---
   alignas(kLineBytes) Atomic<std::uint64_t> word{0};  // 2 * published + busy
@@ -156,6 +168,7 @@ struct Lane {
   Atomic<std::uint64_t>* owner_marks = nullptr;
   Atomic<std::uint64_t> discarded{0};  // consumed without callbacks: stop(abort)
   Atomic<std::uint64_t> evicted{0};    // consumed without callbacks: the oldest of a full lane
+  Ahead* ahead = nullptr;              // lanes that are merged: what was taken and is not yet due
 
   // --- a full lane's publisher waits here; workers read wake_at after every batch ---
   alignas(kLineBytes) Atomic<std::uint64_t> wake_at{~std::uint64_t{0}};
@@ -168,6 +181,11 @@ struct Lane {
   Atomic<std::uint32_t> owner_capacity{0};
   Atomic<std::uint64_t> first_sequence{0};  // the publisher's sequence 0
   Atomic<std::uint32_t> live{0};
+  // --- tickets: seldom written ---
+  Atomic<Tickets*> tickets{nullptr};
+  const Lane* fed_by = this;     // a lane of a merged mailbox: the one whose events it carries
+  Atomic<std::uint64_t> fed{0};  // so many of fed_by's events came here
+  std::uint32_t index = 0;       // in its channel
   std::uint64_t published_before = 0, refused_before = 0, observed_before = 0, discarded_before = 0,
                 evicted_before = 0;  // the ledger's start for this publisher
 
@@ -184,9 +202,12 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
 /// Writes one event's payload at `to`.
 using BuildFn = void(void* to, void* from) noexcept;
 
-/// Everything that is not the steady state: inline subscribers, stamps, measured latency, fences, a
-/// full or closed lane.
-PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns) noexcept;
+/// For push_slowly(): the event has no ticket yet.
+constexpr std::uint64_t kNoTicket = ~std::uint64_t{0};
+/// Everything that is not the steady state: inline subscribers, stamps, tickets, measured latency,
+/// fences, a full or closed lane.
+PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns,
+                       std::uint64_t ticket = kNoTicket) noexcept;
 /// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, and which
 /// has no order from then on. For a thread that got none: no_memory.
 PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;

@@ -15,6 +15,7 @@
 namespace ringmain::engine {
 
 class ChannelCore;
+struct Lane;
 
 /// A run of queued events of one lane, in order, in place. Valid during the callback.
 struct Run {
@@ -25,6 +26,7 @@ struct Run {
   std::uint32_t publisher = 0;
   std::uint64_t first_sequence = 0;
   const ChannelCore* source = nullptr;
+  const Lane* lane = nullptr;
   bool source_time = false;
   mutable std::int64_t taken_ns = 0;
 

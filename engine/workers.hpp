@@ -123,6 +123,15 @@ class Workers final : public Counted, private ForkWitness {
   using Born::forked;
   void watch_realtime() noexcept;
 
+  /// The bus's next number: whoever publishes after this has returned gets a larger one.
+  [[nodiscard]] std::uint64_t take_ticket() noexcept {
+    return tickets_.fetch_add(1, std::memory_order_acq_rel);  // T2: busy was said before
+  }
+  /// Every ticket to come is at least this. Who has a smaller one is seen busy or later.
+  [[nodiscard]] std::uint64_t tickets_taken() const noexcept {
+    return tickets_.load(std::memory_order_acquire);  // T2
+  }
+
   // --- captures that a publishing thread was the last to use (graveyard.hpp) ---
   [[nodiscard]] Graveyard& graveyard() noexcept { return graveyard_; }
   /// Something was buried there.
@@ -237,6 +246,7 @@ class Workers final : public Counted, private ForkWitness {
   alignas(kLineBytes) Atomic<std::uint32_t> done_key_{0};
   Atomic<std::uint32_t> gone_{0};
   Atomic<std::uint32_t> stopping_{0};
+  alignas(kLineBytes) Atomic<std::uint64_t> tickets_{1};
   alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> signals_{};
   alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> passed_{};
   std::array<Atomic<ChannelCore*>, kChannelsMax> table_{};

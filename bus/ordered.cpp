@@ -1,0 +1,112 @@
+// How do several channels come to be heard in one order? Each publish takes a ticket while somebody
+// wants that; a feeder on each channel copies events and tickets into a mailbox, a lane there for
+// each lane here, and the mailbox hands them out by ticket (engine/merge.hpp).
+#include <climits>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "ringmain/bus/attachment.hpp"
+#include "ringmain/bus/bus.hpp"
+#include "ringmain/bus/feed.hpp"
+
+namespace ringmain {
+namespace detail {
+namespace {
+
+/// An ordered feeder's captures: its lanes in the mailbox, and the wish for tickets.
+class OrderedFeed {
+ public:
+  static constexpr bool wants_time() { return false; }
+
+  OrderedFeed(engine::Ref<MailboxHold> mailbox, engine::Ref<engine::ChannelCore> source)
+      : mailbox_(std::move(mailbox)), source_(std::move(source)) {
+    if (!source_->want_tickets()) {
+      source_ = {};
+      throw std::bad_alloc();
+    }
+  }
+  OrderedFeed(OrderedFeed&& other) noexcept
+      : mailbox_(std::move(other.mailbox_)),
+        source_(std::move(other.source_)),
+        lanes_(std::move(other.lanes_)) {
+    other.source_ = {};
+  }
+  OrderedFeed& operator=(OrderedFeed&&) = delete;
+  ~OrderedFeed() {
+    if (!source_) return;
+    source_->unwant_tickets();
+    for (engine::Lane* lane : lanes_) {
+      if (lane != nullptr) engine::ChannelCore::give_lane(*lane);
+    }
+  }
+
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    engine::Lane* to = lane_for(*run.lane);
+    std::uint32_t i = 0;
+    for (; i < run.count && !s.gate.closed(); ++i) {
+      if (to == nullptr) {
+        mailbox_->core().count_refused(engine::Pushed::no_memory);
+      } else {
+        (void)feed_one(*to, run, i, engine::ticket_of(run, i));
+      }
+    }
+    if (to != nullptr) engine::hand_over(*to, run, i);
+    s.delivered.add(i);
+    if (i < run.count) s.skipped.add(run.count - i);
+  }
+
+ private:
+  /// nullptr: out of memory.
+  engine::Lane* lane_for(const engine::Lane& from) noexcept {
+    try {
+      if (from.index >= lanes_.size()) lanes_.resize(from.index + 1);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+    engine::Lane*& lane = lanes_[from.index];
+    if (lane == nullptr) {
+      lane = mailbox_->core().take_lane(feeding_options(mailbox_->queue_events()), *source_, &from);
+    }
+    return lane;
+  }
+
+  engine::Ref<MailboxHold> mailbox_;
+  engine::Ref<engine::ChannelCore> source_;
+  std::vector<engine::Lane*> lanes_;  // by the index of the lane they are fed from
+};
+
+}  // namespace
+
+engine::Subscriber* make_ordered_feeder(const engine::Ref<MailboxHold>& mailbox,
+                                        engine::ChannelCore& source) {
+  engine::Subscriber* feeder = make_subscriber(OrderedFeed(mailbox, &source));
+  feeder->priority = INT_MAX;  // it only copies: nobody waits long for it, others may for them
+  return feeder;
+}
+
+}  // namespace detail
+
+Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> channels,
+                                         engine::Subscriber* subscriber, OrderOptions options) {
+  detail::Orphan orphan{subscriber};
+  engine::ChannelCoreOptions order;
+  order.name = options.name.empty() ? "ordered mailbox" : options.name;
+  order.merged = true;
+  order.order_gap_ns_max = 1000 * options.gap_us_max.count();
+  for (engine::ChannelCore* c : channels) order.sources.emplace_back(c);
+  const engine::Ref<detail::MailboxHold> mailbox =
+      new detail::MailboxHold(channels.front()->workers(), std::move(order), options.queue_events);
+  SubscribeOptions consumer;
+  consumer.name = std::move(options.name);
+  consumer.on_throw = options.on_throw;
+  const engine::Ref<detail::Attachment> made =
+      new detail::Attachment(subscriber, mailbox, std::move(consumer));
+  orphan.subscriber = nullptr;
+  made->set_owner(core_);
+  made->listen(mailbox->core());
+  for (engine::ChannelCore* c : channels) made->feed_from(*c);
+  return detail::Attachment::handle(made);
+}
+
+}  // namespace ringmain
