@@ -3,7 +3,8 @@
 //
 // A stack that anybody pushes to and that is taken whole, so that no address is compared while it
 // is read. Closing it swaps a mark in for good: who comes later is told, by the very exchange that
-// failed, that nobody will dig any more. Model of the rest: tests/model/gate_destroy.pml -DBURY.
+// failed, that nobody will dig any more. Models: tests/model/inline_relacy.cpp, gate_destroy.pml
+// -DBURY.
 #pragma once
 #include "ringmain/engine/atomics.hpp"
 #include "ringmain/engine/cache_line.hpp"

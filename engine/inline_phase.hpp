@@ -3,9 +3,9 @@
 //
 // No lock: the row of subscribers is protected as in drain.cpp (snapshot.hpp), by a word of the
 // lane for each level of nesting, for an inline callback may publish again. A subscriber that left
-// meanwhile is buried, not destroyed (graveyard.hpp). Models: tests/model/snapshot_hazard.pml,
-// gate_destroy.pml -DBURY. Cost: per event and subscriber four read-modify-writes; nothing where
-// nobody subscribed inline.
+// meanwhile is buried, not destroyed (graveyard.hpp). Model: tests/model/inline_relacy.cpp.
+//
+// Cost: per event and subscriber four read-modify-writes; nothing where nobody subscribed inline.
 #pragma once
 #include <cstddef>
 #include <cstdint>

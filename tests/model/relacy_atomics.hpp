@@ -67,8 +67,11 @@ class Atomic {
   }
   bool compare_exchange_weak(T& expected, T v, std::memory_order o, std::memory_order failed,
                              RINGMAIN_HERE) {
-    return cell_.compare_exchange_weak(expected, v, order_of(o, function), RINGMAIN_AT,
-                                       order_of(failed, function), RINGMAIN_AT);
+    Cell was = in(expected);
+    const bool done = cell_.compare_exchange_weak(was, in(v), order_of(o, function), RINGMAIN_AT,
+                                                  order_of(failed, function), RINGMAIN_AT);
+    expected = out(was);
+    return done;
   }
   [[nodiscard]] rl::atomic<T>& cell() { return cell_; }
   /// The last value stored, past the memory model: for checks.
