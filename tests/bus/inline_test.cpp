@@ -214,7 +214,7 @@ TEST_P(InlineTest, AVetoLeavesAGapOfItsLengthInTheSequence) {
       [&](const Tick&, const Stamp& stamp) { sequences.push_back(stamp.sequence); });
   const Subscription judges = ticks_.subscribe_inline(no_odd_ones());
   auto p = publisher();
-  for (const std::uint64_t n : {2, 1, 3, 4, 5, 6}) (void)p.publish({n});
+  for (const std::uint64_t n : {2u, 1u, 3u, 4u, 5u, 6u}) (void)p.publish({n});
   ASSERT_TRUE(bus_.flush(kLong));
   EXPECT_EQ(sequences, (std::vector<std::uint64_t>{1, 4, 6}));
 }

@@ -48,6 +48,11 @@ void thread_churn(unsigned workers, bool ring, const Until& until, Tally& tally,
 void registration_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
                         Faults& faults);
 
+/// Inline subscribers come and go, nested and by themselves, while three threads publish and one
+/// judge vetoes each third event.
+void inline_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
+                  Faults& faults);
+
 /// Callbacks reset themselves and each other.
 void resets_in_callbacks(unsigned workers, const Until& until, Tally& tally, Faults& faults);
 

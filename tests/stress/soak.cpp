@@ -80,6 +80,7 @@ int soak(const Wishes& wishes) {
       thread_churn(2, i % 2 == 0, {5000, &over}, tally, faults);
   });
   all.emplace_back([&] { registration_storm(2, until, wishes.seed, tally, faults); });
+  all.emplace_back([&] { inline_storm(2, until, wishes.seed, tally, faults); });
   all.emplace_back([&] { resets_in_callbacks(2, until, tally, faults); });
   all.emplace_back([&] { lifecycles(until, wishes.seed, tally, faults); });
   all.emplace_back([&] { channels_and_patterns(2, until, wishes.seed, tally, faults); });

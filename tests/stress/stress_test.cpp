@@ -80,6 +80,10 @@ TEST_P(StressTest, NoCallRunsAfterResetInAStormOfRegistrations) {
                      faults_);
 }
 
+TEST_P(StressTest, InlineSubscribersComeAndGoWhileOthersPublish) {
+  inline_storm(GetParam(), rounds(1'000), seed_, tally_, faults_);
+}
+
 TEST_P(StressTest, CallbacksResetThemselvesAndEachOther) {
   resets_in_callbacks(GetParam(), rounds(5'000), tally_, faults_);
 }
