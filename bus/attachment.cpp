@@ -8,72 +8,62 @@
 #include "ringmain/engine/clock.hpp"
 
 #include "ringmain/bus/feed.hpp"
-#include "ringmain/bus/hear.hpp"
+#include "ringmain/bus/feeder.hpp"
 #include "ringmain/bus/herald.hpp"
 
 namespace ringmain::detail {
-namespace {
 
-/// A feeder's captures: its lane in the mailbox, which it holds.
-struct Feed {
-  static constexpr bool wants_time() { return false; }
-  engine::Ref<MailboxHold> mailbox;
-  engine::Ref<engine::ChannelCore> source;
-  engine::Lane* lane;
+// --- the mailbox ---
 
-  Feed(engine::Ref<MailboxHold> box, engine::Ref<engine::ChannelCore> from,
-       engine::Lane* to) noexcept
-      : mailbox(std::move(box)), source(std::move(from)), lane(to) {}
-  Feed(Feed&& other) noexcept
-      : mailbox(std::move(other.mailbox)),
-        source(std::move(other.source)),
-        lane(std::exchange(other.lane, nullptr)) {}
-  Feed& operator=(Feed&&) = delete;
-  ~Feed() {
-    if (lane != nullptr) engine::ChannelCore::give_lane(*lane);
-  }
-
-  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
-    std::uint32_t i = 0;
-    for (; i < run.count && !s.gate.closed(); ++i) (void)feed_one(*lane, run, i);
-    s.delivered.add(i);
-    if (i < run.count) s.skipped.add(run.count - i);
-  }
-};
-
-engine::Subscriber* make_feeder(const engine::Ref<MailboxHold>& mailbox,
-                                engine::ChannelCore& source, int priority) {
-  engine::Lane* lane = mailbox->core().take_lane(feeding_options(mailbox->queue_events()), source);
-  if (lane == nullptr) throw std::bad_alloc();
-  engine::Subscriber* feeder = make_subscriber(Feed(mailbox, &source, lane));
-  feeder->priority = priority;
-  return feeder;
+DrainedBy drained_by(const SubscribeOptions& options, const engine::Workers& workers) noexcept {
+  return options.served == Served::own_thread && !workers.by_hand() ? DrainedBy::own_thread
+                                                                    : DrainedBy::workers;
 }
 
-engine::ChannelCoreOptions mailbox_options(std::string name, bool pulled) {
+void check(const SubscribeOptions& options, bool has_mailbox) {
+  if (options.overflow == Overflow::block) {
+    throw std::invalid_argument(
+        "ringmain: a worker feeds the subscriber's queue and must never wait, so Overflow::block "
+        "is refused; use drop_newest or drop_oldest, or let the publishers block");
+  }
+  if (!has_mailbox && options.overflow != Overflow::drop_newest) {
+    throw std::invalid_argument(
+        "ringmain: a shared subscriber has no queue that could overflow; use Served::isolated, or "
+        "PublisherOptions::overflow");
+  }
+}
+
+namespace {
+
+engine::ChannelCoreOptions mailbox_options(std::string name, DrainedBy by) {
   engine::ChannelCoreOptions options;
   options.name = std::move(name);
-  options.pulled = pulled;
+  options.pulled = by != DrainedBy::workers;
+  options.own_thread = by == DrainedBy::own_thread;
   return options;
+}
+
+engine::LaneOptions lanes_of(const SubscribeOptions& options) noexcept {
+  engine::LaneOptions lanes = feeding_options(options.queue_events);
+  lanes.overflow = options.overflow;
+  return lanes;
 }
 
 }  // namespace
 
-// --- the mailbox ---
-
-MailboxHold::MailboxHold(engine::Workers& workers, std::string name, bool pulled,
-                         std::uint32_t queue_events)
-    : MailboxHold(workers, mailbox_options(std::move(name), pulled), queue_events) {}
+MailboxHold::MailboxHold(engine::Workers& workers, std::string name, DrainedBy by,
+                         const SubscribeOptions& options)
+    : MailboxHold(workers, mailbox_options(std::move(name), by), lanes_of(options)) {}
 
 MailboxHold::MailboxHold(engine::Workers& workers, engine::ChannelCoreOptions options,
-                         std::uint32_t queue_events)
-    : queue_events_(queue_events == 0 ? 1 : queue_events) {
-  const bool pulled = options.pulled;
+                         const engine::LaneOptions& lanes)
+    : lanes_(lanes) {
   options.mailbox = true;
   options.lanes_max = engine::ChannelCore::kLanesMax;
+  const bool for_its_user = options.for_its_user();
   core_ = new engine::ChannelCore(&workers, std::move(options));
   if (!workers.add(*core_)) throw std::bad_alloc();
-  if (pulled) core_->hear();
+  if (for_its_user) core_->hear();
 }
 
 MailboxHold::~MailboxHold() {
@@ -142,13 +132,22 @@ void Attachment::watch(BusCore& bus, engine::ChannelCore* channel, std::string_v
   }
 }
 
-void Attachment::feed_from(engine::ChannelCore& source) {
+void Attachment::start_thread(std::string_view heard) {
+  if (!mailbox_ || !mailbox_->core().options().own_thread) return;
+  const engine::Ref<engine::OwnThread> made = new engine::OwnThread(
+      &mailbox_->core(), options_.name.empty() ? std::string(heard) : options_.name);
+  made->start();
+  thread_ = made;
+}
+
+void Attachment::feed_from(engine::ChannelCore& source, KeyWriter key) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   listed_.reserve(listed_.size() + 1);
-  engine::Subscriber* feeder = mailbox_->core().merge() != nullptr
-                                   ? make_ordered_feeder(mailbox_, source)
-                                   : make_feeder(mailbox_, source, options_.priority);
+  engine::Subscriber* feeder =
+      mailbox_->core().merge() != nullptr
+          ? make_ordered_feeder(mailbox_, source)
+          : make_feeder(mailbox_, source, options_.priority, std::move(key));
   feeder->wants_time = consumer_ == nullptr || consumer_->wants_time;
   feeder->channel = &source;
   listed_.push_back({&source, feeder});
@@ -190,6 +189,7 @@ void Attachment::close_all(bool deferred) noexcept {
     // Without our lock: what the captures destroy may come back here.
     if (quiet) engine::destroy_captures(*l.subscriber);
   }
+  if (thread_) thread_->end();
 }
 
 Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
@@ -210,6 +210,8 @@ Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
         break;
     }
   }
+  if (result == Detached::done && thread_ && !thread_->join(deadline.left_ns()))
+    return Detached::timeout;
   return result;
 }
 
@@ -262,11 +264,19 @@ SubscriberStats Attachment::stats() const noexcept {
   const engine::ChannelCounts box = mailbox_->core().counts();
   s.dropped = box.full + box.no_memory + box.closed + box.evicted + box.discarded;
   s.pending = box.pending;
-  s.offered = box.accepted + box.full + box.no_memory + box.closed;
+  s.coalesced = box.coalesced;
+  s.offered = box.accepted + box.full + box.no_memory + box.closed + box.coalesced;
   if (consumer_ == nullptr) s.delivered = box.delivered;
   if (const engine::Merge* m = mailbox_->core().merge()) {
     s.order_gaps = m->gaps.get();
     s.order_late = m->late.get();
+  }
+  if (forked()) return s;  // its lock may never be free again
+  const std::lock_guard lock(mutex_);
+  for (const Listed& l : listed_) {
+    if (l.subscriber == consumer_) continue;
+    s.threw += l.subscriber->threw.get();  // in a key function: it never came to the mailbox
+    s.offered += l.subscriber->threw.get();
   }
   return s;
 }

@@ -3,6 +3,7 @@
 //
 //   shared      channel ── subscriber
 //   isolated    channel ── feeder ──► mailbox ── subscriber        (also by pattern: many feeders)
+//   own_thread  the same, drained by a thread that serves it alone
 //   pulled      channel ── feeder ──► mailbox ◄── its user's thread
 //
 // A mailbox is a channel core of its own: same lanes, same ledger, same workers. A feeder is a
@@ -11,29 +12,42 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
+#include "ringmain/engine/own_thread.hpp"
+
 #include "ringmain/bus/bus_core.hpp"
+#include "ringmain/bus/coalesce.hpp"
 #include "ringmain/bus/options.hpp"
 #include "ringmain/bus/subscription.hpp"
 
 namespace ringmain::detail {
 
+enum class DrainedBy : std::uint8_t { workers, own_thread, its_user };
+/// Who drains the mailbox of a subscriber that has one. A bus without threads serves it by hand.
+[[nodiscard]] DrainedBy drained_by(const SubscribeOptions& options,
+                                   const engine::Workers& workers) noexcept;
+/// Throws std::invalid_argument with one sentence for options that cannot hold.
+void check(const SubscribeOptions& options, bool has_mailbox);
+
 /// Keeps a mailbox's core under its workers' care until the last feeder and reader are gone.
 class MailboxHold final : public engine::Counted {
  public:
   /// Throws std::bad_alloc.
-  MailboxHold(engine::Workers& workers, std::string name, bool pulled, std::uint32_t queue_events);
+  MailboxHold(engine::Workers& workers, std::string name, DrainedBy by,
+              const SubscribeOptions& options);
   /// With options of one's own; what makes it a mailbox is added.
   MailboxHold(engine::Workers& workers, engine::ChannelCoreOptions options,
-              std::uint32_t queue_events);
+              const engine::LaneOptions& lanes);
   ~MailboxHold() override;
   [[nodiscard]] engine::ChannelCore& core() const noexcept { return *core_; }
-  [[nodiscard]] std::uint32_t queue_events() const noexcept { return queue_events_; }
+  /// Of the lanes of its feeders.
+  [[nodiscard]] const engine::LaneOptions& lanes() const noexcept { return lanes_; }
 
  private:
   engine::Ref<engine::ChannelCore> core_;
-  std::uint32_t queue_events_;
+  engine::LaneOptions lanes_;
 };
 
 class Attachment final : public engine::Counted {
@@ -46,8 +60,13 @@ class Attachment final : public engine::Counted {
 
   /// Puts the subscriber on that list. Throws std::bad_alloc.
   void listen(engine::ChannelCore& channel);
-  /// Feeds the mailbox from `source`. Throws std::bad_alloc.
-  void feed_from(engine::ChannelCore& source);
+  /// Starts the mailbox's own thread, if it is to have one; named after the subscriber, or else
+  /// after what it hears. Behind listen(), before feed_from(). Throws std::bad_alloc,
+  /// std::system_error.
+  void start_thread(std::string_view heard);
+  /// Feeds the mailbox from `source`. Throws std::bad_alloc. `key`: by which its events are
+  /// coalesced.
+  void feed_from(engine::ChannelCore& source, KeyWriter key = {});
   /// Is told who listens to `channel`, or to all that match `pattern`. Throws std::bad_alloc.
   void watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern);
   /// Undoes feed_from(source), of which nothing was heard yet, if it was done.
@@ -85,6 +104,7 @@ class Attachment final : public engine::Counted {
   std::vector<Listed> listed_;
   engine::Subscriber* consumer_;  // the one that the user wrote; among listed_ once it listens
   engine::Ref<MailboxHold> mailbox_;
+  engine::Ref<engine::OwnThread> thread_;
   engine::Ref<BusCore> bus_;    // patterns only
   engine::Ref<BusCore> owner_;  // where release() leaves it
   const SubscribeOptions options_;

@@ -66,16 +66,17 @@ Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* s
                                  SubscribeOptions options) {
   detail::Orphan orphan{subscriber};
   if (core_->forked()) return {};
-  const std::uint32_t queue_events = options.queue_events;
+  detail::check(options, true);
   const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
       core_->workers(), options.name.empty() ? "mailbox of " + std::string(pattern) : options.name,
-      false, queue_events);
+      detail::drained_by(options, core_->workers()), options);
   const engine::Ref<detail::Attachment> made =
       new detail::Attachment(subscriber, mailbox, std::move(options));
   orphan.subscriber = nullptr;
   made->set_owner(core_);
   made->set_bus(core_);
   made->listen(mailbox->core());
+  made->start_thread(pattern);
   core_->add_pattern(*made, pattern);
   return detail::Attachment::handle(made);
 }
@@ -202,21 +203,24 @@ EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noe
 }
 
 Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
-                    SubscribeOptions options) {
+                    SubscribeOptions options, KeyWriter key) {
   Orphan orphan{subscriber};
   if (channel.inert()) return {};
   engine::Ref<MailboxHold> mailbox;
-  if (options.served == Served::isolated) {
+  if (key.bytes != 0 && options.served == Served::shared) options.served = Served::isolated;
+  check(options, options.served != Served::shared);
+  if (options.served != Served::shared) {
     mailbox = new MailboxHold(
         channel.workers(),
-        options.name.empty() ? "mailbox of " + channel.options().name : options.name, false,
-        options.queue_events);
+        options.name.empty() ? "mailbox of " + channel.options().name : options.name,
+        drained_by(options, channel.workers()), options);
   }
   const engine::Ref<Attachment> made = new Attachment(subscriber, mailbox, std::move(options));
   orphan.subscriber = nullptr;
   made->set_owner(static_cast<BusCore*>(channel.options().owner));
   made->listen(mailbox ? mailbox->core() : channel);
-  if (mailbox) made->feed_from(channel);
+  made->start_thread(channel.options().name);
+  if (mailbox) made->feed_from(channel, std::move(key));
   return Attachment::handle(made);
 }
 

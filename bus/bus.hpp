@@ -93,8 +93,8 @@ class Bus {
   }
 
   /// `hear(const EventView&)` for every channel that matches, present and future: "cuda.*" (one
-  /// token), "compile.>" (the rest), ">" (all). Always isolated: one mailbox, so that callbacks do
-  /// not overlap. Throws std::bad_alloc.
+  /// token), "compile.>" (the rest), ">" (all). Always isolated, or own_thread: one mailbox, so
+  /// that callbacks do not overlap. Throws as Channel::subscribe().
   template <std::invocable<const EventView&> F>
   [[nodiscard]] Subscription subscribe(std::string_view pattern, F hear,
                                        SubscribeOptions options = {}) {

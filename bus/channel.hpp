@@ -19,7 +19,7 @@ namespace detail {
 /// Attaches; takes over `subscriber`. Throws std::bad_alloc, and std::invalid_argument for options
 /// that contradict how it is called.
 [[nodiscard]] Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
-                                  SubscribeOptions options);
+                                  SubscribeOptions options, KeyWriter key = {});
 [[nodiscard]] Result<engine::Lane*> take_lane(engine::ChannelCore& channel,
                                               const PublisherOptions& options);
 [[nodiscard]] ChannelStats stats_of(const engine::ChannelCore& channel);
@@ -102,7 +102,9 @@ class Channel {
   // --- hear: callbacks of one channel never overlap, and each publisher's events come in order ---
 
   /// `hear(event)` or `hear(event, stamp)` on a worker. With stamps publishers read the clock, 20
-  /// ns. Every event whose publish happens after this returns is delivered. Throws std::bad_alloc.
+  /// ns. Every event whose publish happens after this returns is delivered. Throws std::bad_alloc,
+  /// std::invalid_argument (options that cannot hold), std::system_error (no thread for
+  /// own_thread).
   template <Hears<E> F>
   [[nodiscard]] Subscription subscribe(F hear, SubscribeOptions options = {}) {
     return attach(detail::HearEach<E, F>{std::move(hear)}, std::move(options));
@@ -145,7 +147,28 @@ class Channel {
     return detail::attach(*core_, detail::make_inline_subscriber<E>(std::move(see)),
                           std::move(options));
   }
-  /// A queue that the caller drains. Throws std::bad_alloc.
+  /// `hear(event)` or `hear(event, stamp)`, with the queued events coalesced: an event takes the
+  /// place of the queued one with the same `key(event)`, which is counted as coalesced and never
+  /// heard. So the newest of each key always is, if its key found room: queue_events keys are
+  /// queued at once, then options.overflow decides.
+  ///
+  /// It takes the place, so a key that changes all the time neither starves nor is starved; across
+  /// keys the order is that of what was replaced, within a key that of publishing. `key` is a
+  /// member of the event or a pure function of it, and runs on the worker (what it throws is
+  /// counted). A shared one is isolated. Progress: reader and feeder never wait for each other.
+  template <KeyOf<E> K, Hears<E> F>
+  [[nodiscard]] Subscription subscribe_latest(K key, F hear, SubscribeOptions options = {}) {
+    auto by = detail::key_writer<E>(std::move(key));
+    return detail::attach(*core_, detail::make_subscriber(detail::HearEach<E, F>{std::move(hear)}),
+                          std::move(options), std::move(by));
+  }
+  /// The same as a queue that the caller drains.
+  template <KeyOf<E> K>
+  [[nodiscard]] Mailbox<E> mailbox_latest(K key, SubscribeOptions options = {}) {
+    return Mailbox<E>(detail::make_pull_mailbox(*core_, std::move(options),
+                                                detail::key_writer<E>(std::move(key))));
+  }
+  /// A queue that the caller drains. Throws std::bad_alloc, std::invalid_argument.
   [[nodiscard]] Mailbox<E> mailbox(SubscribeOptions options = {}) {
     return Mailbox<E>(detail::make_pull_mailbox(*core_, std::move(options)));
   }

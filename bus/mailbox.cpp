@@ -98,19 +98,21 @@ namespace {
 
 engine::Ref<Attachment> pulled(engine::Workers& workers, std::string name,
                                SubscribeOptions options) {
+  check(options, true);
   const engine::Ref<MailboxHold> mailbox = new MailboxHold(
-      workers, options.name.empty() ? std::move(name) : options.name, true, options.queue_events);
+      workers, options.name.empty() ? std::move(name) : options.name, DrainedBy::its_user, options);
   return new Attachment(nullptr, mailbox, std::move(options));
 }
 
 }  // namespace
 
-PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions options) {
+PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions options,
+                               KeyWriter key) {
   if (channel.inert()) return nullptr;
   const auto attachment =
       pulled(channel.workers(), "mailbox of " + channel.options().name, std::move(options));
   attachment->set_owner(static_cast<BusCore*>(channel.options().owner));
-  attachment->feed_from(channel);
+  attachment->feed_from(channel, std::move(key));
   return new PullMailbox(attachment);
 }
 

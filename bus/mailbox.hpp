@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "ringmain/bus/coalesce.hpp"
 #include "ringmain/bus/hear.hpp"
 #include "ringmain/bus/options.hpp"
 #include "ringmain/bus/subscription.hpp"
@@ -15,8 +16,8 @@ namespace detail {
 class PullMailbox;
 class BusCore;
 /// Throw std::bad_alloc.
-[[nodiscard]] PullMailbox* make_pull_mailbox(engine::ChannelCore& channel,
-                                             SubscribeOptions options);
+[[nodiscard]] PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions options,
+                                             KeyWriter key = {});
 [[nodiscard]] PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern,
                                              SubscribeOptions options);
 using ReadRunFn = void(void* reader, const engine::Run& run, std::size_t i);

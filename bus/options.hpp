@@ -23,8 +23,9 @@ enum class OnThrow : std::uint8_t {
   veto  // subscribe_inline only: the event is refused as well; otherwise a throw allows it
 };
 enum class Served : std::uint8_t {
-  shared,   // on the worker that drains the channel, one subscriber after another
-  isolated  // own mailbox, drained by a worker of its own turn: slow here is slow only here
+  shared,     // on the worker that drains the channel, one subscriber after another
+  isolated,   // own mailbox, drained by a worker of its own turn: slow here is slow only here
+  own_thread  // own mailbox and own thread, named after it: it may block for as long as it likes
 };
 
 enum class Order : std::uint8_t {
@@ -61,7 +62,11 @@ struct SubscribeOptions {
   int priority = 0;    // higher first, within the channel; equal ones in order of subscription
   std::string name{};  // shown in stats and messages
   OnThrow on_throw = OnThrow::keep;
-  std::uint32_t queue_events = 65536;  // isolated and mailboxes: capacity per feeding channel
+  // Isolated, own_thread, by pattern, and mailboxes:
+  std::uint32_t queue_events = 65536;  // capacity per feeding channel
+  /// drop_newest or drop_oldest, as PublisherOptions::overflow; block is refused, for a worker
+  /// feeds the queue, and it must never wait.
+  Overflow overflow = Overflow::drop_newest;
   /// A turn (a run of up to 256 events handed to it) that takes longer is told on
   /// `bus.slow_subscriber` and counted; 0: never. While workers are busy the bus looks at them
   /// every half of the smallest budget that lives in it, so a small one costs a wake-up as often.

@@ -66,7 +66,7 @@ class OrderedFeed {
     }
     engine::Lane*& lane = lanes_[from.index];
     if (lane == nullptr) {
-      lane = mailbox_->core().take_lane(feeding_options(mailbox_->queue_events()), *source_, &from);
+      lane = mailbox_->core().take_lane(mailbox_->lanes(), *source_, &from);
     }
     return lane;
   }
@@ -95,8 +95,8 @@ Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> c
   order.merged = true;
   order.order_gap_ns_max = 1000 * options.gap_us_max.count();
   for (engine::ChannelCore* c : channels) order.sources.emplace_back(c);
-  const engine::Ref<detail::MailboxHold> mailbox =
-      new detail::MailboxHold(channels.front()->workers(), std::move(order), options.queue_events);
+  const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
+      channels.front()->workers(), std::move(order), detail::feeding_options(options.queue_events));
   SubscribeOptions consumer;
   consumer.name = std::move(options.name);
   consumer.on_throw = options.on_throw;

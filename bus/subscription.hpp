@@ -9,15 +9,17 @@
 namespace ringmain {
 
 /// Events this subscriber was due, and what became of each. While no batch is running and the
-/// subscription lives: offered = delivered + threw + filtered + skipped + dropped + pending (I3).
+/// subscription lives: offered = delivered + threw + filtered + skipped + dropped +
+/// coalesced + pending (I3).
 struct SubscriberStats {
   std::uint64_t offered = 0;
   std::uint64_t delivered = 0;  // the callback returned
   std::uint64_t threw = 0;
   std::uint64_t filtered = 0;
   std::uint64_t skipped = 0;  // it was closed, or its owner was gone
-  std::uint64_t dropped = 0;  // its mailbox was full, or discarded it at stop(abort)
-  std::uint64_t pending = 0;  // in its mailbox
+  std::uint64_t dropped = 0;  // its mailbox was full, pushed it out, or discarded it at stop(abort)
+  std::uint64_t coalesced = 0;  // a newer one of its key took its place in the mailbox
+  std::uint64_t pending = 0;    // in its mailbox
   std::uint64_t order_gaps = 0, order_late = 0;  // subscribe_ordered() only: as in ChannelStats
 };
 

@@ -28,7 +28,8 @@ std::size_t ring_bytes(const Lane& lane) noexcept {
 /// May a lane made for `had` serve a publisher who wants `wants`? Its memory decides.
 bool serves(const LaneOptions& had, const LaneOptions& wants,
             std::uint32_t latency_every) noexcept {
-  if (had.ring != wants.ring || had.realtime != wants.realtime) return false;
+  if (had.ring != wants.ring || had.realtime != wants.realtime || had.coalesce != wants.coalesce)
+    return false;
   if (wants.ring && std::bit_ceil(had.room()) != std::bit_ceil(wants.room())) return false;
   return latency_every == 0 ||
          marks_count(had.room(), latency_every) == marks_count(wants.room(), latency_every);
@@ -204,7 +205,10 @@ bool ChannelCore::give_ring(Lane& lane) noexcept {
   lane.ring = static_cast<std::byte*>(pages);
   lane.ring_mask = lane.owner_mask;
   lane.owner_ring = lane.ring;
-  return true;
+  if (!lane.options.coalesce) return true;
+  lane.claims = new (std::nothrow) Atomic<std::uint8_t>[lane.owner_mask + 1]();
+  lane.owner_claims = lane.claims;
+  return lane.claims != nullptr;
 }
 
 bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
@@ -225,6 +229,7 @@ void ChannelCore::free_lane(Lane* lane) noexcept {
   free_ahead(*lane);
   delete lane->token;
   delete[] lane->marks;
+  delete[] lane->claims;
   delete lane;
 }
 
@@ -276,8 +281,12 @@ void ChannelCore::unlist(Subscriber* subscriber) noexcept {
     if (!list.remove(subscriber)) return;
     update_state();
     if (subscriber->budget_ns != 0) workers_->house().budget_left();
-    if (list.retired() >= kRetiredMax)
-      list.reclaim(called_inline ? inline_readings() : workers_->readings());
+    if (list.retired() < kRetiredMax) return;
+    if (called_inline) {
+      list.reclaim(inline_readings());
+    } else {
+      workers_->reclaim(list);
+    }
   } catch (const std::bad_alloc&) {
     // It stays listed and closed: skipped at every batch, freed with the channel.
   }
@@ -371,6 +380,7 @@ ChannelCounts ChannelCore::counts() const noexcept {
     sum.observed += observed;
     sum.discarded += discarded;
     sum.evicted += evicted;
+    sum.coalesced += read(one.coalesced);
     sum.pending += published - consumed;
     sum.full += read(one.full);
     sum.closed += read(one.closed);

@@ -34,11 +34,13 @@ struct ChannelCoreOptions {
   std::uint32_t latency_every = 0;
   bool ring_lanes = false;       // what threads get that do not ask
   bool mailbox = false;          // fed by other channels: each lane carries another one's events
-  bool pulled = false;           // drained by its user, not by workers
+  bool pulled = false;           // drained by one thread that is no worker
+  bool own_thread = false;       // pulled, by a thread of the bus: flush() and stop() wait for it
   bool tells_no_losses = false;  // the bus's own: a notice lost must not cause another
   bool merged = false;           // in the order of tickets over all lanes
   std::int64_t order_gap_ns_max = 100'000'000;  // merged: so long for one busy publisher
   std::vector<Ref<ChannelCore>> sources;        // merged mailboxes: the channels that feed it
+  [[nodiscard]] bool for_its_user() const noexcept { return pulled && !own_thread; }
 };
 
 /// Sums over all lanes, exact when nobody publishes and nothing is in flight. I1 and I2 of
@@ -47,7 +49,8 @@ struct ChannelCoreOptions {
 struct ChannelCounts {
   std::uint64_t accepted = 0, full = 0, closed = 0, no_memory = 0, too_deep = 0, vetoed = 0;
   std::uint64_t delivered = 0, evicted = 0, discarded = 0, pending = 0;
-  std::uint64_t observed = 0;  // of those delivered: never queued, all subscribers were inline
+  std::uint64_t coalesced = 0;  // replaced while queued: neither accepted nor refused
+  std::uint64_t observed = 0;   // of those delivered: never queued, all subscribers were inline
   std::uint32_t lanes = 0, live_lanes = 0;
 };
 
@@ -99,6 +102,8 @@ class ChannelCore final : public Counted {
     return lane_count_.load(std::memory_order_acquire);  // E6
   }
   [[nodiscard]] Lane& lane(std::uint32_t i) const noexcept;
+  /// Is any lane in somebody's hands? If not, all that was published on them is seen from here on.
+  [[nodiscard]] bool fed() const noexcept;
   /// A publish was refused before it had a lane.
   void count_refused(Pushed why) noexcept;
 

@@ -53,10 +53,17 @@ Listening ChannelCore::listening() const noexcept {
           list_.any_wants_time()};
 }
 
+bool ChannelCore::fed() const noexcept {
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
+    if (lane(i).live.load(std::memory_order_acquire) != 0) return true;  // E5
+  }
+  return false;
+}
+
 void ChannelCore::trim() noexcept {
   const std::lock_guard lock(mutex_);
   try {
-    if (list_.retired() != 0) list_.reclaim(workers_->readings());
+    if (list_.retired() != 0) workers_->reclaim(list_);
     if (inline_list_.retired() != 0) inline_list_.reclaim(inline_readings());
   } catch (const std::bad_alloc&) {
     // The next look tries again.

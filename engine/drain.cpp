@@ -9,6 +9,13 @@
 namespace ringmain::engine {
 namespace {
 
+/// False: the feeder is putting a newer event in its place. It is as if it were not there yet.
+bool claim(Lane& lane, std::uint64_t slot) noexcept {
+  std::uint8_t queued = Lane::kQueued;
+  return lane.owner_claims[slot].compare_exchange_strong(
+      queued, Lane::kTaken, std::memory_order_acquire, std::memory_order_relaxed);  // K1
+}
+
 std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max) noexcept {
   const std::uint64_t at = consumed & lane.owner_mask;
   const std::size_t contiguous = std::min<std::size_t>(max, lane.owner_mask + 1 - at);
@@ -19,6 +26,7 @@ std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max
     const std::uint64_t sequence =
         AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // E2
     if (sequence <= lane.last_sequence) break;  // the last lap's: not written yet
+    if (lane.owner_claims != nullptr && !claim(lane, at + taken)) break;
     lane.last_sequence = sequence;
   }
   return taken;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/settle.hpp"
 #include "ringmain/engine/workers.hpp"
 
 namespace ringmain::engine {
@@ -21,7 +22,7 @@ bool Housekeeper::start(const WorkersOptions& options) noexcept {
   running_.store(1, std::memory_order_release);  // H2
   try {
     thread_ = std::thread([this, &options] {
-      settle_thread(options, "hk");
+      settle(options, (options.name.substr(0, 12) + "/hk").c_str());
       run();
     });
     return true;

@@ -93,6 +93,8 @@ bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* bu
   auto* to = reinterpret_cast<SlotHeader*>(slot);
   build(slot + lane.payload_offset, from);
   to->time_ns = header.time_ns;
+  if (lane.claims != nullptr)  // relaxed: E2 behind it
+    lane.claims[(word >> 1) & lane.ring_mask].store(Lane::kQueued, std::memory_order_relaxed);
   AtomicRef<std::uint64_t>(to->sequence).store(header.sequence, std::memory_order_release);  // E2
   return true;
 }
@@ -133,6 +135,25 @@ void free_tickets(Tickets* tickets) noexcept {
   if (tickets == nullptr) return;
   std::free(tickets->of);  // NOLINT: the pair of calloc
   delete tickets;
+}
+
+bool replace(Lane& lane, std::uint64_t index, BuildFn* build, void* from,
+             std::int64_t time_ns) noexcept {
+  const std::uint64_t published =
+      lane.word.load(std::memory_order_relaxed) >> 1;        // relaxed: our own
+  if (published > index + lane.ring_mask + 1) return false;  // the slot holds another one by now
+  Atomic<std::uint8_t>& claim = lane.claims[index & lane.ring_mask];
+  std::uint8_t queued = Lane::kQueued;
+  if (!claim.compare_exchange_strong(queued, Lane::kReplacing, std::memory_order_acquire,  // K1
+                                     std::memory_order_relaxed)) {
+    return false;
+  }
+  std::byte* slot = lane.ring + (index & lane.ring_mask) * lane.slot_bytes;
+  build(slot + lane.payload_offset, from);
+  reinterpret_cast<SlotHeader*>(slot)->time_ns = time_ns;
+  claim.store(Lane::kQueued, std::memory_order_release);  // K1
+  bump(lane.coalesced);
+  return true;
 }
 
 constinit ChannelLine nowhere{.state = ChannelLine::kClosing, .leased = 0};

@@ -104,6 +104,7 @@ struct LaneOptions {
   bool ring = false;
   bool realtime = false;
   bool source_time = false;
+  bool coalesce = false;  // a ring whose queued events may be replaced: replace()
   Overflow overflow = Overflow::drop_newest;
   std::int64_t block_ns_max = 0;
   /// In flight at most: those to be evicted stay until the owner comes by.
@@ -124,6 +125,9 @@ struct Tickets {
 void free_tickets(Tickets* tickets) noexcept;
 
 struct Lane {
+  /// Of a slot in a coalescing lane.
+  enum Claim : std::uint8_t { kQueued, kReplacing, kTaken };
+
   // --- the publisher's line: written by it alone, read by workers only to park, flush and stop ---
   alignas(kLineBytes) Atomic<std::uint64_t> word{0};  // 2 * published + busy
   std::uint64_t word_limit =
@@ -132,7 +136,8 @@ struct Lane {
   ChannelLine* line = nullptr;
   std::byte* ring = nullptr;  // ring lanes: the slots; nullptr: a moodycamel lane
   std::uint64_t ring_mask = 0;
-  void* queue = nullptr;  // moodycamel lanes: Queue<slot_bytes>*
+  Atomic<std::uint8_t>* claims = nullptr;  // coalescing lanes: who may touch the slot
+  void* queue = nullptr;                   // moodycamel lanes: Queue<slot_bytes>*
   QueueToken* token = nullptr;
   ChannelCore* channel = nullptr;
   std::uint32_t woke = 0;  // the idle epoch in which this publisher has woken a worker
@@ -141,7 +146,8 @@ struct Lane {
   // --- refusals by reason: the publisher's, statistics for everybody else ---
   alignas(kLineBytes) Atomic<std::uint64_t> full{0};
   Atomic<std::uint64_t> closed{0}, no_memory{0}, too_deep{0}, vetoed{0};
-  Atomic<std::uint64_t> observed{0};  // accepted, and over with the inline phase: never queued
+  Atomic<std::uint64_t> coalesced{0};  // replaced by a newer one of their key, never consumed
+  Atomic<std::uint64_t> observed{0};   // accepted, and over with the inline phase: never queued
   Atomic<std::uint64_t>* marks =
       nullptr;  // publishing times of every n-th event, when latency is measured
   std::uint32_t phases =
@@ -159,6 +165,7 @@ struct Lane {
   const std::byte* owner_ring =
       nullptr;  // copies: a constant on the publisher's line would move that line
   std::uint64_t owner_mask = 0;
+  Atomic<std::uint8_t>* owner_claims = nullptr;
   QueueToken* owner_token = nullptr;
   void* owner_queue = nullptr;
   const QueueOps* owner_ops = nullptr;
@@ -211,6 +218,11 @@ PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time
 /// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, and which
 /// has no order from then on. For a thread that got none: no_memory.
 PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
+/// On a coalescing lane: puts an event in the place of the one with that index, which is counted as
+/// coalesced. False: that one is taken, or long gone. Threads: the lane's publisher. Lock-free.
+/// Model: tests/model/coalesce.pml.
+[[nodiscard]] bool replace(Lane& lane, std::uint64_t index, BuildFn* build, void* from,
+                           std::int64_t time_ns) noexcept;
 /// The channel is unattended: tells the workers.
 void notify(Lane& lane) noexcept;
 /// Moodycamel could not allocate, or stop() came between the two looks: takes the announcement

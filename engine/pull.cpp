@@ -19,7 +19,8 @@ void make_readable(int fd) noexcept {
   errno = saved;
 }
 
-/// From here on feeders tell; returns the key to sleep on.
+}  // namespace
+
 std::uint32_t doze(ChannelCore& channel) noexcept {
   const std::uint32_t key = channel.pull.key.load(std::memory_order_acquire);  // M1
   // Exchanged, not stored: what a teller did before it found 1 and went must be seen from here on.
@@ -28,8 +29,6 @@ std::uint32_t doze(ChannelCore& channel) noexcept {
   heavy();                                                         // L2
   return key;
 }
-
-}  // namespace
 
 void tell_reader(Pull& pull) noexcept {
   if (pull.told.exchange(1, std::memory_order_seq_cst) != 0) return;  // M1

@@ -26,6 +26,8 @@ void tell_reader(Pull& pull) noexcept;
 /// Reader: waits until something is there, at most `limit_ns` (negative: for ever). False: nothing
 /// is, time ran out or the bus has stopped.
 [[nodiscard]] bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept;
+/// Reader: from here on feeders tell. Returns the key to sleep on; look again before.
+[[nodiscard]] std::uint32_t doze(ChannelCore& channel) noexcept;
 /// Reader: a descriptor that polls readable while events are there. -1: the system gives none.
 [[nodiscard]] int reader_fd(ChannelCore& channel) noexcept;
 /// Reader, around each drain: clears the descriptor; afterwards makes it readable again if events

@@ -3,32 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <climits>
-#include <csignal>
 #include <cstdio>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <system_error>
-#include <unistd.h>
+
+#include "ringmain/engine/settle.hpp"
 
 namespace ringmain::engine {
-
-void settle_thread(const WorkersOptions& options, const char* suffix) noexcept {
-  char name[16];  // the kernel keeps 15 characters: the suffix must survive
-  std::snprintf(name, sizeof name, "%.12s/%.2s", options.name.c_str(), suffix);
-  ::pthread_setname_np(::pthread_self(), name);
-  if (!options.cpus.empty()) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int cpu : options.cpus) CPU_SET(static_cast<unsigned>(cpu), &set);
-    ::sched_setaffinity(0, sizeof set, &set);
-  }
-  if (options.nice != 0) {
-    const auto tid = static_cast<id_t>(::syscall(SYS_gettid));
-    ::setpriority(PRIO_PROCESS, tid, ::getpriority(PRIO_PROCESS, tid) + options.nice);
-  }
-}
 
 Workers::Workers(WorkersOptions options) : ForkWitness(kForkWorkers), options_(std::move(options)) {
   const unsigned count = std::clamp<unsigned>(options_.count, 1, kWorkersMax);
@@ -62,15 +42,15 @@ unsigned Workers::start() {
     return 0;
   }
   count_ = static_cast<unsigned>(workers_.size());
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
+  const BlockedSignals blocked;
   unsigned running = 0;
   try {
     for (; running < count_; ++running) {
       Worker& worker = *workers_[running];
       worker.thread = std::thread([this, &worker, running] {
-        settle_thread(options_, std::to_string(running % 100).c_str());
+        char name[16];  // the kernel keeps 15 characters: the index must survive
+        std::snprintf(name, sizeof name, "%.12s/%u", options_.name.c_str(), running % 100);
+        settle(options_, name);
         worker.run();
       });
       watch(worker);
@@ -81,7 +61,6 @@ unsigned Workers::start() {
     // makes the others more polite.
   }
   if (running != 0) (void)house_.start(options_);  // without one the bus runs too
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   const auto missing = static_cast<std::uint32_t>(workers_.size()) - running;
   gone_.fetch_add(missing, std::memory_order_acq_rel);  // Q1
   return running;
@@ -221,12 +200,13 @@ void Workers::tell_waiters() noexcept {
 
 // --- figures ---
 
-std::vector<const Reading*> Workers::readings() const {
+void Workers::reclaim(SubscriberList& list) const {
   std::vector<const Reading*> all;
-  all.reserve(workers_.size());
+  const std::lock_guard lock(drainers_mutex_);  // a drainer may end: not while it is looked at
+  all.reserve(workers_.size() + drainers_.size());
   for (const auto& w : workers_) all.push_back(&w->reading);
-  for_each_drainer([&all](const Drainer& d) { all.push_back(&d.reading); });  // some of them twice
-  return all;
+  for (const Drainer* d : drainers_) all.push_back(&d->reading);  // some of them twice
+  list.reclaim(all);
 }
 
 std::vector<Ref<ChannelCore>> Workers::channels() const {

@@ -36,13 +36,11 @@ struct WorkersOptions {
   bool by_hand = false;  // no thread is started: whoever calls deliver() does the work
 };
 
-/// What a thread of the bus does first: it lives in somebody else's process. Named "<name>/suffix".
-void settle_thread(const WorkersOptions& options, const char* suffix) noexcept;
-
 struct WorkerCounts {
   std::uint64_t parks = 0, wakes = 0, batches = 0, events = 0;
 };
 
+class OwnThread;
 class Workers;
 
 /// One worker thread's state. Its line with `key` is written by whoever wakes it.
@@ -110,6 +108,11 @@ class Workers final : public Counted, private ForkWitness {
   /// Nobody feeds or reads it any more: a worker will let go of it.
   void retire(ChannelCore& channel) noexcept;
 
+  /// Threads of subscribers' own, between their start and their end. Throws std::bad_alloc.
+  void add_own(OwnThread& own);
+  void forget_own(OwnThread& own) noexcept;
+  [[nodiscard]] const WorkersOptions& options() const noexcept { return options_; }
+
   /// What a publisher does that found its channel unleased.
   void signal(ChannelCore& channel, std::uint32_t& woke) noexcept;
   /// L3's other half: callbacks are over, somebody may wait for that.
@@ -163,7 +166,9 @@ class Workers final : public Counted, private ForkWitness {
     return quit_.load(std::memory_order_acquire) != 0;  // Q1
   }
 
-  [[nodiscard]] std::vector<const Reading*> readings() const;
+  /// Frees the snapshots of `list` that no drainer reads. Under its channel's lock. Throws
+  /// std::bad_alloc.
+  void reclaim(SubscriberList& list) const;
   [[nodiscard]] std::vector<Ref<ChannelCore>> channels() const;
   /// For where nothing may be allocated: the next channel at or behind `index`, which moves behind
   /// it. Empty: there are no more.
@@ -176,9 +181,14 @@ class Workers final : public Counted, private ForkWitness {
 
   // --- the housekeeper ---
   [[nodiscard]] Housekeeper& house() noexcept { return house_; }
-  /// Is a worker not parked?
+  /// Is a worker not parked, or a thread of a subscriber's own not asleep?
   [[nodiscard]] bool anybody_awake() const noexcept {
-    return (idle_.load(std::memory_order_seq_cst) & kParkedMask) != started_;  // H
+    return (idle_.load(std::memory_order_seq_cst) & kParkedMask) != started_ ||  // H
+           own_awake_.load(std::memory_order_seq_cst) != 0;                      // H
+  }
+  void own_is_awake() noexcept;
+  void own_is_asleep() noexcept {
+    own_awake_.fetch_sub(1, std::memory_order_seq_cst);  // H
   }
   /// A thread that calls subscribers is watched from here to unwatch().
   void watch(Drainer& drainer);
@@ -225,6 +235,7 @@ class Workers final : public Counted, private ForkWitness {
   bool delivered(bool mailboxes, std::int64_t limit_ns) noexcept;
   bool drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept;
   bool join(std::int64_t limit_ns, Stopped& result) noexcept;
+  void join_own(std::int64_t limit_ns, Stopped& result) noexcept;
   std::uint64_t left_over(bool abort) const noexcept;
   void let_go(bool joined) noexcept;
   void keep_for_ever() noexcept;
@@ -254,10 +265,12 @@ class Workers final : public Counted, private ForkWitness {
   std::timed_mutex delivering_;  // by hand: whoever delivers has it while callbacks run
   Atomic<std::int64_t> manual_time_ns_{1'000'000'000};
 
-  mutable std::mutex mutex_;  // table_, free_, disposed_
+  mutable std::mutex mutex_;  // table_, free_, disposed_, own_
   std::vector<std::uint32_t> free_;
   std::uint32_t next_ = 0;
   std::vector<ChannelCore*> disposed_;
+  std::vector<OwnThread*> own_;  // each holds itself while it is here
+  Atomic<std::uint32_t> own_awake_{0};
   mutable std::mutex drainers_mutex_;
   std::vector<Drainer*> drainers_;
   bool closing_ = false;

@@ -22,9 +22,9 @@ struct Mark {
   std::uint64_t published = 0;
 };
 
-/// Does this round concern it? What is pulled is its reader's.
+/// Does this round concern it? What its user drains is his.
 bool concerned(const ChannelCore& channel, bool mailboxes) noexcept {
-  return !channel.options().pulled && channel.options().mailbox == mailboxes;
+  return !channel.options().for_its_user() && channel.options().mailbox == mailboxes;
 }
 
 /// Waits on a condition that changes with consumed words.
@@ -52,6 +52,7 @@ void free_blocked_publishers(const ChannelCore& channel) noexcept {
 void Workers::help(ChannelCore& channel) noexcept {
   if (channel.line.leased.load(std::memory_order_relaxed) != 0)
     return;  // relaxed: heavy() came before
+  if (channel.options().pulled) return tell_reader(channel.pull);
   std::uint32_t woke = kNone;
   signals_[channel.index() / 64].fetch_or(1ull << (channel.index() % 64),
                                           std::memory_order_seq_cst);  // S
@@ -171,7 +172,11 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
       futex_wake(w->key, 1);
     }
   }
+  for (std::uint32_t i = 0; const auto c = next_channel(i);) {
+    if (c->options().own_thread) tell_reader(c->pull);
+  }
   bool joined = join(deadline.left_ns(), result);
+  join_own(joined ? deadline.left_ns() : 0, result);
   if (!house_.stop(deadline.left_ns())) {
     result.stuck.push_back(house_.stuck_in());
     joined = false;
@@ -188,7 +193,7 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
 std::uint64_t Workers::left_over(bool abort) const noexcept {
   std::uint64_t left = 0;
   for (std::uint32_t i = 0; const auto c = next_channel(i);) {
-    if (c->options().pulled) continue;  // what is in there is its reader's
+    if (c->options().for_its_user()) continue;  // what is in there is its reader's
     const ChannelCounts counts = c->counts();
     left += counts.pending + (abort ? 0 : counts.discarded);
   }

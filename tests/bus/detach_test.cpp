@@ -280,9 +280,12 @@ TEST_P(DetachTest, CapturesThatResetAnotherSubscriptionOutsideCallbacksWaitForIt
   EXPECT_FALSE(outlived);
 }
 
-INSTANTIATE_TEST_SUITE_P(Served, DetachTest, ::testing::Values(Served::shared, Served::isolated),
+INSTANTIATE_TEST_SUITE_P(Served, DetachTest,
+                         ::testing::Values(Served::shared, Served::isolated, Served::own_thread),
                          [](const auto& p) {
-                           return p.param == Served::shared ? "shared" : "isolated";
+                           return p.param == Served::shared     ? "shared"
+                                  : p.param == Served::isolated ? "isolated"
+                                                                : "own_thread";
                          });
 
 }  // namespace

@@ -176,9 +176,12 @@ TEST_P(SubscribeTest, WhoeverSubscribedBeforeAPublishHearsIt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Served, SubscribeTest, ::testing::Values(Served::shared, Served::isolated),
+INSTANTIATE_TEST_SUITE_P(Served, SubscribeTest,
+                         ::testing::Values(Served::shared, Served::isolated, Served::own_thread),
                          [](const auto& p) {
-                           return p.param == Served::shared ? "shared" : "isolated";
+                           return p.param == Served::shared     ? "shared"
+                                  : p.param == Served::isolated ? "isolated"
+                                                                : "own_thread";
                          });
 
 TEST(PriorityTest, HigherPrioritiesAreCalledFirst) {

@@ -62,6 +62,7 @@ void registration_storm(unsigned workers, const Until& until, std::uint64_t seed
           SubscribeOptions o;
           o.priority = static_cast<int>(random.below(5)) - 2;
           if (random.below(64) == 0) o.served = Served::isolated;
+          if (random.below(512) == 0) o.served = Served::own_thread;
           // Freed below: a call after reset() would touch it.
           auto mine = std::make_unique<std::uint64_t>(0);
           Subscription sub = channel.subscribe(
@@ -93,6 +94,7 @@ void resets_in_callbacks(unsigned workers, const Until& until, Tally& tally, Fau
   for (std::uint64_t round = 0; until.more(round); ++round) {
     SubscribeOptions o;
     if (round % 3 == 1) o.served = Served::isolated;
+    if (round % 12 == 2) o.served = Served::own_thread;
     Subscription own;
     Subscription a;
     Subscription b;

@@ -116,6 +116,7 @@ class Oracle {
     hear(e);
   }
   [[nodiscard]] std::uint64_t heard(std::size_t id) const { return heard_[id]; }
+  [[nodiscard]] std::uint32_t last(std::size_t id) const { return last_[id]; }
   [[nodiscard]] std::uint64_t sum() const { return sum_; }
 
  private:
@@ -127,9 +128,10 @@ class Oracle {
 };
 
 inline void expect_i3(const SubscriberStats& s, const std::string& who, Faults& faults) {
-  faults.expect_equal(s.offered,
-                      s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.pending,
-                      who + ": I3 does not balance");
+  faults.expect_equal(
+      s.offered,
+      s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending,
+      who + ": I3 does not balance");
 }
 
 /// A closure that knows whether it lives: lies in captures, is asked at each call.

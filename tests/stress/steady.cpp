@@ -76,6 +76,14 @@ class Scene {
             faults_.add("a pattern saw another type");
         },
         isolated);
+    SubscribeOptions own = isolated;
+    own.served = Served::own_thread;
+    own.overflow = Overflow::drop_oldest;
+    own_sub_ = channel_.subscribe([this](const Event& e, const Stamp& s) { own_.hear(e, s); }, own);
+    SubscribeOptions latest;
+    latest.queue_events = 4096;
+    latest_sub_ = channel_.subscribe_latest(
+        &Event::id, [this](const Event& e, const Stamp& s) { latest_.hear(e, s); }, latest);
     box_ = channel_.mailbox(pulled);
   }
 
@@ -158,13 +166,18 @@ class Scene {
     faults_.expect_equal(s.evicted, evicted, "the channel's evicted");
     faults_.expect_equal(s.delivered, accepted - evicted, "the channel's delivered");
     const auto mailbox = [&](const Oracle& o, const SubscriberStats& stats, const char* who) {
-      faults_.expect_equal(o.sum() + stats.dropped, accepted - evicted,
+      faults_.expect_equal(o.sum() + stats.dropped + stats.coalesced, accepted - evicted,
                            std::string(who) + " heard + dropped");
       expect_i3(stats, who, faults_);
     };
     mailbox(isolated_, isolated_sub_.stats(), "isolated");
     mailbox(pattern_, pattern_sub_.stats(), "pattern");
     mailbox(pulled_, box_.stats(), "pulled");
+    mailbox(own_, own_sub_.stats(), "own thread");
+    mailbox(latest_, latest_sub_.stats(), "latest");
+    for (std::uint32_t id = 0; latest_sub_.stats().dropped == 0 && id < next_id_ && id < kIdsMax;
+         ++id)
+      faults_.expect_equal(latest_.last(id), shared_.last(id), "the newest of a publisher");
     expect_i3(shared_sub_.stats(), "shared", faults_);
     const auto verified = bus_.verify_accounting();
     if (!verified) faults_.add(verified.error().message);
@@ -179,10 +192,12 @@ class Scene {
   std::atomic<std::uint32_t> next_id_{0};
   Oracle shared_{"shared", kIdsMax, faults_}, stamped_{"stamped", kIdsMax, faults_},
       batch_{"batch", kIdsMax, faults_}, isolated_{"isolated", kIdsMax, faults_},
-      pattern_{"pattern", kIdsMax, faults_}, pulled_{"pulled", kIdsMax, faults_};
+      pattern_{"pattern", kIdsMax, faults_}, pulled_{"pulled", kIdsMax, faults_},
+      own_{"own thread", kIdsMax, faults_}, latest_{"latest", kIdsMax, faults_};
   Bus bus_;
   Channel<Event>& channel_ = bus_.channel<Event>();
-  Subscription shared_sub_, stamped_sub_, batch_sub_, isolated_sub_, pattern_sub_;
+  Subscription shared_sub_, stamped_sub_, batch_sub_, isolated_sub_, pattern_sub_, own_sub_,
+      latest_sub_;
   Mailbox<Event> box_;
 };
 

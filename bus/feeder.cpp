@@ -1,0 +1,99 @@
+#include "ringmain/bus/feeder.hpp"
+
+#include <new>
+#include <utility>
+
+#include "ringmain/engine/key_table.hpp"
+
+#include "ringmain/bus/feed.hpp"
+#include "ringmain/bus/hear.hpp"
+
+namespace ringmain::detail {
+namespace {
+
+/// A feeder's captures: its lane in the mailbox, which it holds.
+struct Feed {
+  static constexpr bool wants_time() { return false; }
+  engine::Ref<MailboxHold> mailbox;
+  engine::Ref<engine::ChannelCore> source;
+  engine::Lane* lane;
+
+  Feed(engine::Ref<MailboxHold> box, engine::Ref<engine::ChannelCore> from,
+       engine::Lane* to) noexcept
+      : mailbox(std::move(box)), source(std::move(from)), lane(to) {}
+  Feed(Feed&& other) noexcept
+      : mailbox(std::move(other.mailbox)),
+        source(std::move(other.source)),
+        lane(std::exchange(other.lane, nullptr)) {}
+  Feed& operator=(Feed&&) = delete;
+  ~Feed() {
+    if (lane == nullptr) return;
+    engine::ChannelCore::give_lane(*lane);
+    // Its own thread may wait for the last feeder to go.
+    if (mailbox->core().options().own_thread) engine::tell_reader(mailbox->core().pull);
+  }
+
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    std::uint32_t i = 0;
+    for (; i < run.count && !s.gate.closed(); ++i) (void)feed_one(*lane, run, i);
+    s.delivered.add(i);
+    if (i < run.count) s.skipped.add(run.count - i);
+  }
+};
+
+/// A feeder that puts an event in the place of the queued one of its key.
+struct FeedLatest : Feed {
+  KeyWriter key;
+  engine::KeyTable queued;
+
+  FeedLatest(Feed to, KeyWriter by) : Feed(std::move(to)), key(std::move(by)), queued(key.bytes) {}
+
+  void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    std::uint32_t i = 0;
+    std::uint64_t threw = 0;
+    for (; i < run.count && !s.gate.closed(); ++i) threw += put(s, run, i) ? 0u : 1u;
+    s.delivered.add(i - threw);
+    if (i < run.count) s.skipped.add(run.count - i);
+  }
+
+ private:
+  /// False: the key function threw.
+  bool put(engine::Subscriber& s, const engine::Run& run, std::uint32_t i) noexcept {
+    alignas(8) std::byte bytes[engine::KeyTable::kKeyBytesMax] = {};
+    try {
+      key.write(run.payload(i), bytes);
+    } catch (...) {
+      engine::subscriber_threw(s);
+      return false;
+    }
+    Copied copied(*lane, run, i);
+    std::uint64_t* at = queued.at(bytes, lane->consumed.load());
+    if (at != nullptr && *at != engine::KeyTable::kNowhere &&
+        engine::replace(*lane, *at, &Copied::build, &copied, copied.time_ns())) {
+      return true;
+    }
+    const std::uint64_t index = lane->published();
+    const engine::Pushed how =
+        engine::push_slowly(*lane, &Copied::build, &copied, copied.time_ns()).code;
+    if (how == engine::Pushed::accepted && at != nullptr) *at = index;
+    return true;  // where there is no memory for its key, it is queued and not coalesced
+  }
+};
+
+}  // namespace
+
+engine::Subscriber* make_feeder(const engine::Ref<MailboxHold>& mailbox,
+                                engine::ChannelCore& source, int priority, KeyWriter key) {
+  engine::LaneOptions options = mailbox->lanes();
+  options.coalesce = options.ring = key.bytes != 0;
+  engine::Lane* lane = mailbox->core().take_lane(options, source);
+  if (lane == nullptr) throw std::bad_alloc();
+  Feed feed(mailbox, &source, lane);
+  engine::Subscriber* feeder = key.bytes == 0
+                                   ? make_subscriber(std::move(feed))
+                                   : make_subscriber(FeedLatest(std::move(feed), std::move(key)));
+  feeder->priority = priority;
+  return feeder;
+}
+
+}  // namespace ringmain::detail

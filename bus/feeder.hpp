@@ -1,0 +1,14 @@
+// Which subscriber carries a channel's events into a mailbox? Not for users of the library.
+#pragma once
+#include "ringmain/bus/attachment.hpp"
+
+namespace ringmain::detail {
+
+/// A subscriber for `source` that copies its events, with their stamps, into a lane of `mailbox`
+/// that it takes, and gives back with its captures. With `key` an event takes the place of the
+/// queued one of its key. Throws std::bad_alloc.
+[[nodiscard]] engine::Subscriber* make_feeder(const engine::Ref<MailboxHold>& mailbox,
+                                              engine::ChannelCore& source, int priority,
+                                              KeyWriter key);
+
+}  // namespace ringmain::detail
