@@ -58,9 +58,12 @@ bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t lim
     limit.tv_sec = static_cast<time_t>(limit_ns / 1'000'000'000);
     limit.tv_nsec = static_cast<long>(limit_ns % 1'000'000'000);
   }
+  const int saved = errno;  // a publisher's errno is its own
   const long r = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE,
                            key, limit_ns < 0 ? nullptr : &limit, nullptr, 0);
-  return !(r != 0 && errno == ETIMEDOUT);
+  const bool in_time = !(r != 0 && errno == ETIMEDOUT);
+  errno = saved;
+  return in_time;
 }
 
 void futex_wake(Atomic<std::uint32_t>& word, int count) noexcept {

@@ -8,14 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define RINGMAIN_TESTS_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RINGMAIN_TESTS_SANITIZED 1
-#endif
+#include "ringmain/tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -1,13 +1,18 @@
 // How does a test look into a child process? It runs one, with an end that it cannot miss.
 #pragma once
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
 #include <gtest/gtest.h>
+
+#include "ringmain/tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
 
@@ -40,17 +45,6 @@ inline std::string ended(pid_t child) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   return in_words(status);
-}
-
-/// Does a sanitizer watch this build?
-constexpr bool is_sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#elif defined(__has_feature)
-  return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-  return false;
-#endif
 }
 
 /// How often: `release` times in a release build, fewer where everything is checked, or as often as
