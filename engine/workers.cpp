@@ -95,8 +95,12 @@ void Workers::retire(ChannelCore& channel) noexcept {
   if (channel.options().pulled) return dispose(channel);  // no worker ever has it
   if (options_.by_hand && !channel.anything_left()) return dispose(channel);
   channel.retired.store(1, std::memory_order_release);  // Q1
+  // Not by signal(), which leaves a bit alone that is set: whoever takes this one must see the
+  // store before it.
+  const std::uint32_t i = channel.index();
+  signals_[i / 64].fetch_or(1ull << (i % 64), std::memory_order_seq_cst);  // S
   std::uint32_t woke = kNone;
-  signal(channel, woke);
+  wake_one(woke);
 }
 
 /// By the worker that holds the lease, which it keeps: nobody else can get at the channel.
