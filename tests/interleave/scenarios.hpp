@@ -1,0 +1,24 @@
+// The scenarios of flow.cpp, coming.cpp and beside.cpp, each a question about every schedule.
+#pragma once
+
+namespace ringmain::interleave {
+
+void park();
+void flush();
+void stop_drain();
+void stop_abort();
+void blocked();
+void leases();
+void lanes();
+
+void detach();
+void deferred();
+void mailboxes();
+void pull();
+void thread_lanes();
+
+void inline_calls();
+void evicts();
+void house();
+
+}  // namespace ringmain::interleave
