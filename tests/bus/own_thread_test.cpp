@@ -30,7 +30,8 @@ SubscribeOptions own_thread(std::string name = {}) {
 }
 
 void expect_i3(const SubscriberStats& s) {
-  EXPECT_EQ(s.offered, s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.pending);
+  EXPECT_EQ(s.offered,
+            s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending);
 }
 
 std::ptrdiff_t threads() {
@@ -195,6 +196,59 @@ TEST(OwnThreadTest, ResetOutsideWaitsForTheCallAndTheThread) {
   EXPECT_EQ(ticks.stats().subscribers, 0u);
   EXPECT_TRUE(bus.flush(kLong));
   EXPECT_TRUE(bus.verify_accounting());
+}
+
+TEST(OwnThreadTest, NothingOfItsThreadRunsAfterResetReturns) {
+  // What the callback left to the thread's end runs on that thread, and takes its time.
+  static std::atomic<int> running;
+  struct Leaves {
+    ~Leaves() {
+      for (int i = 0; i < 2000; ++i) std::this_thread::yield();
+      --running;
+    }
+  };
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  for (int round = 0; round < 5; ++round) {
+    Subscription sub = ticks.subscribe(
+        [](const Tick&) {
+          thread_local Leaves leaves;
+          ++running;
+        },
+        own_thread());
+    ASSERT_EQ(ticks.publish({1}), PublishCode::accepted);
+    ASSERT_TRUE(bus.flush(kLong));
+    ASSERT_EQ(running, 1);
+    EXPECT_EQ(sub.reset(), Detached::done);
+    ASSERT_EQ(running, 0) << "its thread was not waited for";
+  }
+}
+
+TEST(OwnThreadTest, ItsThreadEndsBehindItsLastFeeder) {
+  Bus bus(with_workers(1));
+  const std::ptrdiff_t before = threads();
+  auto& ticks = bus.channel<Tick>();
+  Door feeding;  // holds the feeder up in the middle of its work
+  std::atomic<bool> deferred{false};
+  Subscription sub;
+  sub = ticks.subscribe_latest(
+      [&](const Tick& t) {
+        if (t.n == 2) feeding.pass();
+        return t.n;
+      },
+      [&](const Tick&) {
+        if (feeding.await_arrival()) deferred = sub.reset() == Detached::deferred;
+      },
+      own_thread());
+  ASSERT_EQ(ticks.publish({1}), PublishCode::accepted);
+  ASSERT_EQ(ticks.publish({2}), PublishCode::accepted);
+  ASSERT_TRUE(eventually([&] { return deferred.load(); }));
+  for (int i = 0; i < 20'000; ++i) std::this_thread::yield();
+  EXPECT_EQ(threads(), before + 1) << "a feeder may still bring something";
+  feeding.open();
+  EXPECT_TRUE(bus.flush(kLong));
+  expect_i3(sub.stats());
+  EXPECT_TRUE(eventually([&] { return threads() == before; }));
 }
 
 TEST(OwnThreadTest, ResetInItsOwnCallbackIsDeferredAndItsThreadEnds) {
