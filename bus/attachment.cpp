@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "ringmain/engine/clock.hpp"
@@ -91,6 +92,8 @@ Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> 
   if (!called_inline)  // a worker's turns are watched, a publishing thread is not ours
     consumer_->budget_ns = 1000 * std::max<std::int64_t>(0, options_.budget_us.count());
   consumer_->detach_on_throw = options_.on_throw == OnThrow::detach;
+  if (options_.on_throw == OnThrow::quarantine)
+    consumer_->throws.set_max(std::max(1u, options_.throws_max));
   if (options_.on_throw != OnThrow::veto) return;
   consumer_->veto_on_throw = true;
   consumer_->threw_id =
@@ -98,6 +101,7 @@ Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> 
 }
 
 Attachment::~Attachment() {
+  if (owner_ && !owner_->forked()) owner_->forget(*this);
   if (!closed_) detach_deferred();  // it never came to a handle: something threw on the way
   for (const Listed& l : listed_) engine::drop_subscriber(l.subscriber);
   if (consumer_ != nullptr && !listens_) discard(consumer_);
@@ -259,6 +263,8 @@ SubscriberStats Attachment::stats() const noexcept {
     s.filtered = consumer_->filtered.get();
     s.skipped = consumer_->skipped.get();
     s.offered = consumer_->offered.get();
+    s.slow = consumer_->slow.get();
+    s.longest_ns = static_cast<std::int64_t>(consumer_->longest_ns.get());
   }
   if (!mailbox_) return s;
   const engine::ChannelCounts box = mailbox_->core().counts();
@@ -279,6 +285,62 @@ SubscriberStats Attachment::stats() const noexcept {
     s.offered += l.subscriber->threw.get();
   }
   return s;
+}
+
+void Attachment::set_owner(BusCore* bus) noexcept {
+  owner_ = bus;
+  if (owner_) owner_->remember(*this);
+}
+
+bool Attachment::readmit() noexcept {
+  if (consumer_ == nullptr || !consumer_->gate.barred()) return false;
+  consumer_->throws.forget();
+  consumer_->gate.readmit();
+  return true;
+}
+
+SubscriptionStats Attachment::row() const {
+  SubscriptionStats row;
+  row.figures = stats();
+  const std::lock_guard lock(mutex_);
+  row.name = options_.name;
+  row.served = options_.served;
+  row.priority = options_.priority;
+  row.called_inline = consumer_ != nullptr && consumer_->judge != nullptr;
+  row.pulled = consumer_ == nullptr;
+  row.attached = !closed_;
+  row.quarantined = consumer_ != nullptr && consumer_->gate.barred();
+  if (mailbox_) {
+    row.channel = mailbox_->core().options().name;
+  } else if (!listed_.empty() && listed_.front().channel) {
+    row.channel = listed_.front().channel->options().name;
+  }
+  return row;
+}
+
+std::string Attachment::unbalanced() const {
+  enum { kLooks = 100 };  // a run that ends between two counts
+  SubscriberStats s;
+  for (int look = 0; look < kLooks; ++look) {
+    if (closed_) return {};  // what it has not been told any more is nobody's account
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Listed& l : listed_) {
+        if (l.channel && l.channel->depth() != 0) return {};  // a run may be going on
+      }
+    }
+    s = stats();
+    const std::uint64_t sum =
+        s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending;
+    const bool in_call = consumer_ != nullptr && consumer_->judge != nullptr && sum < s.offered;
+    if (sum == s.offered || in_call) return {};
+    std::this_thread::yield();
+  }
+  return "subscription '" + options_.name + "' does not balance (I3): offered " +
+         std::to_string(s.offered) + ", delivered " + std::to_string(s.delivered) + ", threw " +
+         std::to_string(s.threw) + ", filtered " + std::to_string(s.filtered) + ", skipped " +
+         std::to_string(s.skipped) + ", dropped " + std::to_string(s.dropped) + ", coalesced " +
+         std::to_string(s.coalesced) + ", pending " + std::to_string(s.pending);
 }
 
 Subscription Attachment::handle(engine::Ref<Attachment> attachment) noexcept {
@@ -318,6 +380,10 @@ void Subscription::release() noexcept {
   if (held_->forked()) return std::exchange(held_, nullptr)->release();
   if (!bus || !bus->keep_until_the_end(*held_)) held_->detach_deferred();  // the bus has ended
   std::exchange(held_, nullptr)->release();
+}
+
+bool Subscription::readmit() noexcept {
+  return held_ != nullptr && !held_->forked() && held_->readmit();
 }
 
 bool Subscription::attached() const noexcept {

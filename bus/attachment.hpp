@@ -20,6 +20,7 @@
 #include "ringmain/bus/bus_core.hpp"
 #include "ringmain/bus/coalesce.hpp"
 #include "ringmain/bus/options.hpp"
+#include "ringmain/bus/stats.hpp"
 #include "ringmain/bus/subscription.hpp"
 
 namespace ringmain::detail {
@@ -73,6 +74,12 @@ class Attachment final : public engine::Counted {
   void stop_feeding_from(const engine::ChannelCore& source) noexcept;
   void set_bus(engine::Ref<BusCore> bus) noexcept { bus_ = std::move(bus); }
 
+  /// Ends a quarantine. False: it was in none.
+  bool readmit() noexcept;
+  /// What Stats says of it.
+  [[nodiscard]] SubscriptionStats row() const;
+  /// Its account, where that can be checked at this moment; "" while it balances.
+  [[nodiscard]] std::string unbalanced() const;
   Detached detach(std::int64_t limit_ns) noexcept;
   /// As in a callback: waits for nobody, the last running call destroys the captures.
   void detach_deferred() noexcept;
@@ -83,7 +90,7 @@ class Attachment final : public engine::Counted {
   [[nodiscard]] bool attached() const noexcept { return !closed_ && !forked(); }
   [[nodiscard]] SubscriberStats stats() const noexcept;
   [[nodiscard]] const engine::Ref<MailboxHold>& mailbox() const noexcept { return mailbox_; }
-  void set_owner(BusCore* bus) noexcept { owner_ = bus; }
+  void set_owner(BusCore* bus) noexcept;
   [[nodiscard]] engine::Ref<BusCore> owner() const noexcept { return owner_; }
 
   Attachment* next_kept = nullptr;  // the bus's, once it keeps this

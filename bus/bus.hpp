@@ -32,6 +32,8 @@ struct Stopped {
   std::uint64_t left = 0;          // events the deadline left undelivered; they are discarded
   std::vector<std::string> stuck;  // subscribers still running at the deadline; the bus's core is
                                    // then leaked on purpose rather than freed under them
+  std::vector<std::string> unbalanced;  // accounts that do not add up, which is a fault of the bus;
+                                        // looked at only where nothing is left and nobody is stuck
 };
 
 namespace detail {
@@ -145,8 +147,9 @@ class Bus {
   Stopped stop(StopMode mode = StopMode::drain, nanoseconds limit = std::chrono::seconds(5));
 
   [[nodiscard]] Stats stats() const;
-  /// Checks I1, I2 and the bounds on every channel; exact when nothing is published meanwhile. The
-  /// error names the first channel that does not balance.
+  /// Checks I1 and I2 of every channel and mailbox, and I3 of every live subscription whose channel
+  /// is at rest; exact when nothing is published meanwhile. The error names the first account that
+  /// does not balance.
   [[nodiscard]] Result<bool> verify_accounting() const;
   [[nodiscard]] std::vector<std::string> channel_names() const;
   [[nodiscard]] unsigned workers() const noexcept;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -178,6 +179,20 @@ void BusCore::remove_pattern(const Attachment& attachment) noexcept {
   if (forked()) return;
   const std::lock_guard lock(mutex_);
   std::erase_if(patterns_, [&attachment](const Pattern& p) { return p.attachment == &attachment; });
+}
+
+void BusCore::remember(Attachment& attachment) noexcept {
+  const std::lock_guard lock(attachments_mutex_);
+  try {
+    attachments_.insert(&attachment);
+  } catch (const std::bad_alloc&) {
+    // It works as any other, only figures do not show it.
+  }
+}
+
+void BusCore::forget(Attachment& attachment) noexcept {
+  const std::lock_guard lock(attachments_mutex_);
+  attachments_.erase(&attachment);
 }
 
 bool BusCore::keep_until_the_end(Attachment& attachment) noexcept {

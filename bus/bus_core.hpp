@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "ringmain/engine/workers.hpp"
@@ -39,6 +40,15 @@ class BusCore final : public engine::Counted {
   /// std::bad_alloc.
   void add_pattern(Attachment& attachment, std::string_view pattern);
   void remove_pattern(const Attachment& attachment) noexcept;
+  /// Live attachments, for figures.
+  void remember(Attachment& attachment) noexcept;
+  void forget(Attachment& attachment) noexcept;
+  /// `f(attachment)` for each, under a lock.
+  template <class F>
+  void for_each_attachment(F f) const {
+    const std::lock_guard lock(attachments_mutex_);
+    for (const Attachment* a : attachments_) f(*a);
+  }
   /// False: the bus has ended already.
   [[nodiscard]] bool keep_until_the_end(Attachment& attachment) noexcept;
   /// The bus ends: stops, and detaches what was kept. Not inside callbacks.
@@ -62,6 +72,8 @@ class BusCore final : public engine::Counted {
   std::vector<Pattern> patterns_;
   Attachment* kept_ = nullptr;  // each holds the next one; the list holds each
   bool ended_ = false;
+  mutable std::mutex attachments_mutex_;
+  std::unordered_set<Attachment*> attachments_;
 };
 
 }  // namespace ringmain::detail

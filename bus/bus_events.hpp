@@ -59,6 +59,34 @@ constexpr auto describe(EventOf<SlowSubscriber>) {
                field<&SlowSubscriber::budget_ns>("budget_ns", Unit::ns));
 }
 
+/// `bus.threw`: a callback threw. At most one per second and subscriber; throws of an inline
+/// subscriber are told within a second.
+struct Threw {
+  Name subscriber;
+  Name channel;             // or its mailbox
+  std::uint64_t count = 0;  // since the last notice of it
+  Text<128> what;           // what one of them said
+};
+constexpr auto describe(EventOf<Threw>) {
+  return event("bus.threw", field<&Threw::subscriber>("subscriber"),
+               field<&Threw::channel>("channel"), field<&Threw::count>("count", Unit::count),
+               field<&Threw::what>("what"));
+}
+
+/// `bus.quarantined`: OnThrow::quarantine has shut a subscriber out; its events are counted as
+/// skipped until Subscription::readmit().
+struct Quarantined {
+  Name subscriber;
+  Name channel;             // or its mailbox
+  std::uint64_t count = 0;  // throws within a second: SubscribeOptions::throws_max
+  Text<128> what;           // what one of them said
+};
+constexpr auto describe(EventOf<Quarantined>) {
+  return event("bus.quarantined", field<&Quarantined::subscriber>("subscriber"),
+               field<&Quarantined::channel>("channel"),
+               field<&Quarantined::count>("count", Unit::count), field<&Quarantined::what>("what"));
+}
+
 /// `bus.waiting_removal`: a reset() has been waiting for a second for a call that does not end.
 /// Does its caller hold a lock that the callback wants? Once per wait.
 struct WaitingRemoval {

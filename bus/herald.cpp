@@ -40,6 +40,19 @@ void BusHerald::slow(const engine::SlowTurn& turn) noexcept {
       {Name(turn.subscriber), Name(turn.channel), turn.running_ns, turn.budget_ns});
 }
 
+void BusHerald::threw(const engine::Thrown& t) noexcept {
+  const auto tell = [&t](auto& voice, auto event) {
+    if (!voice.wanted()) return;
+    event.subscriber = Name(t.subscriber);
+    event.channel = Name(t.channel);
+    event.count = t.count;
+    event.what = std::string_view(t.what);
+    (void)voice.say(event);
+  };
+  if (t.quarantined) return tell(voice<Quarantined>(), Quarantined{});
+  tell(voice<Threw>(), Threw{});
+}
+
 bool BusHerald::lost(const engine::ChannelCore& channel, const engine::Losses& counts,
                      std::int64_t first_ns, std::int64_t last_ns) noexcept {
   if (!voice<LossNotice>().wanted()) return false;

@@ -74,7 +74,8 @@ class Voice {
 
 class BusHerald final : public engine::Herald {
  public:
-  using Voices = std::tuple<Voice<LossNotice>, Voice<SlowSubscriber>, Voice<WaitingRemoval>>;
+  using Voices = std::tuple<Voice<LossNotice>, Voice<SlowSubscriber>, Voice<WaitingRemoval>,
+                            Voice<Threw>, Voice<Quarantined>>;
   explicit BusHerald(engine::Workers& workers) noexcept : workers_(workers) {}
   ~BusHerald() override;
   struct Own {
@@ -98,6 +99,7 @@ class BusHerald final : public engine::Herald {
 
   [[nodiscard]] std::string calling() const override;
   void slow(const engine::SlowTurn& turn) noexcept override;
+  void threw(const engine::Thrown& thrown) noexcept override;
   bool lost(const engine::ChannelCore& channel, const engine::Losses& counts, std::int64_t first_ns,
             std::int64_t last_ns) noexcept override;
   void round(std::uint32_t rung, std::int64_t now_ns) noexcept override;

@@ -20,7 +20,8 @@ using engine::Overflow;  // drop_newest, drop_oldest, block
 enum class OnThrow : std::uint8_t {
   keep,
   detach,
-  veto  // subscribe_inline only: the event is refused as well; otherwise a throw allows it
+  quarantine,  // after throws_max within a second it is skipped, until Subscription::readmit()
+  veto         // subscribe_inline only: the event is refused as well; otherwise a throw allows it
 };
 enum class Served : std::uint8_t {
   shared,     // on the worker that drains the channel, one subscriber after another
@@ -62,6 +63,7 @@ struct SubscribeOptions {
   int priority = 0;    // higher first, within the channel; equal ones in order of subscription
   std::string name{};  // shown in stats and messages
   OnThrow on_throw = OnThrow::keep;
+  std::uint32_t throws_max = 10;  // OnThrow::quarantine
   // Isolated, own_thread, by pattern, and mailboxes:
   std::uint32_t queue_events = 65536;  // capacity per feeding channel
   /// drop_newest or drop_oldest, as PublisherOptions::overflow; block is refused, for a worker

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "ringmain/bus/options.hpp"
+#include "ringmain/bus/subscription.hpp"
+
 namespace ringmain {
 
 /// Identities (docs/guarantees.md): offered = accepted + refused (I1); accepted = delivered +
@@ -23,6 +26,7 @@ struct ChannelStats {
   /// In the order of tickets only: publishers that were passed over because they stopped in the
   /// middle of a publish, and events that came behind a younger one.
   std::uint64_t order_gaps = 0, order_late = 0;
+  std::uint64_t depth_max = 0;   // the highest `pending` that the housekeeper met, or this call
   std::uint32_t publishers = 0;  // live lanes
   std::uint32_t lanes = 0;       // ever made: the peak of live ones
   std::uint32_t subscribers = 0;
@@ -35,9 +39,26 @@ struct WorkerStats {
   std::uint64_t wakes = 0;  // was woken (the rest: a timer, for realtime publishers)
   std::uint64_t batches = 0, events = 0;
 };
+struct SubscriptionStats {
+  std::string name;
+  std::string channel;  // or its mailbox; "" for who is told of interest by pattern
+  Served served = Served::shared;
+  bool called_inline = false;
+  bool pulled = false;  // a mailbox that its user drains
+  int priority = 0;
+  bool attached = true;  // false: a removal waits for a call that is running
+  bool quarantined = false;
+  SubscriberStats figures;
+};
+struct HousekeeperStats {
+  bool running = false;  // false: the system gave no thread for it, or the bus has stopped
+  std::uint64_t wakes = 0;
+};
 struct Stats {
   std::vector<ChannelStats> channels;
   std::vector<WorkerStats> workers;
+  std::vector<SubscriptionStats> subscriptions;
+  HousekeeperStats housekeeper;
 };
 
 }  // namespace ringmain

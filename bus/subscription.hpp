@@ -20,6 +20,8 @@ struct SubscriberStats {
   std::uint64_t dropped = 0;  // its mailbox was full, pushed it out, or discarded it at stop(abort)
   std::uint64_t coalesced = 0;  // a newer one of its key took its place in the mailbox
   std::uint64_t pending = 0;    // in its mailbox
+  std::uint64_t slow = 0;       // turns over its budget
+  std::int64_t longest_ns = 0;  // of those, as far as it was seen
   std::uint64_t order_gaps = 0, order_late = 0;  // subscribe_ordered() only: as in ChannelStats
 };
 
@@ -49,6 +51,8 @@ class [[nodiscard]] Subscription {
   Detached reset_for(nanoseconds limit) noexcept;
   /// Waits until a subscription closed elsewhere (deferred, timeout) has finished.
   Detached wait_quiescent(nanoseconds limit) noexcept { return reset_for(limit); }
+  /// Lets a subscriber in quarantine (OnThrow::quarantine) be called again. False: it is in none.
+  bool readmit() noexcept;
   /// Stays attached for the life of the bus; its captures die with the bus.
   void release() noexcept;
 

@@ -162,6 +162,7 @@ class ChannelCore final : public Counted {
   void for_each_subscriber(F f) const {
     const std::lock_guard lock(mutex_);
     list_.for_each(f);
+    inline_list_.for_each(f);
   }
 
   [[nodiscard]] ChannelCounts counts() const noexcept;

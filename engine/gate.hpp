@@ -1,10 +1,11 @@
 // Gates: how does a subscriber leave while workers may be calling it?
 //
-// One word {CLOSED, DEFERRED, DEAD, GONE, BURIED, running count}, changed by read-modify-write
-// only. A worker counts itself in before it looks at CLOSED, so that whoever closes sees it or is
-// seen by it. The subscriber's captures are destroyed once, by the holder of DEAD; GONE says that
-// it is over. A publishing thread never destroys them: it says BURIED, once, and others dig. Model:
-// tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
+// One word {CLOSED, BARRED, DEFERRED, DEAD, GONE, BURIED, running count}, changed by
+// read-modify-write only. A worker counts itself in before it looks at CLOSED, so that whoever
+// closes sees it or is seen by it. The subscriber's captures are destroyed once, by the holder of
+// DEAD; GONE says that it is over. A publishing thread never destroys them: it says BURIED, once,
+// and others dig. Model: tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older
+// half).
 #pragma once
 #include <cstdint>
 
@@ -18,7 +19,7 @@ class Gate {
   [[nodiscard]] bool enter() noexcept {
     // G1: what a finished call wrote is seen by the next one; either close() sees our count or we
     // see CLOSED.
-    return (word_.fetch_add(1, std::memory_order_acq_rel) & kClosed) == 0;
+    return (word_.fetch_add(1, std::memory_order_acq_rel) & (kClosed | kBarred)) == 0;
   }
   /// Worker: counts itself out. True: the caller must destroy the captures, then call gone().
   [[nodiscard]] bool leave() noexcept {
@@ -44,9 +45,15 @@ class Gate {
   [[nodiscard]] bool claim_buried() noexcept {
     return (word_.fetch_or(kDead, std::memory_order_acq_rel) & kDead) == 0;  // G1
   }
-  /// Worker, between two events of a batch: has somebody closed it?
+  /// Worker, between two events of a batch: has somebody closed or barred it?
   [[nodiscard]] bool closed() const noexcept {
-    return (word_.load(std::memory_order_acquire) & kClosed) != 0;  // G1
+    return (word_.load(std::memory_order_acquire) & (kClosed | kBarred)) != 0;  // G1
+  }
+  /// Quarantine: no call starts until readmit(). Says nothing to who closes or waits.
+  void bar() noexcept { word_.fetch_or(kBarred, std::memory_order_acq_rel); }        // G1
+  void readmit() noexcept { word_.fetch_and(~kBarred, std::memory_order_acq_rel); }  // G1
+  [[nodiscard]] bool barred() const noexcept {
+    return (word_.load(std::memory_order_acquire) & kBarred) != 0;  // G1
   }
 
   /// No call starts from here on. False: it was closed before.
@@ -81,7 +88,8 @@ class Gate {
     kDead = 1u << 29,
     kGone = 1u << 28,
     kBuried = 1u << 27,
-    kCount = kBuried - 1
+    kBarred = 1u << 26,
+    kCount = kBarred - 1
   };
   enum : int { kEverybody = 0x7fffffff };
 

@@ -101,6 +101,7 @@ void Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked
   const bool last = (rung & Bell::kLast) != 0;
   try {
     watch(clock_.look(now, asked_ns));
+    if (news_.exchange(0, std::memory_order_acquire) != 0) tell_throws(now);  // X2
     if (now >= next_look_ns_ || last) look_at_channels(now, last);
   } catch (const std::bad_alloc&) {
     // Nothing is lost: the next round finds it again.
@@ -173,6 +174,34 @@ void Housekeeper::watch(std::int64_t counted_ns) {
   }
   if (!herald_) return;
   for (const SlowTurn& turn : slow) herald_->slow(turn);
+}
+
+// --- who throws ---
+
+/// At most one notice per second and subscriber, however often it throws; of a quarantine at once.
+void Housekeeper::tell_throws(std::int64_t now) {
+  std::vector<Thrown> told;
+  bool more = false;
+  for (const auto& c : workers_.channels()) {
+    c->for_each_subscriber([&](Subscriber& s) {
+      Throws& t = s.throws;
+      if (!t.waits()) return;
+      const std::string& channel = c->options().name;
+      if (t.take(Throws::kQuarantined) != 0)
+        told.push_back({s.name, channel, t.words(), t.max(), true});
+      if (t.told_ns != 0 && now - t.told_ns < Throws::kWindowNs) {
+        more |= t.waits();
+      } else if (t.take(Throws::kThrew) != 0) {
+        const std::uint64_t all = s.threw.get();
+        told.push_back({s.name, channel, t.words(), all - t.told_count, false});
+        t.told_ns = now;
+        t.told_count = all;
+      }
+    });
+  }
+  if (more) news_.store(1, std::memory_order_relaxed);  // relaxed: for ourselves, a second later
+  if (!herald_) return;
+  for (const Thrown& t : told) herald_->threw(t);
 }
 
 // --- losses, depth, memory ---

@@ -28,11 +28,19 @@ struct SlowTurn {
   std::int64_t budget_ns = 0;
 };
 
+/// A subscriber threw, or threw too often.
+struct Thrown {
+  std::string subscriber, channel, what;
+  std::uint64_t count = 0;  // since the last time it was told, or, in quarantine, within a second
+  bool quarantined = false;
+};
+
 /// Says what the housekeeper found. All calls come from its thread, with no lock of the engine
 /// held.
 class Herald : public Counted {
  public:
   virtual void slow(const SlowTurn& turn) noexcept = 0;
+  virtual void threw(const Thrown& thrown) noexcept = 0;
   /// `counts` were lost in `channel` since the last time that this returned true, none of them
   /// before `first_ns` or after `last_ns`. False: nobody has heard it, so it is said again.
   virtual bool lost(const ChannelCore& channel, const Losses& counts, std::int64_t first_ns,
@@ -70,6 +78,12 @@ class Housekeeper {
     stale_.store(1, std::memory_order_relaxed);  // relaxed: soon is enough
   }
 
+  /// A subscriber's throws are news. `wakes`: now, with a system call if need be; else at the next
+  /// look.
+  void note_news(bool wakes) noexcept {
+    news_.store(1, std::memory_order_release);  // X2
+    if (wakes) bell_.ring(Bell::kNews);
+  }
   /// How many want to be told who listens: 0 makes a change of the lists cost nothing.
   void add_interested(int n) noexcept {
     interested_.fetch_add(static_cast<std::uint32_t>(n), std::memory_order_acq_rel);  // H4
@@ -104,6 +118,7 @@ class Housekeeper {
   void watch(std::int64_t counted_ns);
   void look_at_channels(std::int64_t now_ns, bool last);
   void look_at(ChannelCore& channel, std::int64_t now_ns, bool last) noexcept;
+  void tell_throws(std::int64_t now_ns);
   void find_smallest_budget(const std::vector<Ref<ChannelCore>>& channels) noexcept;
   void tell_rounds() noexcept;
 
@@ -115,6 +130,7 @@ class Housekeeper {
   Atomic<std::uint32_t> running_{0};
   Atomic<std::uint32_t> begun_{0}, finished_{0};  // rounds
   Atomic<std::int64_t> smallest_budget_ns_{0};    // 0: nobody has one
+  Atomic<std::uint32_t> news_{0};
   Atomic<std::uint32_t> interested_{0};
   Atomic<std::uint32_t> stale_{0};  // the smallest may have left
 

@@ -12,6 +12,7 @@
 namespace ringmain::engine {
 
 void settle(const WorkersOptions& options, const char* name) noexcept {
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // it is not a callback's to cancel
   char cut[16];
   std::snprintf(cut, sizeof cut, "%s", name);
   ::pthread_setname_np(::pthread_self(), cut);

@@ -43,17 +43,6 @@ bool destroyed_by_this_thread(const Subscriber& subscriber) noexcept {
   return false;
 }
 
-void subscriber_threw(Subscriber& subscriber) noexcept {
-  subscriber.threw.add(1);
-  if (subscriber.detach_on_throw) subscriber.gate.close();
-}
-
-Judgement inline_threw(Subscriber& subscriber) noexcept {
-  subscriber.threw.add_shared(1);
-  if (subscriber.detach_on_throw) subscriber.gate.close();
-  return {subscriber.veto_on_throw, subscriber.threw_id};
-}
-
 bool in_callback() noexcept {
   return callback_depth != 0;
 }

@@ -11,6 +11,7 @@
 #include "ringmain/engine/clock.hpp"
 #include "ringmain/engine/gate.hpp"
 #include "ringmain/engine/slot.hpp"
+#include "ringmain/engine/throws.hpp"
 
 namespace ringmain::engine {
 
@@ -110,6 +111,7 @@ struct Subscriber {
   Atomic<std::uint32_t> holders{1};
   // offered = delivered + threw + filtered + skipped once the calls are over (I3)
   Count offered, delivered, threw, filtered, skipped;
+  Throws throws;
   Count slow;          // the housekeeper's: turns over budget_ns
   Highest longest_ns;  // of those, as far as they were seen
   std::string name;
@@ -133,7 +135,8 @@ void drop_subscriber(Subscriber* subscriber) noexcept;
 void destroy_captures(Subscriber& subscriber) noexcept;
 /// Captures may hold the handle of their very own subscription, which must not wait for itself.
 [[nodiscard]] bool destroyed_by_this_thread(const Subscriber& subscriber) noexcept;
-/// Counts and, if wished, closes: called by the thunk in its catch.
+/// Counts and, if wished, closes or bars: called by the thunk in its catch. Does not return where
+/// the thread is being ended (pthread_exit): a worker may not die in a callback.
 void subscriber_threw(Subscriber& subscriber) noexcept;
 
 /// The same for one that is called inline, and what its throwing says of the event.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,6 +34,7 @@ class Recorder final : public Herald {
     std::int64_t first_ns, last_ns;
   };
   void slow(const SlowTurn& turn) noexcept override { slow_turns.push_back(turn); }
+  void threw(const Thrown& one) noexcept override { thrown.push_back(one); }
   bool lost(const ChannelCore&, const Losses& counts, std::int64_t first_ns,
             std::int64_t last_ns) noexcept override {
     if (accepts) losses.push_back({counts, first_ns, last_ns});
@@ -45,6 +47,7 @@ class Recorder final : public Herald {
   bool accepts = true;
   std::vector<SlowTurn> slow_turns;
   std::vector<Lost> losses;
+  std::vector<Thrown> thrown;
   std::atomic<int> rounds{0};
 };
 
@@ -274,6 +277,47 @@ TEST_F(WatchTest, WhoIsOffTheListAndStillRunningIsNamedAllTheSame) {
   drop_subscriber(leaver);
 }
 
+TEST_F(HouseTest, ThrowsAreToldOncePerSecondAndAQuarantineAtOnce) {
+  const Hearer hearer(*channel_, [](const engine::Run&) {});
+  (*hearer).channel = channel_.get();
+  (*hearer).throws.set_max(100);
+  const auto throw_once = [&] {
+    try {
+      throw std::runtime_error("no luck");
+    } catch (...) {
+      subscriber_threw(*hearer);
+    }
+  };
+  throw_once();
+  round(10);
+  ASSERT_EQ(recorder_->thrown.size(), 1u);
+  EXPECT_EQ(recorder_->thrown[0].what, "no luck");
+  for (int i = 0; i < 50; ++i) {
+    throw_once();
+    round(10);
+  }
+  EXPECT_EQ(recorder_->thrown.size(), 1u) << "half a second later";
+  round(600);
+  ASSERT_EQ(recorder_->thrown.size(), 2u);
+  EXPECT_EQ(recorder_->thrown[1].count, 50u);
+}
+
+TEST(ThrowsTest, SoManyWithinASecondAreTooManyAtEveryMoment) {
+  Throws t;
+  t.set_max(3);
+  EXPECT_FALSE(t.too_many(1'000 * kMs));
+  EXPECT_FALSE(t.too_many(1'900 * kMs));
+  EXPECT_FALSE(t.too_many(2'100 * kMs)) << "the first is 1.1 s ago";
+  EXPECT_TRUE(t.too_many(2'800 * kMs)) << "1.9, 2.1 and 2.8";
+  t.forget();
+  EXPECT_FALSE(t.too_many(2'801 * kMs));
+  Throws never;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(never.too_many(1));
+  Throws once;
+  once.set_max(1);
+  EXPECT_TRUE(once.too_many(1));
+}
+
 // --- its thread ---
 
 TEST(HouseThreadTest, ItMakesARoundWhenAskedAndEndsWithItsWorkers) {
@@ -311,6 +355,7 @@ TEST(HouseThreadTest, AStuckHeraldDoesNotHoldUpStop) {
   class Stuck final : public Herald {
    public:
     void slow(const SlowTurn&) noexcept override {}
+    void threw(const Thrown&) noexcept override {}
     bool lost(const ChannelCore&, const Losses&, std::int64_t, std::int64_t) noexcept override {
       return true;
     }
