@@ -74,7 +74,7 @@ struct FeedLatest : Feed {
     }
     const std::uint64_t index = lane->published();
     const engine::Pushed how =
-        engine::push_slowly(*lane, &Copied::build, &copied, copied.time_ns()).code;
+        engine::push_slowly(*lane, &Copied::build, &copied, copied.time_ns());
     if (how == engine::Pushed::accepted && at != nullptr) *at = index;
     return true;  // where there is no memory for its key, it is queued and not coalesced
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -41,8 +42,10 @@ inline PublishResult unheard_on(const engine::ChannelLine& line) noexcept {
   return {line.closing() ? PublishCode::closed : PublishCode::unheard, {}};
 }
 inline PublishResult result_of(engine::PushResult pushed) noexcept {
-  return {static_cast<PublishCode>(pushed.code), std::bit_cast<Name>(pushed.why)};
+  return std::bit_cast<PublishResult>(pushed.bits());
 }
+static_assert(std::endian::native == std::endian::little && offsetof(PublishResult, code) == 0 &&
+              offsetof(PublishResult, why) == 4);
 static_assert(static_cast<int>(engine::Pushed::too_deep) ==
               static_cast<int>(PublishCode::too_deep));
 static_assert(static_cast<int>(engine::Pushed::vetoed) == static_cast<int>(PublishCode::vetoed));

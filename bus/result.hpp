@@ -10,7 +10,8 @@
 
 namespace ringmain {
 
-enum class PublishCode : std::uint8_t {
+// As wide as a Name: with holes in it a result would be put together again at every publish.
+enum class PublishCode : std::uint32_t {
   accepted,  // will be dispatched, or counted: evicted (drop_oldest), discarded by stop(abort)
   unheard,   // nobody listens: not offered, not counted, no sequence number
   full,      // no room: drop_newest, or block ran out of time, or drop_oldest is far ahead

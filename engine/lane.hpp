@@ -86,16 +86,20 @@ enum class Pushed : std::uint8_t {
   vetoed,
   forked
 };
-/// The same with a veto's reason (a name's id, or 0), in a register.
-struct PushResult {
-  Pushed code = Pushed::accepted;
-  std::uint32_t why = 0;
+/// The same with a veto's reason (a name's id, or 0). One word, so that no publish takes it apart.
+class PushResult {
+ public:
   PushResult() = default;
-  PushResult(Pushed c) noexcept : code(c) {}  // NOLINT(google-explicit-constructor): most are
-  PushResult(Pushed c, std::uint32_t w) noexcept : code(c), why(w) {}
-  operator Pushed() const noexcept {
-    return code;
-  }  // NOLINT(google-explicit-constructor): as above
+  constexpr PushResult(Pushed code) noexcept  // NOLINT(google-explicit-constructor): most are
+      : bits_(static_cast<std::uint64_t>(code)) {}
+  constexpr PushResult(Pushed code, std::uint32_t why) noexcept
+      : bits_(static_cast<std::uint64_t>(code) | std::uint64_t{why} << 32) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): as above
+  constexpr operator Pushed() const noexcept { return static_cast<Pushed>(bits_); }
+  [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
+
+ private:
+  std::uint64_t bits_ = 0;
 };
 static_assert(sizeof(PushResult) == 8);
 
