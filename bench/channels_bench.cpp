@@ -64,7 +64,7 @@ void many_channels(Repetition& repetition, unsigned count) {
 
 /// Four channels, each with a thread that publishes: as many as the most workers here.
 void many_workers(Repetition& repetition, unsigned workers) {
-  unpin();
+  const AnyCore any_core;
   Bus bus(bus_options(Worker::loose, workers));
   std::vector<Line> lines = lines_of(bus, 4);
   std::atomic<std::uint64_t> events{0};

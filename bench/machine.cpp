@@ -24,6 +24,8 @@ cpu_set_t read_affinity() noexcept {
 }
 const cpu_set_t kGiven = read_affinity();
 
+std::atomic<bool> any_core{false};
+
 bool same_core(int a, int b) {
   const auto core_of = [](int cpu) {
     std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
@@ -70,6 +72,17 @@ void pin(int core) noexcept {
 
 void unpin() noexcept {
   ::pthread_setaffinity_np(::pthread_self(), sizeof kGiven, &kGiven);
+}
+
+void pin_worker() noexcept {
+  if (!any_core) pin(cores().worker);
+}
+AnyCore::AnyCore() noexcept {
+  any_core = true;
+  unpin();
+}
+AnyCore::~AnyCore() {
+  any_core = false;
 }
 
 std::string worker_cpus() {

@@ -28,13 +28,16 @@ void unpin() noexcept;
 /// "1": where the bus's worker shall run.
 [[nodiscard]] std::string worker_cpus();
 
-/// Threads started meanwhile inherit the worker's core: for peers that make their own.
-class OnWorkersCore {
+/// What the worker thread of a raw loop or a peer calls first: its core, unless a repetition lets
+/// threads run anywhere.
+void pin_worker() noexcept;
+/// For such a repetition: this thread and the workers made meanwhile run on any core.
+class AnyCore {
  public:
-  OnWorkersCore() noexcept { pin(cores().worker); }
-  OnWorkersCore(const OnWorkersCore&) = delete;
-  OnWorkersCore& operator=(const OnWorkersCore&) = delete;
-  ~OnWorkersCore() { pin(cores().publisher); }
+  AnyCore() noexcept;
+  AnyCore(const AnyCore&) = delete;
+  AnyCore& operator=(const AnyCore&) = delete;
+  ~AnyCore();
 };
 
 /// Ticks of the processor's own clock; elsewhere nanoseconds. The read waits for earlier loads: a

@@ -15,7 +15,7 @@ namespace ringmain::bench {
 /// callable push(make) that waits, asleep, while there is no room.
 template <class Of>
 void publishers(Repetition& repetition, unsigned count) {
-  unpin();
+  const AnyCore any_core;
   Counter counter;
   typename Of::template System<Payload, Counter> system(counter);
   std::vector<decltype(system.producer())> producers;

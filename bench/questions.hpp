@@ -30,9 +30,12 @@ double time_burst(System& system, std::uint64_t events) {
   return ns_since(since) / static_cast<double>(events);
 }
 
-/// Touches the memory of a whole footprint, so that no measurement pays for page faults.
+/// Touches the memory of a whole footprint, so that no measurement pays for page faults. Systems
+/// that take microseconds for each event say how many are enough for them.
 template <class E, class System, class Hear>
-std::uint64_t prime(System& system, Hear& hear, std::uint64_t events = 65536) {
+std::uint64_t prime(System& system, Hear& hear) {
+  std::uint64_t events = 65536;
+  if constexpr (requires { System::kPrime; }) events = System::kPrime;
   for (std::uint64_t i = 0; i < events; ++i) push_one<E>(system, i, ticks());
   hear.wait_for(events);
   return events;
@@ -41,6 +44,7 @@ std::uint64_t prime(System& system, Hear& hear, std::uint64_t events = 65536) {
 // --- publish in a burst, the worker awake and taking ---
 
 enum : std::uint64_t { kBurst = 8192 };
+enum : std::size_t { kBurstsMin = 3 };
 
 template <class Of, class E>
 void publish_live(Repetition& repetition) {
@@ -52,7 +56,7 @@ void publish_live(Repetition& repetition) {
   do {
     ns.push_back(time_burst<E>(system, kBurst));
     counter.wait_for(pushed += kBurst);
-  } while (ticks() < until || ns.size() < 5);
+  } while (ticks() < until || ns.size() < kBurstsMin);
   repetition.value(median(ns));
 }
 
@@ -71,7 +75,7 @@ void publish_alone(Repetition& repetition) {
     ns.push_back(time_burst<E>(system, kBurst));
     counter.go_on();
     counter.wait_for(pushed += kBurst + 1);
-  } while (ticks() < until || ns.size() < 5);
+  } while (ticks() < until || ns.size() < kBurstsMin);
   repetition.value(median(ns));
 }
 

@@ -129,7 +129,7 @@ class RawWorker {
  public:
   RawWorker(Queue& queue, Hear& hear, std::int64_t linger_ns)
       : thread_([&queue, &hear, linger_ns](const std::stop_token& stop) {
-          pin(cores().worker);
+          pin_worker();
           engine::WaitOptions options;
           options.linger_ns = linger_ns;
           options.spin_ns = INT64_MAX;

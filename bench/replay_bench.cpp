@@ -33,7 +33,7 @@ const replay::Recording* recording() {
 void replay_flat_out(Repetition& repetition) {
   const replay::Recording* recorded = recording();
   if (recorded == nullptr) return repetition.fail("the trace in examples/traces could not be read");
-  unpin();
+  const AnyCore any_core;
   Bus bus(bus_options(Worker::loose));
   auto summary = sinks::Summary::open();
   if (!summary) return repetition.fail("no summary");

@@ -7,25 +7,10 @@
 
 #include "ringmain/bench/events.hpp"
 #include "ringmain/bench/repetition.hpp"
+#include "ringmain/bench/time_each.hpp"
 
 namespace ringmain::bench {
 namespace {
-
-/// Nanoseconds for one `what()`, the median of stretches; eight in a row, so that the loop around
-/// them and its alignment weigh little.
-template <class What>
-double time_each(What what) {
-  std::vector<double> ns;
-  for (int stretch = 0; stretch < 40; ++stretch) {
-    const std::int64_t since = ticks();
-    for (int i = 0; i < 10'000; ++i) {
-#pragma GCC unroll 8
-      for (int j = 0; j < 8; ++j) what();
-    }
-    ns.push_back(ns_since(since) / 80'000);
-  }
-  return median(ns);
-}
 
 /// A chain of additions, each waiting for the one before: one cycle each.
 void one_cycle(Repetition& repetition) {

@@ -1,0 +1,23 @@
+// Peer: an LTTng-UST tracepoint of 32 bytes, which is on only while a session of its daemon wants
+// it. Off, it answers row 1's question; on, it records and calls nobody back.
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "ringmain/bench/peers/lttng_provider.hpp"
+#include "ringmain/bench/repetition.hpp"
+#include "ringmain/bench/time_each.hpp"
+
+namespace ringmain::bench {
+namespace {
+
+void tracepoint_off(Repetition& repetition) {
+  std::uint64_t number = 0;
+  repetition.value(time_each([&number] {
+    lttng_ust_tracepoint(ringmain_bench, event, number, 0, number, number);
+    benchmark::ClobberMemory();
+  }));
+}
+
+[[maybe_unused]] const bool kAdded = add("unheard", "lttng_ust_off", {}, tracepoint_off);
+
+}  // namespace
+}  // namespace ringmain::bench
