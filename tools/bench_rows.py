@@ -6,13 +6,13 @@ is that of its worst part.
 """
 
 import dataclasses
-import math
 from typing import Callable
 
 from bench_measure import JUDGED, Absent, InClass, Missing, Wanted
 
 NOISE = 0.15
 NOISE_THROUGHPUT = 0.30
+FAR = 1e6
 MET, MISSED, INCONCLUSIVE, SKIPPED, UNMEASURABLE = (
     "met", "missed", "inconclusive", "skipped", "not measurable")
 
@@ -37,12 +37,12 @@ class Part:
         return wanted.cases
 
     def excess(self, value):
-        """1 on the target, above 1 on the wrong side."""
+        """1 on the target, above 1 on the wrong side, at most FAR: JSON knows no infinity."""
         if self.target == 0:
-            return 0.0 if value <= 0 else math.inf
+            return 0.0 if value <= 0 else FAR
         if self.side == "<=":
-            return value / self.target
-        return self.target / value if value > 0 else math.inf
+            return min(value / self.target, FAR)
+        return min(self.target / value, FAR) if value > 0 else FAR
 
     def judge(self, measures):
         classes = [placed for placed in measures.classes() if placed in JUDGED] if self.by_class else [None]

@@ -26,6 +26,7 @@ from bench_measure import ENOUGH, Measures
 ROOT = Path(__file__).resolve().parents[1]
 CASES_MAX = 60
 OTHERS_MAX = 0.10
+HANGS_S = 150
 PLENTY = 15  # repetitions of a judged case in its commonest class, after which no more is learnt
 
 
@@ -84,8 +85,11 @@ class Others:
 def call(program, *options):
     environment = {**os.environ, "LTTNG_UST_REGISTER_TIMEOUT": "0"}
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        run = subprocess.run([str(program), *options, f"--benchmark_out={out.name}", "--benchmark_out_format=json"],
-                             capture_output=True, text=True, check=False, env=environment)
+        try:
+            run = subprocess.run([str(program), *options, f"--benchmark_out={out.name}", "--benchmark_out_format=json"],
+                                 capture_output=True, text=True, check=False, env=environment, timeout=HANGS_S)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{Path(program).name} {options[0]} did not end within {HANGS_S} s") from None
         if run.returncode != 0:
             raise RuntimeError(f"{Path(program).name} ended with status {run.returncode}: {run.stderr.strip()[-400:]}")
         return json.loads(out.read() or b"{}")

@@ -30,7 +30,7 @@ def number(value):
 def verdict(part):
     """In words: by how much it was missed, or why nothing can be said."""
     if part["verdict"] == "missed":
-        return f"missed by {100 * (part['excess'] - 1):.0f} %" if part["excess"] != float("inf") else "missed"
+        return f"missed by {100 * (part['excess'] - 1):.0f} %" if part["excess"] < 1e6 else "missed"
     if part["verdict"] == "met" and part["within_margin"]:
         return "met, within noise"
     if part["verdict"] in ("inconclusive", "skipped"):
