@@ -19,6 +19,7 @@ OURS = {"bus_moodycamel": ("#1f5fa8", "ringmain, moodycamel lane"), "bus_ring": 
 RAW = {"raw_moodycamel": ("#7fa8d6", "raw moodycamel"), "raw_ring": ("#f0a878", "raw ring"),
        "raw_segmented": ("#b0b0b0", "raw segmented ring")}
 GREY = "#8a8a8a"
+OTHERS = ("#6b7280", "#9333ea", "#0d9488", "#a16207", "#be185d", "#4d7c0f", "#334155", "#0369a1")
 QUANTILES = (("p10", 0.1), ("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999))
 
 
@@ -60,6 +61,19 @@ def colour(contender):
     return {**OURS, **RAW}.get(contender, (GREY, contender.replace("_", " ")))
 
 
+def draw_lines(axes, figures, question, axis, scale=1.0):
+    """One line for each contender of a question along one of its axes: ours in colour and thick, first."""
+    names = sorted({case.split("/")[1] for case in figures.by_case if case.startswith(question + "/")},
+                   key=lambda name: (name not in OURS, name))
+    for index, name in enumerate(names):
+        points = [(x, y * scale) for x, y in figures.along(question, name, axis)]
+        shade, label = colour(name)
+        if points:
+            axes.plot(*zip(*points), marker="os^vDPX*"[index % 8], ms=4, lw=2 if name in OURS else 1, label=label,
+                      color=OTHERS[index % len(OTHERS)] if shade == GREY else shade)
+    axes.grid(alpha=0.3, which="both")
+
+
 def draw_latency(plot, figures):
     """How many events took longer than so long: at 100 k/s on the left, 1 M/s on the right."""
     figure, sides = plot.subplots(1, 2, figsize=(11, 4.2), sharey=True)
@@ -92,17 +106,9 @@ def draw_load(plot, figures):
 
 def draw_publishers(plot, figures):
     figure, axes = plot.subplots(figsize=(7, 4.2))
-    names = sorted({case.split("/")[1] for case in figures.by_case if case.startswith("publishers/")},
-                   key=lambda name: (name not in OURS, name))
-    for index, name in enumerate(names):
-        points = [(x, y / 1e6) for x, y in figures.along("publishers", name, "publishers")]
-        shade, label = colour(name)
-        if points:
-            axes.plot(*zip(*points), marker="os^vDPX*"[index % 8], ms=4, color=shade, label=label,
-                      lw=2 if name in OURS else 1)
+    draw_lines(axes, figures, "publishers", "publishers", 1e-6)
     axes.set(xscale="log", yscale="log", xlabel="publishing threads", ylabel="million events a second")
     axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-    axes.grid(alpha=0.3, which="both")
     return figure, [axes]
 
 
@@ -111,16 +117,8 @@ def draw_subscribers(plot, figures):
     figure, sides = plot.subplots(1, 2, figsize=(11, 4.2))
     for side, question, title in ((sides[0], "dispatch", "on a worker, for each event"),
                                   (sides[1], "inline", "in the publishing thread, for each publish")):
-        names = sorted({case.split("/")[1] for case in figures.by_case if case.startswith(question + "/")},
-                       key=lambda name: (name not in OURS, name))
-        for index, name in enumerate(names):
-            points = figures.along(question, name, "subscribers")
-            shade, label = colour(name)
-            if points:
-                side.plot(*zip(*points), marker="os^vDPX*"[index % 8], ms=4, color=shade, label=label,
-                          lw=2 if name in OURS else 1)
-        side.set(xlabel="subscribers", ylabel="nanoseconds", yscale="log", title=title)
-        side.grid(alpha=0.3, which="both")
+        draw_lines(side, figures, question, "subscribers")
+        side.set(xlabel="subscribers", ylabel="nanoseconds", yscale="log", title=title, xticks=(0, 1, 4, 16))
     return figure, sides
 
 
