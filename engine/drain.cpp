@@ -20,15 +20,20 @@ std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max
   const std::uint64_t at = consumed & lane.owner_mask;
   const std::size_t contiguous = std::min<std::size_t>(max, lane.owner_mask + 1 - at);
   const std::byte* slot = lane.owner_ring + at * lane.slot_bytes;
+  // In registers: the stores of a loop that writes the lane would have them read anew each time.
+  const bool claims = lane.owner_claims != nullptr;
+  const std::uint32_t slot_bytes = lane.slot_bytes;
+  std::uint64_t last = lane.last_sequence;
   std::uint32_t taken = 0;
-  for (; taken < contiguous; ++taken, slot += lane.slot_bytes) {
+  for (; taken < contiguous; ++taken, slot += slot_bytes) {
     auto& word = const_cast<std::uint64_t&>(reinterpret_cast<const SlotHeader*>(slot)->sequence);
     const std::uint64_t sequence =
         AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // E2
-    if (sequence <= lane.last_sequence) break;  // the last lap's: not written yet
-    if (lane.owner_claims != nullptr && !claim(lane, at + taken)) break;
-    lane.last_sequence = sequence;
+    if (sequence <= last) break;  // the last lap's: not written yet
+    if (claims && !claim(lane, at + taken)) break;
+    last = sequence;
   }
+  lane.last_sequence = last;
   return taken;
 }
 

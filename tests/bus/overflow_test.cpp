@@ -170,5 +170,29 @@ INSTANTIATE_TEST_SUITE_P(Policies, OverflowTest,
                                                               Overflow::block)),
                          name_of);
 
+TEST(OverflowOptionsTest, WhatCannotHoldIsRefusedWithASentence) {
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  std::atomic<int> living{0};
+  for (const Served served : {Served::shared, Served::isolated, Served::own_thread}) {
+    SubscribeOptions o;
+    o.served = served;
+    o.overflow = Overflow::block;
+    EXPECT_THROW((void)ticks.subscribe([c = Counted(living)](const Tick&) {}, o),
+                 std::invalid_argument);
+    EXPECT_THROW((void)bus.subscribe(
+                     ">", [c = Counted(living)](const EventView&) {}, o),
+                 std::invalid_argument);
+    EXPECT_THROW((void)ticks.mailbox(o), std::invalid_argument);
+    EXPECT_THROW((void)bus.mailbox(">", o), std::invalid_argument);
+  }
+  SubscribeOptions shared;
+  shared.overflow = Overflow::drop_oldest;
+  EXPECT_THROW((void)ticks.subscribe([c = Counted(living)](const Tick&) {}, shared),
+               std::invalid_argument);
+  EXPECT_EQ(living, 0);
+  EXPECT_EQ(ticks.stats().subscribers, 0u);
+}
+
 }  // namespace
 }  // namespace ringmain::tests

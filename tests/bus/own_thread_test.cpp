@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 #include <pthread.h>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -386,30 +385,6 @@ TEST(OwnThreadTest, ABusWithoutThreadsServesItByHand) {
   bus.channel<Tick>().post({1});
   bus.deliver();
   EXPECT_EQ(heard, 1u);
-}
-
-TEST(OwnThreadTest, OptionsThatCannotHoldAreRefusedWithASentence) {
-  Bus bus(with_workers(1));
-  auto& ticks = bus.channel<Tick>();
-  std::atomic<int> living{0};
-  for (const Served served : {Served::shared, Served::isolated, Served::own_thread}) {
-    SubscribeOptions o;
-    o.served = served;
-    o.overflow = Overflow::block;
-    EXPECT_THROW((void)ticks.subscribe([c = Counted(living)](const Tick&) {}, o),
-                 std::invalid_argument);
-    EXPECT_THROW((void)bus.subscribe(
-                     ">", [c = Counted(living)](const EventView&) {}, o),
-                 std::invalid_argument);
-    EXPECT_THROW((void)ticks.mailbox(o), std::invalid_argument);
-    EXPECT_THROW((void)bus.mailbox(">", o), std::invalid_argument);
-  }
-  SubscribeOptions shared;
-  shared.overflow = Overflow::drop_oldest;
-  EXPECT_THROW((void)ticks.subscribe([c = Counted(living)](const Tick&) {}, shared),
-               std::invalid_argument);
-  EXPECT_EQ(living, 0);
-  EXPECT_EQ(ticks.stats().subscribers, 0u);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class ReplaceTest : public ::testing::Test {
     if (lane == nullptr) throw std::bad_alloc();
     return *lane;
   }
-  static Pushed push(Lane& lane, std::uint64_t n) { return push_slowly(lane, &build, &n, 0).code; }
+  static Pushed push(Lane& lane, std::uint64_t n) { return push_slowly(lane, &build, &n, 0); }
   static bool put(Lane& lane, std::uint64_t index, std::uint64_t n) {
     return replace(lane, index, &build, &n, 0);
   }
