@@ -3,7 +3,6 @@
 // The same channels, lanes, ledgers and drain(), in a fixed order and in one thread: tests of
 // users' subscribers run the same every time. Every channel counts as leased, so that publishers
 // never signal; the first worker's state, which has no thread, shows what is read.
-#include <chrono>
 #include <mutex>
 
 #include "ringmain/engine/workers.hpp"
@@ -13,11 +12,10 @@ namespace ringmain::engine {
 std::size_t Workers::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
   if (in_callback() || forked()) return 0;
   const Deadline deadline(limit_ns);
-  std::unique_lock lock(delivering_, std::defer_lock);
-  if (limit_ns < 0) {
-    lock.lock();
-  } else if (!lock.try_lock_for(std::chrono::nanoseconds(limit_ns))) {
-    return 0;  // another thread is at it for longer
+  while (delivering_.exchange(1, std::memory_order_acquire) != 0) {  // Q2
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) return 0;  // another thread is at it for longer
+    futex_wait(delivering_, 1, left);
   }
   std::size_t taken = 0;
   while (taken < max && !deadline.passed()) {
@@ -26,7 +24,8 @@ std::size_t Workers::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
     taken += round;
   }
   workers_.front()->reading.store(nullptr, std::memory_order_release);  // N2
-  lock.unlock();
+  delivering_.store(0, std::memory_order_release);                      // Q2
+  futex_wake(delivering_, 1);
   dig();
   return taken;
 }

@@ -262,7 +262,7 @@ class Workers final : public Counted, private ForkWitness {
   alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> passed_{};
   std::array<Atomic<ChannelCore*>, kChannelsMax> table_{};
 
-  std::timed_mutex delivering_;  // by hand: whoever delivers has it while callbacks run
+  Atomic<std::uint32_t> delivering_{0};  // by hand: 1 while somebody delivers, callbacks included
   Atomic<std::int64_t> manual_time_ns_{1'000'000'000};
 
   mutable std::mutex mutex_;  // table_, free_, disposed_, own_
