@@ -142,6 +142,7 @@ void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore
     for (const Pattern& p : patterns_) p.attachment->stop_feeding_from(*made);
     if (const auto at = channels_.find(name); at != entered) channels_.erase(at);
     workers_->retire(*made);
+    made->next_abandoned = std::exchange(abandoned_, made);
     throw;
   }
   if (forked()) return;

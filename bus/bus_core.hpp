@@ -70,6 +70,7 @@ class BusCore final : public engine::Counted {
   mutable engine::ForkMutex mutex_{engine::kForkBus};
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;
+  engine::Ref<engine::ChannelCore> abandoned_;
   Attachment* kept_ = nullptr;  // each holds the next one; the list holds each
   bool ended_ = false;
   mutable std::mutex attachments_mutex_;

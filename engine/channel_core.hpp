@@ -186,6 +186,9 @@ class ChannelCore final : public Counted {
   }
   [[nodiscard]] bool by_hand() const noexcept { return manual_time_ != nullptr; }
 
+  /// The bus's: the next one that could not be entered. It is kept, for lanes of mailboxes name it
+  /// as their source.
+  Ref<ChannelCore> next_abandoned;
   /// Room for the typed face the bus gives out; trivially destructible, built once.
   alignas(kLineBytes) std::byte face[64] = {};
   bool face_built = false;
