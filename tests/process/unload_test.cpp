@@ -1,0 +1,75 @@
+// May a library that subscribed be unloaded? Once its subscriptions are reset nothing of it is left
+// in the bus: no code, no capture, no description. And may two copies of ringmain live together?
+#include <atomic>
+#include <dlfcn.h>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/tests/bus/events.hpp"
+#include "ringmain/tests/process/child.hpp"
+
+namespace ringmain::tests {
+namespace {
+
+/// A loaded plugin.cpp; unloaded at its end.
+class Plugin {
+ public:
+  explicit Plugin(const char* path) : handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)), path_(path) {
+    EXPECT_NE(handle_, nullptr) << ::dlerror();
+  }
+  ~Plugin() {
+    EXPECT_EQ(::dlclose(handle_), 0);
+    EXPECT_EQ(::dlopen(path_.c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr) << "it is still loaded";
+  }
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+  template <class F>
+  F* function(const char* name) const {
+    return reinterpret_cast<F*>(::dlsym(handle_, name));
+  }
+
+ private:
+  void* handle_;
+  std::string path_;
+};
+
+TEST(UnloadTest, NothingOfAPluginIsLeftBehindItsReset) {
+  Bus bus(with_workers(2));
+  std::atomic<bool> over{false};
+  std::atomic<std::uint64_t> heard{0};
+  const Subscription all = bus.subscribe(">", [&heard](const EventView& e) {
+    heard += e.schema().fields.size() + e.schema().name.size();  // of plugins that are gone as well
+  });
+  std::thread traffic([&] {
+    while (!over) (void)bus.channel<Tick>().publish({1});
+  });
+  const unsigned cycles = rounds("RINGMAIN_UNLOADS", 300);
+  for (unsigned i = 0; i < cycles && !HasFailure(); ++i) {
+    const Plugin plugin(RINGMAIN_TESTS_PLUGIN);
+    EXPECT_TRUE(i % 3 != 0 || bus.flush(kLong));  // what the last one left would be heard too
+    plugin.function<void(void*)>("attach")(&bus);
+    plugin.function<void(std::uint64_t)>("publish")(20);
+    EXPECT_TRUE(i % 3 != 0 || plugin.function<int(std::uint64_t)>("heard")(20) == 1);
+    const char* how = i % 2 == 0 ? "detach" : "detach_in_a_callback";
+    EXPECT_EQ(plugin.function<int()>(how)(), 1) << how << " in cycle " << i;
+  }
+  over = true;
+  traffic.join();
+  EXPECT_TRUE(bus.flush(kLong));
+  EXPECT_TRUE(bus.verify_accounting().has_value());
+}
+
+TEST(UnloadTest, TheLibraryItselfStays) {
+  // Its workers run in it, and threads that published end in it.
+  void* lib = ::dlopen(RINGMAIN_TESTS_SECOND_COPY, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(lib, nullptr) << ::dlerror();
+  EXPECT_EQ(::dlclose(lib), 0);
+  EXPECT_NE(::dlopen(RINGMAIN_TESTS_SECOND_COPY, RTLD_NOW | RTLD_NOLOAD), nullptr);
+}
+
+}  // namespace
+}  // namespace ringmain::tests
