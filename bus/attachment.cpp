@@ -257,12 +257,15 @@ void Attachment::detach_deferred() noexcept {
 
 SubscriberStats Attachment::stats() const noexcept {
   SubscriberStats s;
+  // Before the figures of its hearer: what comes out of the mailbox behind his end meets nobody.
+  const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
   if (consumer_ != nullptr) {
     s.delivered = consumer_->delivered.get();
     s.threw = consumer_->threw.get();
     s.filtered = consumer_->filtered.get();
     s.skipped = consumer_->skipped.get();
     s.offered = consumer_->offered.get();
+    if (came_out > s.offered) s.skipped += came_out - s.offered;
     s.slow = consumer_->slow.get();
     s.longest_ns = static_cast<std::int64_t>(consumer_->longest_ns.get());
   }
