@@ -199,6 +199,20 @@ TEST(TestBusTest, MailboxesThatComeAndGoLeaveTheirPlaceToOthers) {
   EXPECT_LE(bus.stats().channels.size(), 3u);
 }
 
+TEST(TestBusTest, AMailboxThatIsLeftWithEventsGoesWhenTheyAreDelivered) {
+  TestBus bus;
+  auto& ticks = bus.channel<Tick>();
+  SubscribeOptions isolated;
+  isolated.served = Served::isolated;
+  Subscription sub = ticks.subscribe([](const Tick&) {}, isolated);
+  ticks.post({1});
+  EXPECT_EQ(bus.deliver(1), 1u);  // to the mailbox, and no further
+  const std::size_t with_mailbox = bus.stats().channels.size();
+  EXPECT_EQ(sub.reset(), Detached::done);
+  EXPECT_EQ(bus.deliver(), 1u);
+  EXPECT_EQ(bus.stats().channels.size(), with_mailbox - 1);
+}
+
 TEST(TestBusTest, ABlockingPublisherIsToldThatItIsFullAtOnce) {
   TestBus bus;
   auto heard = bus.heard<Tick>();

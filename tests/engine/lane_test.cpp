@@ -217,6 +217,17 @@ TEST_P(LaneTest, APublisherWithOtherOptionsTakesALaneThatNobodyUses) {
   }
 }
 
+TEST_P(LaneTest, AFreeLaneOfTheOtherKindIsNotTaken) {
+  LaneOptions other = options(8);
+  other.ring = !other.ring;
+  Lane* const first = channel_->take_lane(other, *channel_);
+  ASSERT_NE(first, nullptr);
+  ChannelCore::give_lane(*first);
+  Lane& mine = take(8);
+  EXPECT_NE(&mine, first);
+  EXPECT_EQ(mine.ring != nullptr, GetParam());
+}
+
 TEST_P(LaneTest, PublishingWhileBuildingIsTooDeepAndLeavesAGap) {
   std::vector<std::uint64_t> sequences;
   const Hearer hearer(*channel_, [&](const engine::Run& run) {
