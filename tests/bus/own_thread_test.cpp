@@ -377,8 +377,7 @@ TEST(OwnThreadTest, WithoutAThreadToBeHadNothingIsLeftHalfAttached) {
   EXPECT_NE(message.find("Served::isolated"), std::string::npos) << message;
   EXPECT_EQ(living, 0);
   EXPECT_EQ(ticks.stats().subscribers, 1u);
-  EXPECT_TRUE(eventually([&] { return bus.stats().channels.size() == 1; }))
-      << "its mailbox is left";
+  EXPECT_TRUE(eventually([&] { return bus.stats().channels.size() == 1; }));  // no mailbox is left
   ASSERT_EQ(ticks.publish({1}), PublishCode::accepted);
   EXPECT_TRUE(bus.flush(kLong));
   const Subscription now = ticks.subscribe([c = Counted(living)](const Tick&) {}, own_thread());

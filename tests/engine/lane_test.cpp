@@ -316,43 +316,6 @@ TEST_P(LaneTest, AThreadsLaneComesBackWhenTheThreadEnds) {
   EXPECT_EQ(got_.size(), 20u);
 }
 
-TEST_P(LaneTest, AThreadFindsItsLaneInEachOfManyChannels) {
-  std::vector<Ref<ChannelCore>> channels;
-  std::vector<Lane*> lanes;
-  ChannelCoreOptions o;
-  o.ring_lanes = GetParam();
-  for (int i = 0; i < 200; ++i) {
-    channels.push_back(make_channel(workers_, o));
-    lanes.push_back(thread_lane(*channels.back()));
-    ASSERT_NE(lanes.back(), nullptr);
-  }
-  for (std::size_t i = 0; i < channels.size(); ++i) EXPECT_EQ(thread_lane(*channels[i]), lanes[i]);
-  for (const auto& c : channels) EXPECT_EQ(c->lane_count(), 1u);
-}
-
-TEST_P(LaneTest, AThreadKeepsFewOfTheChannelsThatAreClosed) {
-  // A thread may outlive thousands of buses: their memory must not wait for the thread's end.
-  std::vector<Subscriber*> watched;
-  std::thread([&] {
-    for (int i = 0; i < 2000; ++i) {
-      const auto channel = make_channel(workers_);
-      Subscriber* s = tests::make_hearer([](const engine::Run&) {});
-      s->holders.fetch_add(1);
-      watched.push_back(s);
-      ASSERT_TRUE(channel->attach(s));
-      ASSERT_EQ(push_number(*thread_lane(*channel), 1), Pushed::accepted);
-      channel->close_line();
-    }
-    const auto alive = std::count_if(watched.begin(), watched.end(),
-                                     [](const Subscriber* s) { return s->holders.load() == 2; });
-    EXPECT_LE(alive, 16);
-  }).join();
-  for (Subscriber* s : watched) {
-    EXPECT_EQ(s->holders.load(), 1u);
-    drop_subscriber(s);
-  }
-}
-
 TEST_P(LaneTest, ABlockedPublisherIsLetGoByAClosedChannel) {
   const Hearer hearer(*channel_, keep_numbers(got_));
   LaneOptions o = options(1);
