@@ -122,7 +122,7 @@ class Usage(DevTest):
 
     def test_a_wrong_word_gets_one_sentence_and_status_2(self):
         for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
-                          ("soak", "--minutes"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"), ("bench", "--json"),
+                          ("soak", "--minutes"), ("soak", "--resume"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"), ("bench", "--json"),
                           ("clean", "all")):
             run = self.dev(*arguments)
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)

@@ -28,7 +28,10 @@ class Background {
           auto p = std::move(channel.publisher(o)).value();
           std::uint32_t n = 0;
           while (!over_) {
-            if (p.publish(Event::make(1, ++n)) == PublishCode::accepted) ++tally.events;
+            if (p.publish(Event::make(1, ++n)) == PublishCode::accepted)
+              ++tally.events;
+            else
+              std::this_thread::yield();
           }
         }) {}
   Background(const Background&) = delete;
@@ -65,13 +68,17 @@ void registration_storm(unsigned workers, const Until& until, std::uint64_t seed
           if (random.below(512) == 0) o.served = Served::own_thread;
           // Freed below: a call after reset() would touch it.
           auto mine = std::make_unique<std::uint64_t>(0);
-          Subscription sub = channel.subscribe(
-              [p = Poison(poison, faults), at = mine.get(), &faults](const Event& e) {
-                p.called();
-                if (!e.intact()) faults.add("storm: a payload is damaged");
-                ++*at;
-              },
-              o);
+          auto hear = [p = Poison(poison, faults), at = mine.get(), &faults](const Event& e) {
+            p.called();
+            if (!e.intact()) faults.add("storm: a payload is damaged");
+            ++*at;
+          };
+          o.queue_events = 256;
+          if (o.served != Served::shared && random.below(2) == 0)
+            o.overflow = Overflow::drop_oldest;
+          Subscription sub = random.below(128) == 0
+                                 ? channel.subscribe_latest(&Event::n, std::move(hear), o)
+                                 : channel.subscribe(std::move(hear), o);
           for (std::uint64_t k = random.below(4) == 0 ? random.below(300) : 0; k > 0; --k)
             engine::pause();
           if (sub.reset() != Detached::done) faults.add("storm: reset() was not done");

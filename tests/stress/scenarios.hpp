@@ -24,6 +24,11 @@ struct Tally {
   std::atomic<std::uint64_t> events{0};         // accepted
   std::atomic<std::uint64_t> heard{0};          // by the oracles
   std::atomic<std::uint64_t> dropped{0};        // refused, as counted by publishers
+  std::atomic<std::uint64_t> evicted{0};        // pushed out by newer ones
+  std::atomic<std::uint64_t> coalesced{0};      // replaced in a mailbox by newer ones of their keys
+  std::atomic<std::uint64_t> vetoed{0};         // by inline subscribers
+  std::atomic<std::uint64_t> ordered{0};        // heard where one order is promised over many lanes
+  std::atomic<std::uint64_t> told{0};           // what the housekeeper said: interest, losses
   std::atomic<std::uint64_t> subscriptions{0};  // come and gone
   std::atomic<std::uint64_t> threads{0};        // come and gone
   std::atomic<std::uint64_t> buses{0};          // come and gone
@@ -53,6 +58,15 @@ void registration_storm(unsigned workers, const Until& until, std::uint64_t seed
 void inline_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
                   Faults& faults);
 
+/// Ordered subscribers of three channels, one of total order, come and go while three threads
+/// publish; each event says what had been published before it.
+void order_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
+                 Faults& faults);
+
+/// Sources that ask who listens, while listeners come and go; and losses, told in a sum.
+void interest_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
+                    Faults& faults);
+
 /// Callbacks reset themselves and each other.
 void resets_in_callbacks(unsigned workers, const Until& until, Tally& tally, Faults& faults);
 
@@ -62,5 +76,9 @@ void lifecycles(const Until& until, std::uint64_t seed, Tally& tally, Faults& fa
 /// Channels, isolated subscriptions, patterns and mailboxes come while others flush.
 void channels_and_patterns(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
                            Faults& faults);
+
+/// A large bus in little memory: prints what it takes. False: a fault was found. In a process of
+/// its own, whose highest memory it looks at.
+bool memory_is_bounded(Faults& faults);
 
 }  // namespace ringmain::stress

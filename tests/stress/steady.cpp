@@ -165,7 +165,9 @@ class Scene {
     faults_.expect_equal(s.full, offered - accepted, "the channel's full");
     faults_.expect_equal(s.evicted, evicted, "the channel's evicted");
     faults_.expect_equal(s.delivered, accepted - evicted, "the channel's delivered");
+    tally.evicted += s.evicted;
     const auto mailbox = [&](const Oracle& o, const SubscriberStats& stats, const char* who) {
+      tally.coalesced += stats.coalesced;
       faults_.expect_equal(o.sum() + stats.dropped + stats.coalesced, accepted - evicted,
                            std::string(who) + " heard + dropped");
       expect_i3(stats, who, faults_);

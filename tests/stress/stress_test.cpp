@@ -84,6 +84,16 @@ TEST_P(StressTest, InlineSubscribersComeAndGoWhileOthersPublish) {
   inline_storm(GetParam(), rounds(1'000), seed_, tally_, faults_);
 }
 
+TEST_P(StressTest, OrderHoldsWhileThoseWhoWantItComeAndGo) {
+  order_storm(GetParam(), rounds(3'000), seed_, tally_, faults_);
+  EXPECT_GT(tally_.ordered, 0u);
+}
+
+TEST_P(StressTest, SourcesKnowWhoListensAndEveryLossIsTold) {
+  interest_storm(GetParam(), rounds(10'000), seed_, tally_, faults_);
+  EXPECT_GT(tally_.told, 0u);
+}
+
 TEST_P(StressTest, CallbacksResetThemselvesAndEachOther) {
   resets_in_callbacks(GetParam(), rounds(5'000), tally_, faults_);
 }
