@@ -1,21 +1,24 @@
 # What does an installed copy hold, and how do other build systems find it?
 #
-# The library, its headers below include/ringmain, a CMake package (with the module that finds the queue,
+# The library, the registry with what it needs, their headers below include/ringmain, a CMake package (with the module that finds the queue,
 # which the public headers include) and a pkg-config file.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
 
-install(TARGETS ringmain ringmain_headers EXPORT ringmainTargets
+install(TARGETS ringmain ringmain_registry ringmain_headers EXPORT ringmainTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS ringmain_probe RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain")
 install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
 # Of the adapters, what is complete in its headers; the reader of Kineto traces is compiled into the program.
 install(DIRECTORY
   "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus" "${PROJECT_SOURCE_DIR}/adapters"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain"
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "kineto_*" EXCLUDE PATTERN "replay_*" EXCLUDE)
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "kineto_*" EXCLUDE PATTERN "replay_*" EXCLUDE
+  PATTERN "plugin_*" EXCLUDE PATTERN "registry_core.hpp" EXCLUDE PATTERN "registry_entry.hpp" EXCLUDE
+  PATTERN "registry_voice.hpp" EXCLUDE)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ringmainConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/package/ringmainConfig.cmake" INSTALL_DESTINATION "${package_dir}")
@@ -25,6 +28,8 @@ install(FILES
   "${PROJECT_BINARY_DIR}/package/ringmainConfig.cmake"
   "${PROJECT_BINARY_DIR}/package/ringmainConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/Findconcurrentqueue.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/RingmainPlugin.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/WritePluginManifest.cmake"
   DESTINATION "${package_dir}")
 
 # The paths of the pkg-config file follow the file, so that a moved prefix still works.

@@ -137,6 +137,10 @@ class JsonLines {
         {.name = "json_lines"}));
   }
 
+  /// One event from somewhere else, and that no more are at hand. Threads: any.
+  void hear(const EventView& event) { core_->lines.add(event); }
+  void flush() { core_->lines.flush(); }
+
   /// Hears nothing more, writes what it holds and closes the file. An Error if any line was lost.
   Result<bool> close() {
     core_->end();

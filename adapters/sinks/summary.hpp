@@ -53,6 +53,9 @@ class Summary {
         [counter](Batch<E> batch) { counter->events += batch.size(); }, {.name = "summary"}));
   }
 
+  /// One event from somewhere else. Threads: any.
+  void hear(const EventView& event) { ++core_->counter_of(event.channel())->events; }
+
   /// One per channel that was heard or is listened to. Threads: any.
   [[nodiscard]] std::vector<Line> lines() const { return core_->lines(); }
   [[nodiscard]] std::uint64_t events() const {

@@ -6,7 +6,9 @@ The build under test is installed twice and then moved; the programs see nothing
 usage: install_test.py BUILD_FOLDER, with CXX the compiler to use
 """
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CONSUMER = HERE / "consumer"
+PLUGIN = HERE.parents[1] / "examples" / "plugin"
+TRACE = HERE.parents[1] / "examples" / "traces" / "ddp_gloo_rank0.json.gz"
 COMPILER = os.environ.get("CXX", "c++")
 # pkg-config's users see our headers as their own: what warns there, optimised, breaks their build.
 WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wnon-virtual-dtor", "-Werror")
@@ -91,6 +95,28 @@ class Installed(unittest.TestCase):
         run(COMPILER, *WARNINGS, "-shared", "-fPIC", *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-o", plugin,
             *self.flags("--libs"))
         run(sys.executable, HERE.parents[1] / "tools" / "check_symbols.py", plugin)
+
+    def test_a_plugin_from_outside_is_built_installed_listed_and_used(self):
+        program = self.prefix / "bin" / "ringmain"
+        if not program.exists() and os.environ["RINGMAIN_CLI"] == "OFF":
+            self.skipTest("built without the program (RINGMAIN_BUILD_CLI)")
+        build, counts = self.work / "plugin", self.work / "counts"
+        run("cmake", "-S", PLUGIN, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_CXX_COMPILER={COMPILER}")
+        run("cmake", "--build", build)
+        prefix = self.work / "with a plugin"  # the prefix of the other tests stays as it was
+        shutil.copytree(self.prefix, prefix, symlinks=True)
+        run("cmake", "--install", build, "--prefix", prefix)
+        program = prefix / "bin" / "ringmain"
+        listed = json.loads(run(program, "providers", "--json", "--check"))
+        tally = {one["name"]: one for one in listed["providers"]}["tally"]
+        self.assertEqual((tally["kind"], tally["tags"], tally["state"]), ("sink", ["example"], "loaded"))
+        self.assertTrue(tally["from"].startswith(str(prefix)), tally)
+        self.assertEqual(listed["faults"], [])
+        run(program, "replay", TRACE, "--speed", "max", "--quiet", "--select", "collective.issued", "--sink",
+            f"tally:{counts}")
+        self.assertEqual(counts.read_text(), "collective.issued 66\n")
+        run(sys.executable, HERE.parents[1] / "tools" / "check_symbols.py", tally["from"])
 
     def test_installing_again_changes_nothing(self):
         once, twice = self.once_and_twice

@@ -1,0 +1,89 @@
+// Which providers come with ringmain? Each is a line in add_builtin_providers().
+#include <charconv>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "ringmain/adapters/registry.hpp"
+#include "ringmain/adapters/sinks/json_lines.hpp"
+#include "ringmain/adapters/sinks/summary.hpp"
+#include "ringmain/adapters/sources/heartbeat.hpp"
+
+namespace ringmain::registry {
+namespace {
+
+class JsonLinesSink final : public Sink {
+ public:
+  explicit JsonLinesSink(sinks::JsonLines lines) : lines_(std::move(lines)) {}
+  static Result<std::unique_ptr<JsonLinesSink>> open(std::string_view path) {
+    auto opened = sinks::JsonLines::open(path);
+    if (!opened) return opened.error();
+    return std::make_unique<JsonLinesSink>(std::move(opened).value());
+  }
+  void hear(const EventView& event) override { lines_.hear(event); }
+  void idle() override { lines_.flush(); }
+  Result<bool> close() override { return lines_.close(); }
+
+ private:
+  sinks::JsonLines lines_;
+};
+
+class SummarySink final : public Sink {
+ public:
+  explicit SummarySink(sinks::Summary summary) : summary_(std::move(summary)) {}
+  static Result<std::unique_ptr<SummarySink>> open(std::string_view) {
+    auto opened = sinks::Summary::open(stderr);
+    if (!opened) return opened.error();
+    return std::make_unique<SummarySink>(std::move(opened).value());
+  }
+  void hear(const EventView& event) override { summary_.hear(event); }
+
+ private:
+  sinks::Summary summary_;
+};
+
+class HeartbeatSource final : public Source {
+ public:
+  explicit HeartbeatSource(heartbeat::Source beats) : beats_(std::move(beats)) {}
+  static Result<std::unique_ptr<HeartbeatSource>> open(Bus& bus, std::string_view argument) {
+    int period_ms = 1000;
+    const char* const end = argument.data() + argument.size();
+    const auto read = std::from_chars(argument.data(), end, period_ms);
+    if (!argument.empty() && (read.ec != std::errc{} || read.ptr != end || period_ms < 1)) {
+      return Error{Error::Code::refused,
+                   "heartbeat wants its period in ms, such as heartbeat:100, "
+                   "and not '" +
+                       std::string(argument.substr(0, 64)) + "'"};
+    }
+    auto attached = heartbeat::Source::attach(bus, milliseconds(period_ms));
+    if (!attached) return attached.error();
+    return std::make_unique<HeartbeatSource>(std::move(attached).value());
+  }
+
+ private:
+  heartbeat::Source beats_;
+};
+
+}  // namespace
+
+void add_builtin_providers(Registry& registry) {
+  const auto add = [&registry](Provider provider) {
+    (void)registry.add(std::move(provider));  // a name that is taken stays whose it was
+  };
+  Provider json_lines;
+  json_lines.summary = "every event as a line of JSON; - is standard output";
+  json_lines.argument = "FILE";
+  add(sink_provider<JsonLinesSink>(std::move(json_lines)));
+
+  Provider summary;
+  summary.summary = "a line of figures per second on standard error";
+  add(sink_provider<SummarySink>(std::move(summary)));
+
+  Provider heartbeat;
+  heartbeat.summary = "\"I am alive\", every second or every MS milliseconds";
+  heartbeat.argument = "[MS]";
+  heartbeat.run.in_process = true;
+  add(source_provider<HeartbeatSource>(std::move(heartbeat)));
+}
+
+}  // namespace ringmain::registry

@@ -1,0 +1,130 @@
+// How does one write a plugin? Include this, derive a Sink, a Source or a Bridge, and end with
+//
+//   RINGMAIN_PLUGIN(ringmain::plugin::sink<Tally>("tally"),
+//   ringmain::plugin::source<Ticks>("ticks"))
+//
+// A manifest beside the library (docs/providers.md) says the same, so that it is found without
+// being loaded. The one exported symbol, ringmain_plugin_v1, gives the table below.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/adapters/provider.hpp"
+
+extern "C" {
+
+/// What an open() that failed says: one sentence, ended by a zero, and Error::Code as a number.
+struct ringmain_plugin_error {
+  std::int32_t code;
+  char text[508];
+};
+struct ringmain_plugin_provider_v1 {
+  const char* kind;  // "source", "sink" or "bridge"
+  const char* name;
+  /// A Source*, Sink* or Bridge* as void*, for the caller to delete, or nullptr and `error` filled.
+  /// Never throws. `bus` is a ringmain::Bus*, nullptr for sinks.
+  void* (*open)(void* bus, const char* argument, std::size_t bytes, ringmain_plugin_error* error);
+};
+struct ringmain_plugin_table_v1 {
+  std::uint32_t bytes;      // sizeof of this, as the plugin knows it
+  std::uint32_t abi;        // ringmain::plugin::kAbi of the plugin
+  std::uint64_t layout;     // ringmain::plugin::layout() of the plugin
+  std::uint32_t providers;  // how many
+  std::uint32_t unused;
+  const ringmain_plugin_provider_v1* list;
+};
+
+}  // extern "C"
+
+namespace ringmain::plugin {
+
+/// Raised when what a plugin and ringmain say to each other changes in meaning.
+constexpr std::uint32_t kAbi = 1;
+
+/// Differs where a struct that inlined code of a plugin touches has another shape here than where
+/// the plugin was built: such a plugin is refused instead of loaded.
+constexpr std::uint64_t layout() {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const std::size_t bytes : {sizeof(engine::Lane),        sizeof(engine::ChannelCore),
+                                  sizeof(engine::ChannelLine), sizeof(engine::Subscriber),
+                                  sizeof(engine::Run),         sizeof(Schema),
+                                  sizeof(FieldSchema),         sizeof(Stamp),
+                                  sizeof(EventView),           sizeof(Error),
+                                  sizeof(BusOptions),          sizeof(ChannelOptions),
+                                  sizeof(PublisherOptions),    sizeof(SubscribeOptions),
+                                  sizeof(registry::Sink),      sizeof(registry::Source),
+                                  sizeof(registry::Bridge),    sizeof(std::string),
+                                  offsetof(Schema, fields),    offsetof(FieldSchema, offset),
+                                  offsetof(Stamp, publisher)}) {
+    hash = (hash ^ bytes) * 0x100000001b3ull;
+  }
+  return hash;
+}
+
+namespace detail {
+
+inline void say(ringmain_plugin_error* to, const Error& error) noexcept {
+  to->code = static_cast<std::int32_t>(error.code);
+  const std::size_t n = std::min(error.message.size(), sizeof to->text - 1);
+  std::memcpy(to->text, error.message.data(), n);
+  to->text[n] = '\0';
+}
+
+template <class Base>
+void* give(Result<std::unique_ptr<Base>> made, ringmain_plugin_error* error) noexcept {
+  if (made) return made.value().release();
+  say(error, made.error());
+  return nullptr;
+}
+
+}  // namespace detail
+
+template <std::derived_from<registry::Sink> S>
+constexpr ringmain_plugin_provider_v1 sink(const char* name) {
+  return {
+      "sink", name,
+      [](void*, const char* argument, std::size_t bytes, ringmain_plugin_error* error) -> void* {
+        return detail::give(
+            registry::detail::make<registry::Sink, S>(std::string_view(argument, bytes)), error);
+      }};
+}
+template <std::derived_from<registry::Source> S>
+constexpr ringmain_plugin_provider_v1 source(const char* name) {
+  return {"source", name,
+          [](void* bus, const char* argument, std::size_t bytes,
+             ringmain_plugin_error* error) -> void* {
+            return detail::give(registry::detail::make<registry::Source, S>(
+                                    *static_cast<Bus*>(bus), std::string_view(argument, bytes)),
+                                error);
+          }};
+}
+template <std::derived_from<registry::Bridge> B>
+constexpr ringmain_plugin_provider_v1 bridge(const char* name) {
+  return {"bridge", name,
+          [](void* bus, const char* argument, std::size_t bytes,
+             ringmain_plugin_error* error) -> void* {
+            return detail::give(registry::detail::make<registry::Bridge, B>(
+                                    *static_cast<Bus*>(bus), std::string_view(argument, bytes)),
+                                error);
+          }};
+}
+
+}  // namespace ringmain::plugin
+
+#define RINGMAIN_PLUGIN(...)                                                                    \
+  extern "C" __attribute__((visibility("default"))) const ringmain_plugin_table_v1*             \
+  ringmain_plugin_v1() noexcept {                                                               \
+    static constexpr ringmain_plugin_provider_v1 kProviders[] = {__VA_ARGS__};                  \
+    static constexpr ringmain_plugin_table_v1 kTable = {sizeof(ringmain_plugin_table_v1),       \
+                                                        ringmain::plugin::kAbi,                 \
+                                                        ringmain::plugin::layout(),             \
+                                                        sizeof kProviders / sizeof *kProviders, \
+                                                        0,                                      \
+                                                        kProviders};                            \
+    return &kTable;                                                                             \
+  }

@@ -1,0 +1,21 @@
+// Would this plugin do harm when it is loaded? A process made for the purpose loads it first.
+#pragma once
+#include <string>
+
+#include "ringmain/adapters/plugin.hpp"
+
+namespace ringmain::registry {
+
+struct TableLook {
+  const ringmain_plugin_table_v1* table = nullptr;
+  std::string fault;  // why there is none
+};
+/// The table of a library that is loaded: there, and of this version.
+[[nodiscard]] TableLook look_at_table(void* handle);
+
+/// "" or what is wrong. Runs ringmain/ringmain-probe beside ringmain's libraries; where that is not
+/// installed nothing is known, and "" is returned. Takes some milliseconds, at most ten seconds.
+/// The program's handlers of SIGCHLD and its waits for children see nothing of it.
+[[nodiscard]] std::string probe_plugin(const std::string& path);
+
+}  // namespace ringmain::registry

@@ -1,0 +1,165 @@
+// What is a provider? A source, a sink or a bridge that users ask for by its name.
+//
+// A provider is a name, a few words about it, and a loader that gives a factory at the first use.
+// Whoever writes a sink derives from Sink and says `registry.add(sink_provider<MySink>())`; a
+// plugin says the same in a manifest and a table (adapters/plugin.hpp).
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ringmain/bus/bus.hpp"
+
+namespace ringmain::registry {
+
+enum class ProviderKind : std::uint8_t { source, sink, bridge };
+[[nodiscard]] std::string_view to_string(ProviderKind kind) noexcept;
+
+/// Hears events of any described type. The registry's SinkHandle subscribes it and sees to it that
+/// one call runs at a time.
+class Sink {
+ public:
+  Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  virtual ~Sink() = default;
+
+  /// One event. What it throws is counted, and the next event comes all the same.
+  virtual void hear(const EventView& event) = 0;
+  /// No more events are at hand: a good moment to write out what is held.
+  virtual void idle() {}
+  /// Nothing more will be heard. An Error if anything that was heard is lost.
+  virtual Result<bool> close() { return true; }
+};
+
+/// Publishes on the bus that it was opened with until it is destroyed.
+class Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+};
+
+/// Carries events between the bus that it was opened with and somewhere else until it is destroyed.
+class Bridge {
+ public:
+  Bridge() = default;
+  Bridge(const Bridge&) = delete;
+  Bridge& operator=(const Bridge&) = delete;
+  virtual ~Bridge() = default;
+  /// An Error if anything that was to be carried is lost.
+  virtual Result<bool> close() { return true; }
+};
+
+/// `argument` is what stands behind the colon of "json_lines:out.jsonl"; "" where there is none.
+using SourceFactory = std::function<Result<std::unique_ptr<Source>>(Bus&, std::string_view)>;
+using SinkFactory = std::function<Result<std::unique_ptr<Sink>>(std::string_view)>;
+using BridgeFactory = std::function<Result<std::unique_ptr<Bridge>>(Bus&, std::string_view)>;
+using Factory =
+    std::variant<SourceFactory, SinkFactory, BridgeFactory>;  // in the order of the kinds
+
+/// Gives the factory: called once, at the first use, and again after it failed.
+using Loader = std::function<Result<Factory>()>;
+
+/// One variable that a source needs in the environment of a program it is to watch.
+struct EnvironmentEdit {
+  enum class How : std::uint8_t {
+    set,     // whatever was there is replaced
+    prepend  // to a list whose parts ':' divides
+  };
+  std::string variable;
+  std::string value;  // "{libdir}" stands for the folder of ringmain's libraries
+  How how = How::set;
+  std::string kept_as{};  // set: the variable that keeps an earlier value, so that tools can chain
+};
+
+/// What `ringmain run --source NAME -- command` has to do.
+struct RunNeeds {
+  bool in_process = false;  // opened by libringmain_run.so in every process of the command
+  std::vector<EnvironmentEdit> environment{};
+  std::string refused{};  // not "": it cannot watch a command, and this sentence says why
+};
+
+struct Provider {
+  ProviderKind kind = ProviderKind::sink;
+  std::string name{};
+  Loader load{};
+  std::vector<std::string> tags{};
+  std::string summary{};   // one line, for lists
+  std::string argument{};  // "": takes none; "FILE": needs one, a path; "[MS]": may have one
+  RunNeeds run{};
+  std::string from{};  // the plugin's library; "" for what is compiled in
+};
+
+namespace detail {
+
+/// "ringmain::sinks::JsonLines" → "json_lines"; of "heartbeat::Source" the namespace.
+[[nodiscard]] std::string default_name(const std::type_info& type);
+[[nodiscard]] Error thrown_error(const std::type_info& type, const char* what);
+
+/// Calls T::open(arguments…) where there is one, else a constructor; what they throw is an Error.
+template <class Base, class T, class... A>
+Result<std::unique_ptr<Base>> make(A&&... arguments) noexcept {
+  try {
+    if constexpr (requires { T::open(std::forward<A>(arguments)...); }) {
+      Result<std::unique_ptr<T>> opened = T::open(std::forward<A>(arguments)...);
+      if (!opened) return opened.error();
+      return std::unique_ptr<Base>(std::move(opened).value());
+    } else {
+      static_assert(std::constructible_from<T, A...>,
+                    "give it a static open(), or a constructor, that takes the bus (sources and "
+                    "bridges) and the argument (std::string_view)");
+      return std::unique_ptr<Base>(std::make_unique<T>(std::forward<A>(arguments)...));
+    }
+  } catch (const std::exception& thrown) {
+    return thrown_error(typeid(T), thrown.what());
+  } catch (...) {
+    return thrown_error(typeid(T), "something that is no std::exception");
+  }
+}
+
+template <class F>
+Loader at_once(F factory) {
+  return [factory = std::move(factory)]() -> Result<Factory> { return Factory(factory); };
+}
+
+template <class T>
+Provider named(Provider said, ProviderKind kind) {
+  said.kind = kind;
+  if (said.name.empty()) said.name = default_name(typeid(T));
+  return said;
+}
+
+}  // namespace detail
+
+/// A provider of sinks of type S. The name is S's own, "json_lines" for JsonLines, unless given.
+template <std::derived_from<Sink> S>
+Provider sink_provider(Provider said = {}) {
+  said.load = detail::at_once(
+      SinkFactory([](std::string_view argument) { return detail::make<Sink, S>(argument); }));
+  return detail::named<S>(std::move(said), ProviderKind::sink);
+}
+template <std::derived_from<Source> S>
+Provider source_provider(Provider said = {}) {
+  said.load = detail::at_once(SourceFactory(
+      [](Bus& bus, std::string_view argument) { return detail::make<Source, S>(bus, argument); }));
+  return detail::named<S>(std::move(said), ProviderKind::source);
+}
+template <std::derived_from<Bridge> B>
+Provider bridge_provider(Provider said = {}) {
+  said.load = detail::at_once(BridgeFactory(
+      [](Bus& bus, std::string_view argument) { return detail::make<Bridge, B>(bus, argument); }));
+  return detail::named<B>(std::move(said), ProviderKind::bridge);
+}
+
+}  // namespace ringmain::registry

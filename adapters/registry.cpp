@@ -1,0 +1,341 @@
+#include "ringmain/adapters/registry.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <map>
+#include <tuple>
+
+#include "ringmain/adapters/registry_core.hpp"
+
+namespace ringmain::registry {
+namespace {
+
+bool good_name(std::string_view name) {
+  const auto fine = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= 64 && name.front() != '-' && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), fine);
+}
+
+std::string snake_case(std::string_view camel) {
+  std::string made;
+  for (std::size_t i = 0; i < camel.size(); ++i) {
+    const auto upper = [&](std::size_t at) {
+      return at < camel.size() && std::isupper(static_cast<unsigned char>(camel[at])) != 0;
+    };
+    // A word begins at a capital behind a small letter, and at the last of several capitals.
+    const bool word =
+        i > 0 && upper(i) && (!upper(i - 1) || (i + 1 < camel.size() && !upper(i + 1)));
+    if (word && made.back() != '_') made += '_';
+    made += static_cast<char>(std::tolower(static_cast<unsigned char>(camel[i])));
+  }
+  return made;
+}
+
+std::string joined(const std::vector<std::string_view>& words) {
+  std::string made;
+  for (const std::string_view word : words) made += (made.empty() ? "" : ", ") + std::string(word);
+  return made;
+}
+
+/// "[MS]" may be left out, "FILE" must be there, "" takes none.
+std::string argument_fault(const Entry& entry, const std::optional<std::string_view>& argument) {
+  const Provider& p = entry.provider();
+  const std::string name = std::string(to_string(p.kind)) + " " + p.name;
+  if (p.argument.empty() && argument) return name + " takes no argument: write " + p.name;
+  if (p.argument.empty() || p.argument.front() == '[') return "";
+  if (argument && !argument->empty()) return "";
+  return name + " wants " + (p.argument == "FILE" ? "a file" : "an argument") + ": " + p.name +
+         ":" + p.argument;
+}
+
+}  // namespace
+
+std::string_view to_string(ProviderKind kind) noexcept {
+  switch (kind) {
+    case ProviderKind::source:
+      return "source";
+    case ProviderKind::sink:
+      return "sink";
+    case ProviderKind::bridge:
+      return "bridge";
+  }
+  return "?";
+}
+
+namespace detail {
+
+std::string default_name(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> plain(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
+  std::string name = plain ? plain.get() : type.name();
+  name = name.substr(0, name.find('<'));
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find("::", at), name.size());
+    parts.push_back(name.substr(at, end - at));
+    at = end + 2;
+  }
+  std::string own = snake_case(parts.back());
+  for (const std::string_view role : {"source", "sink", "bridge", "provider"}) {
+    // heartbeat::Source, json_lines::Sink: the namespace is the name.
+    if (own == role && parts.size() > 1) return snake_case(parts[parts.size() - 2]);
+    if (own.size() > role.size() + 1 && own.ends_with("_" + std::string(role))) {
+      own.resize(own.size() - role.size() - 1);
+      break;
+    }
+  }
+  return own;
+}
+
+Error thrown_error(const std::type_info& type, const char* what) {
+  return Error{Error::Code::refused, default_name(type) + " could not be opened: " + what};
+}
+
+}  // namespace detail
+
+const std::vector<std::string>& hidden_tags() {
+  static const auto& tags = *new std::vector<std::string>{"debug", "experimental"};
+  return tags;
+}
+
+Registry::Registry() : core_(std::make_unique<Core>()) {}
+Registry::~Registry() = default;
+
+Registry& Registry::process() {
+  static Registry& made = *[] {
+    auto* registry = new Registry;
+    add_builtin_providers(*registry);
+    if (const std::string folder = library_folder(); !folder.empty()) {
+      registry->core_->plugins.add_quiet_place(folder + "/ringmain/plugins");
+    }
+    // A program that runs with another user's rights loads nothing that this one names.
+    if (const char* places = ::secure_getenv("RINGMAIN_PLUGINS")) {
+      registry->core_->plugins.add_places(places);
+    }
+    registry->refresh();
+    return registry;
+  }();
+  return made;
+}
+
+Result<bool> Registry::add(Provider provider, Taken taken) {
+  if (!provider.load) {
+    return Error{
+        Error::Code::refused,
+        in_quotes(provider.name) + " has no loader; a provider must be able to give a factory"};
+  }
+  auto added = core_->add(std::make_shared<Entry>(std::move(provider)), taken);
+  core_->voice.speak();
+  return added;
+}
+
+Result<bool> Registry::remove(ProviderKind kind, std::string_view name) {
+  const std::shared_ptr<Entry> gone = core_->take_out(kind, name);
+  if (gone == nullptr) return core_->unknown(kind, name);
+  core_->voice.speak();
+  gone->wait_idle();
+  return true;
+}
+
+Result<ProviderInfo> Registry::find(ProviderKind kind, std::string_view name) {
+  auto found = core_->find(*this, kind, name);
+  if (!found) return found.error();
+  return found.value()->info();
+}
+
+Result<ProviderInfo> Registry::check(ProviderKind kind, std::string_view text) {
+  const Spec spec = Spec::of(text);
+  auto found = core_->find(*this, kind, spec.name);
+  if (!found) return found.error();
+  if (const std::string fault = argument_fault(*found.value(), spec.argument); !fault.empty()) {
+    return Error{Error::Code::refused, fault};
+  }
+  return found.value()->info();
+}
+
+std::vector<ProviderInfo> Registry::list(const std::vector<std::string>& without) const {
+  std::vector<ProviderInfo> all;
+  for (const auto& entry : core_->entries()) {
+    const auto& tags = entry->provider().tags;
+    const bool hidden = std::any_of(tags.begin(), tags.end(), [&](const std::string& tag) {
+      return std::find(without.begin(), without.end(), tag) != without.end();
+    });
+    if (!hidden) all.push_back(entry->info());
+  }
+  std::sort(all.begin(), all.end(), [](const ProviderInfo& a, const ProviderInfo& b) {
+    return std::tie(a.name, a.kind) < std::tie(b.name, b.kind);
+  });
+  return all;
+}
+
+Result<bool> Registry::load(ProviderKind kind, std::string_view name) {
+  auto found = core_->find(*this, kind, name);
+  if (!found) return found.error();
+  auto factory = core_->factory_of(*found.value());
+  if (!factory) return factory.error();
+  return true;
+}
+
+Result<SinkHandle> Registry::open_sink(const Choice<Sink>& choice) {
+  if (choice.spec() == nullptr) {
+    if (choice.object() == nullptr) return Error{Error::Code::refused, "the sink given is empty"};
+    return SinkHandle("sink", choice.object());
+  }
+  const Spec spec = Spec::of(*choice.spec());
+  auto made = core_->open<Sink>(
+      *this, ProviderKind::sink, spec,
+      [](const Factory& f, auto argument) { return std::get<SinkFactory>(f)(argument); });
+  if (!made) return made.error();
+  return SinkHandle(std::string(spec.name), std::move(made).value());
+}
+
+Result<Opened<Source>> Registry::open_source(Bus& bus, const Choice<Source>& choice) {
+  if (choice.spec() == nullptr) {
+    if (choice.object() == nullptr) return Error{Error::Code::refused, "the source given is empty"};
+    return Opened<Source>(choice.object());
+  }
+  auto made = core_->open<Source>(*this, ProviderKind::source, Spec::of(*choice.spec()),
+                                  [&bus](const Factory& f, auto argument) {
+                                    return std::get<SourceFactory>(f)(bus, argument);
+                                  });
+  if (!made) return made.error();
+  return Opened<Source>(std::move(made).value());
+}
+
+Result<Opened<Bridge>> Registry::open_bridge(Bus& bus, const Choice<Bridge>& choice) {
+  if (choice.spec() == nullptr) {
+    if (choice.object() == nullptr) return Error{Error::Code::refused, "the bridge given is empty"};
+    return Opened<Bridge>(choice.object());
+  }
+  auto made = core_->open<Bridge>(*this, ProviderKind::bridge, Spec::of(*choice.spec()),
+                                  [&bus](const Factory& f, auto argument) {
+                                    return std::get<BridgeFactory>(f)(bus, argument);
+                                  });
+  if (!made) return made.error();
+  return Opened<Bridge>(std::move(made).value());
+}
+
+void Registry::search(std::string_view places) {
+  core_->plugins.add_places(places);
+  refresh();
+}
+
+void Registry::refresh() {
+  core_->refresh();
+  core_->voice.speak();
+}
+
+std::vector<std::string> Registry::faults() const {
+  return core_->faults();
+}
+
+Result<bool> Registry::unload(std::string_view library) {
+  return core_->unload(library);
+}
+
+Result<bool> Registry::tell(Bus* bus) {
+  return core_->voice.tell(bus);
+}
+
+// --- what the registry does with its entries ---
+
+Result<bool> Registry::Core::add(const std::shared_ptr<Entry>& entry, Taken taken) {
+  const Provider& p = entry->provider();
+  if (!good_name(p.name)) {
+    return Error{Error::Code::refused,
+                 in_quotes(p.name) +
+                     " cannot be a provider's name; use a-z, 0-9, '_', '-' and '.', 64 at most"};
+  }
+  const std::lock_guard lock(mutex);
+  auto& held = by_key[{p.kind, p.name}];
+  const bool replaced = held != nullptr;
+  if (replaced && taken == Taken::refuse) {
+    const std::string& from = held->provider().from;
+    return Error{Error::Code::conflict,
+                 "there is a " + held->title() + " already" +
+                     (from.empty() ? std::string() : ", from " + from) +
+                     "; give this one another name, or replace that one on purpose"};
+  }
+  held = entry;
+  voice.queue(Registered{Name(p.name), Name(p.from), p.kind, replaced});
+  return true;
+}
+
+std::shared_ptr<Entry> Registry::Core::take_out(ProviderKind kind, std::string_view name) {
+  const std::lock_guard lock(mutex);
+  const auto found = by_key.find({kind, std::string(name)});
+  if (found == by_key.end()) return nullptr;
+  const std::shared_ptr<Entry> gone = found->second;
+  by_key.erase(found);
+  voice.queue(Unregistered{Name(name), Name(gone->provider().from), kind});
+  return gone;
+}
+
+std::vector<std::shared_ptr<Entry>> Registry::Core::entries() const {
+  const std::lock_guard lock(mutex);
+  std::vector<std::shared_ptr<Entry>> all;
+  for (const auto& [key, entry] : by_key) all.push_back(entry);
+  return all;
+}
+
+Result<std::shared_ptr<Entry>> Registry::Core::find(Registry& self, ProviderKind kind,
+                                                    std::string_view name) {
+  for (const bool again : {false, true}) {
+    {
+      const std::lock_guard lock(mutex);
+      const auto found = by_key.find({kind, std::string(name)});
+      if (found != by_key.end()) return found->second;
+    }
+    if (again) break;
+    self.refresh();  // it may have been installed since
+  }
+  return unknown(kind, name);
+}
+
+Error Registry::Core::unknown(ProviderKind kind, std::string_view name) const {
+  const std::string what(to_string(kind));
+  const auto all = entries();
+  std::vector<std::string_view> names;
+  for (const auto& entry : all) {
+    if (entry->provider().kind == kind) {
+      names.push_back(entry->provider().name);
+    } else if (entry->provider().name == name) {
+      return Error{Error::Code::not_found, "there is no " + what + " " + in_quotes(name) + "; " +
+                                               in_quotes(name) + " is a " +
+                                               std::string(to_string(entry->provider().kind))};
+    }
+  }
+  std::string sentence = "there is no " + what + " " + in_quotes(name.substr(0, 64));
+  if (const std::string nearest = did_you_mean(name, names); !nearest.empty()) {
+    sentence += nearest;
+  } else {
+    sentence += names.empty() ? "; none is registered" : "; there are " + joined(names);
+  }
+  return Error{Error::Code::not_found, sentence};
+}
+
+Entry::Loads Registry::Core::factory_of(Entry& entry) {
+  std::optional<std::chrono::nanoseconds> took;
+  auto factory = entry.factory(took);
+  const Provider& p = entry.provider();
+  if (took && factory) {
+    voice.queue(Loaded{Name(p.name), Name(p.from), p.kind, took->count()});
+  } else if (took) {
+    const std::string_view reason = factory.error().message;
+    voice.queue(LoadFailed{Name(p.name), Name(p.from), p.kind, reason});
+  }
+  voice.speak();
+  return factory;
+}
+
+std::string Registry::Core::fault_in(const Entry& entry,
+                                     const std::optional<std::string_view>& argument) {
+  return argument_fault(entry, argument);
+}
+
+}  // namespace ringmain::registry

@@ -1,0 +1,182 @@
+#include "ringmain/adapters/sink_handle.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <mutex>
+#include <poll.h>
+#include <stop_token>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace ringmain::registry {
+namespace {
+
+/// Threads made while it lives take no signals: they are the program's, and end no call of it.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+struct SinkHandle::Core {
+  Core(std::string name_, std::shared_ptr<Sink> sink_)
+      : name(std::move(name_)), sink(std::move(sink_)) {}
+  ~Core() {
+    end();
+    if (told >= 0) ::close(told);
+  }
+
+  /// What the sink throws is the mailbox's, too: it is counted here, so that both ways say the
+  /// same.
+  void hear(const EventView& event) {
+    heard.fetch_add(1);
+    try {
+      sink->hear(event);
+    } catch (...) {
+      threw.fetch_add(1);
+    }
+  }
+  void idle() noexcept {
+    try {
+      sink->idle();
+    } catch (...) {
+      threw.fetch_add(1);
+    }
+  }
+
+  /// False when nothing was there.
+  bool hear_some(std::size_t max = 256) {
+    const std::lock_guard lock(turn);
+    return box.drain([this](const EventView& event) { hear(event); }, max) != 0;
+  }
+  void run(const std::stop_token& stop) {
+    pollfd watched[] = {{box.fd(), POLLIN, 0}, {told, POLLIN, 0}};
+    while (!stop.stop_requested()) {
+      while (hear_some()) {
+      }
+      {
+        const std::lock_guard lock(turn);
+        idle();
+      }
+      if (watched[0].fd >= 0 && told >= 0) {
+        (void)::poll(watched, 2, -1);
+      } else {
+        (void)box.wait_for(milliseconds(50));  // no descriptor is left
+      }
+    }
+    // What was there when the end was asked for; publishers may go on for ever.
+    for (std::uint64_t left = box.stats().pending; left > 0 && hear_some();) {
+      left -= left < 256 ? left : 256;
+    }
+    const std::lock_guard lock(turn);
+    idle();
+  }
+  void end() {
+    said.clear();
+    if (thread.joinable()) {
+      thread.request_stop();
+      const std::uint64_t one = 1;
+      if (told >= 0) (void)!::write(told, &one, sizeof one);
+      thread.join();
+    }
+    dropped = box.attached() ? box.stats() : dropped;
+    box.reset();
+  }
+
+  const std::string name;
+  std::shared_ptr<Sink> sink;
+  std::mutex turn;
+  std::atomic<std::uint64_t> heard{0};
+  std::atomic<std::uint64_t> threw{0};
+  std::vector<Subscription> said;
+  AnyMailbox box;
+  SubscriberStats dropped;  // the mailbox's last figures
+  int told = -1;
+  bool closed = false;
+  std::jthread thread;
+};
+
+SinkHandle::SinkHandle(std::string name, std::shared_ptr<Sink> sink)
+    : core_(std::make_unique<Core>(std::move(name), std::move(sink))) {}
+SinkHandle::SinkHandle(SinkHandle&&) noexcept = default;
+SinkHandle& SinkHandle::operator=(SinkHandle&&) noexcept = default;
+SinkHandle::~SinkHandle() {
+  if (core_ != nullptr) (void)close();
+}
+
+Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
+  if (core_->thread.joinable() || core_->closed) {
+    return Error{Error::Code::conflict,
+                 "sink '" + core_->name + "' is attached already, or closed"};
+  }
+  core_->box = bus.mailbox(pattern, {.name = core_->name});
+  core_->told = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  try {
+    const SignalsBlocked blocked;
+    core_->thread =
+        std::jthread([core = core_.get()](const std::stop_token& stop) { core->run(stop); });
+  } catch (const std::system_error& failed) {
+    return Error{Error::Code::system,
+                 "no thread for the sink '" + core_->name + "': " + failed.what()};
+  }
+  return true;
+}
+
+Result<bool> SinkHandle::close() {
+  core_->end();
+  if (std::exchange(core_->closed, true)) return true;
+  try {
+    return core_->sink->close();
+  } catch (const std::exception& thrown) {
+    return Error{Error::Code::system,
+                 "sink '" + core_->name + "' could not close: " + thrown.what()};
+  } catch (...) {
+    return Error{Error::Code::system, "sink '" + core_->name + "' could not close: it threw"};
+  }
+}
+
+const std::string& SinkHandle::name() const noexcept {
+  return core_->name;
+}
+SubscriberStats SinkHandle::stats() const {
+  return core_->box.attached() ? core_->box.stats() : core_->dropped;
+}
+std::uint64_t SinkHandle::heard() const noexcept {
+  return core_->heard;
+}
+std::uint64_t SinkHandle::threw() const noexcept {
+  return core_->threw;
+}
+void SinkHandle::keep(Subscription said) {
+  core_->said.push_back(std::move(said));
+}
+
+SinkHandle::Turn::Turn(Core& core) : core_(core) {
+  core_.turn.lock();
+}
+SinkHandle::Turn::~Turn() {
+  core_.idle();
+  core_.turn.unlock();
+}
+void SinkHandle::Turn::hear(const EventView& event) const {
+  core_.hear(event);
+}
+
+}  // namespace ringmain::registry

@@ -1,0 +1,105 @@
+// Does a sink that knows no types hear everything, one call at a time, whatever it throws?
+#include "ringmain/adapters/sink_handle.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/tests/engine/eventually.hpp"
+
+namespace ringmain::registry {
+namespace {
+
+struct Word {
+  std::uint64_t n;
+};
+constexpr auto describe(EventOf<Word>) {
+  return event("test.word", field<&Word::n>("n"));
+}
+
+class CountingSink final : public Sink {
+ public:
+  void hear(const EventView&) override {
+    overlapped = overlapped || inside.exchange(true);
+    ++heard;
+    inside = false;
+  }
+  void idle() override { ++idles; }
+  std::atomic<int> heard{0}, idles{0};
+  std::atomic<bool> inside{false}, overlapped{false};
+};
+
+class ThrowingSink final : public Sink {
+ public:
+  void hear(const EventView&) override { throw 1; }
+  Result<bool> close() override { throw std::runtime_error("stuck"); }
+};
+
+TEST(SinkHandleTest, AThrowingSinkIsCountedAndHarmsNobody) {
+  Bus bus;
+  SinkHandle bad("bad", std::make_shared<ThrowingSink>());
+  SinkHandle good("good", std::make_shared<CountingSink>());
+  bad.listen(bus.channel<Word>());
+  good.listen(bus.channel<Word>());
+  for (std::uint64_t i = 0; i < 100; ++i) bus.channel<Word>().post({i});
+  ASSERT_TRUE(bus.flush(std::chrono::seconds(30)));
+  EXPECT_EQ(bad.threw(), 100u);
+  EXPECT_EQ(good.heard(), 100u);
+  EXPECT_NE(bad.close().error().message.find("stuck"), std::string::npos);
+  EXPECT_TRUE(good.close());
+}
+
+TEST(SinkHandleTest, AttachedItHearsAllChannelsAndWhatWasQueuedAtTheEnd) {
+  Bus bus;
+  auto sink = std::make_shared<CountingSink>();
+  SinkHandle handle("all", sink);
+  ASSERT_TRUE(handle.attach(bus));
+  EXPECT_EQ(handle.attach(bus).error().code, Error::Code::conflict);
+  for (std::uint64_t i = 0; i < 1000; ++i) bus.channel<Word>().post({i});
+  for (std::uint64_t i = 0; i < 1000; ++i) bus.channel<Word>("test.other").post({i});
+  ASSERT_TRUE(bus.flush(std::chrono::seconds(30)));
+  ASSERT_TRUE(handle.close());
+  EXPECT_EQ(sink->heard, 2000);
+  EXPECT_EQ(handle.stats().dropped, 0u);
+  EXPECT_GE(sink->idles, 1);
+}
+
+TEST(SinkHandleTest, AttachedItWakesForAnEventWithoutBeingClosed) {
+  Bus bus;
+  auto sink = std::make_shared<CountingSink>();
+  SinkHandle handle("all", sink);
+  ASSERT_TRUE(handle.attach(bus));
+  for (int round = 1; round <= 50; ++round) {
+    bus.channel<Word>().post({1});
+    EXPECT_TRUE(tests::eventually([&] { return sink->heard == round; }));
+  }
+}
+
+TEST(SinkHandleTest, CallsFromSeveralChannelsDoNotOverlap) {
+  Bus bus({.workers = 4});
+  auto sink = std::make_shared<CountingSink>();
+  SinkHandle handle("all", sink);
+  for (const char* name : {"test.a", "test.b", "test.c", "test.d"}) {
+    handle.listen(bus.channel<Word>(name));
+  }
+  {
+    std::vector<std::jthread> threads;
+    for (const char* name : {"test.a", "test.b", "test.c", "test.d"}) {
+      threads.emplace_back([&bus, name] {
+        for (std::uint64_t i = 0; i < 5000; ++i) bus.channel<Word>(name).post({i});
+      });
+    }
+  }
+  ASSERT_TRUE(bus.flush(std::chrono::seconds(30)));
+  EXPECT_EQ(sink->heard, 20000);
+  EXPECT_FALSE(sink->overlapped);
+}
+
+}  // namespace
+}  // namespace ringmain::registry
