@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ringmain/adapters/registry.hpp"
+
 namespace ringmain::cli {
 
 /// The exit statuses of every verb.
@@ -53,9 +55,7 @@ class Arguments {
   std::vector<std::string> operands_;
 };
 
-/// "; did you mean '…'?" for the candidate that is closest to `word`, or "".
-[[nodiscard]] std::string did_you_mean(std::string_view word,
-                                       const std::vector<std::string_view>& candidates);
+using registry::did_you_mean;
 void print_help(const Verb& verb);
 /// Prints "ringmain: …" and where to read more; returns kWrongUsage.
 int wrong_usage(std::string_view verb, std::string_view sentence);

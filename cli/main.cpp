@@ -84,7 +84,7 @@ int run(std::span<char* const> words) {
 }  // namespace
 
 std::span<const Verb* const> verbs() {
-  static const Verb* const kAll[] = {&replay_verb(), &doctor_verb()};
+  static const Verb* const kAll[] = {&replay_verb(), &providers_verb(), &doctor_verb()};
   return kAll;
 }
 

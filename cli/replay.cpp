@@ -6,6 +6,7 @@
 
 #include "ringmain/bus/bus.hpp"
 
+#include "ringmain/cli/provider_names.hpp"
 #include "ringmain/cli/replay_report.hpp"
 #include "ringmain/cli/replay_run.hpp"
 #include "ringmain/cli/terminal.hpp"
@@ -19,18 +20,12 @@ std::string quoted(std::string_view word) {
 }
 
 std::string read_sink(const std::string& sink, ReplayCall& call) {
-  const std::string name = sink.substr(0, sink.find(':'));
-  const std::string target = name.size() == sink.size() ? "" : sink.substr(name.size() + 1);
-  if (name == "json_lines") {
-    if (target.empty()) return "--sink json_lines wants a file: --sink json_lines:FILE";
-    call.json_lines.push_back(target);
-    return "";
-  }
-  if (name == "summary" && target.empty()) {
-    call.live_summary = true;
-    return "";
-  }
-  return "there is no sink " + quoted(sink) + did_you_mean(name, {"json_lines", "summary"});
+  const auto known = known_providers().check(registry::ProviderKind::sink, sink);
+  if (!known) return known.error().message;
+  call.sinks.push_back(sink);
+  // Where the lines go to standard output, the summary must not lie among them.
+  call.output_taken |= known.value().argument == "FILE" && sink.ends_with(":-");
+  return "";
 }
 
 std::string read_select(const std::string& pattern) {
@@ -109,9 +104,7 @@ int run(const Arguments& arguments) {
     return wrong_usage("replay", sentence);
   }
   const ReplayResult result = run_replay(call);
-  // Where the lines go to standard output, the summary must not lie among them.
-  const bool taken = std::count(call.json_lines.begin(), call.json_lines.end(), "-") > 0;
-  std::FILE* to = taken ? stderr : stdout;
+  std::FILE* to = call.output_taken ? stderr : stdout;
   if (call.json) {
     print_replay_json(to, call, result);
   } else if (!call.quiet &&
@@ -143,7 +136,8 @@ const Verb& replay_verb() {
       {"--sink", "SINK",
        "json_lines:FILE writes every event as a line of JSON (- is standard output;\n"
        "%r %p %h %j in FILE are rank, process, host and job); summary writes a line\n"
-       "of figures per second to standard error; may be given more than once"},
+       "of figures per second to standard error; 'ringmain providers' lists them all;\n"
+       "may be given more than once"},
       {"--memory-max", "BYTES",
        "all that reading, sorting and queueing may hold (1G); at least 32M"},
       {"--workers", "N", "worker threads that drain the channels"},

@@ -12,9 +12,8 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sinks/json_lines.hpp"
-
 #include "ringmain/cli/arguments.hpp"
+#include "ringmain/cli/provider_names.hpp"
 #include "ringmain/cli/signals.hpp"
 #include "ringmain/cli/terminal.hpp"
 
@@ -55,15 +54,15 @@ class ReplayRun {
   }
 
   bool open_sinks() {
-    for (const std::string& path : call_.json_lines) {
-      auto opened = sinks::JsonLines::open(path);
+    for (const std::string& sink : call_.sinks) {
+      auto opened = known_providers().open_sink(sink);
       if (!opened) return fault(opened.error().message);
-      json_lines_.push_back(std::move(opened).value());
+      sinks_.push_back(std::move(opened).value());
     }
     return true;
   }
   void close_sinks() {
-    for (auto& sink : json_lines_) {
+    for (auto& sink : sinks_) {
       if (auto closed = sink.close(); !closed) fault(closed.error().message);
     }
   }
@@ -127,7 +126,7 @@ class ReplayRun {
     options.workers = call_.workers;
     Bus bus(options);
     result_.workers = bus.workers();
-    auto summary = sinks::Summary::open(call_.live_summary ? stderr : nullptr);
+    auto summary = sinks::Summary::open();
     if (!summary) return static_cast<void>(fault(summary.error().message));
     listen(bus, summary.value());
     const auto begin = Clock::now();
@@ -151,7 +150,7 @@ class ReplayRun {
       if (!recording_->selected[kind]) return;
       auto& made = *bus.configure<E>(channel).value();  // the bus is new: nothing can be in the way
       summary.listen(made);
-      for (auto& sink : json_lines_) sink.listen(made);
+      for (auto& sink : sinks_) sink.listen(made);
     });
   }
 
@@ -213,7 +212,7 @@ class ReplayRun {
   const ReplayCall& call_;
   Signals signals_;  // before every thread
   ProgressLine line_;
-  std::vector<sinks::JsonLines> json_lines_;
+  std::vector<registry::SinkHandle> sinks_;
   std::optional<replay::Recording> recording_;
   ReplayResult result_;
 };

@@ -17,8 +17,8 @@ struct ReplayCall {
   std::vector<std::string> files;
   replay::ReplayOptions options;
   unsigned workers = 0;
-  std::vector<std::string> json_lines;  // paths
-  bool live_summary = false;
+  std::vector<std::string> sinks;  // "name:argument", as the registry knows them
+  bool output_taken = false;       // one of them writes to standard output
   bool json = false;
   bool quiet = false;
   bool progress = true;

@@ -7,6 +7,7 @@
 namespace ringmain::cli {
 
 [[nodiscard]] const Verb& replay_verb();
+[[nodiscard]] const Verb& providers_verb();
 [[nodiscard]] const Verb& doctor_verb();
 [[nodiscard]] std::span<const Verb* const> verbs();
 

@@ -1,0 +1,10 @@
+// Which providers does the command line know? Those of the process, and replay.
+#pragma once
+#include "ringmain/adapters/registry.hpp"
+#include "ringmain/adapters/sources/replay/replay_provider.hpp"
+
+namespace ringmain::cli {
+
+[[nodiscard]] registry::Registry& known_providers();
+
+}  // namespace ringmain::cli
