@@ -81,7 +81,10 @@ struct SinkHandle::Core {
         (void)box.wait_for(milliseconds(50));  // no descriptor is left
       }
     }
-    // What was there when the end was asked for; publishers may go on for ever.
+    hear_pending();
+  }
+  /// What is there now: publishers may go on for ever.
+  void hear_pending() {
     for (std::uint64_t left = box.stats().pending; left > 0 && hear_some();) {
       left -= left < 256 ? left : 256;
     }
@@ -137,6 +140,10 @@ Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
                  "no thread for the sink '" + core_->name + "': " + failed.what()};
   }
   return true;
+}
+
+void SinkHandle::flush() {
+  if (core_->box.attached()) core_->hear_pending();
 }
 
 Result<bool> SinkHandle::close() {

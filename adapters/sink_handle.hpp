@@ -40,6 +40,8 @@ class [[nodiscard]] SinkHandle {
   /// comes on top is dropped: stats().
   Result<bool> attach(Bus& bus, std::string_view pattern = ">");
 
+  /// Hears, in this thread, what is in its mailbox now.
+  void flush();
   /// Hears what is still in its mailbox, then nothing more. An Error if anything was lost.
   Result<bool> close();
   [[nodiscard]] const std::string& name() const noexcept;

@@ -39,7 +39,12 @@ std::optional<Arguments> Arguments::parse(const Verb& verb, std::span<char* cons
     const std::string_view word = words[i];
     if (options_over || word == "-" || !word.starts_with('-')) {
       made.operands_.emplace_back(word);
+      options_over = options_over || verb.runs_command;
       continue;
+    }
+    if (word == "--help" || word == "-h") {
+      made.help_ = true;
+      return made;
     }
     if (word == "--") {
       options_over = true;

@@ -34,6 +34,7 @@ struct Verb {
   std::string_view details;   // what --help says below the usage
   std::span<const Option> options;
   int (*run)(const Arguments&);
+  bool runs_command = false;  // the first operand ends the options: the rest is the command's
 };
 
 /// The options and operands of one call.
@@ -44,15 +45,17 @@ class Arguments {
   [[nodiscard]] std::optional<std::string> value(std::string_view option) const;
   [[nodiscard]] std::vector<std::string> values(std::string_view option) const;
   [[nodiscard]] const std::vector<std::string>& operands() const noexcept { return operands_; }
+  [[nodiscard]] bool help() const noexcept { return help_; }
 
-  /// Takes "--name value" and "--name=value"; "--" ends the options, "-" is an operand. On a fault
-  /// `error` becomes one sentence.
+  /// Takes --help, "--name value" and "--name=value"; "--" ends the options, "-" is an operand. On
+  /// a fault `error` becomes one sentence.
   static std::optional<Arguments> parse(const Verb& verb, std::span<char* const> words,
                                         std::string& error);
 
  private:
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::vector<std::string> operands_;
+  bool help_ = false;
 };
 
 using registry::did_you_mean;

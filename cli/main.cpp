@@ -70,28 +70,33 @@ int run(std::span<char* const> words) {
   if (first == "--help" || first == "-h" || first == "help") return help(words.subspan(1));
   const Verb* verb = find_verb(first);
   if (verb == nullptr) return unknown(first);
-  for (const std::string_view word : words.subspan(1)) {
-    if (word == "--") break;
-    if (word != "--help" && word != "-h") continue;
+  std::string error;
+  const auto arguments = Arguments::parse(*verb, words.subspan(1), error);
+  if (arguments && arguments->help()) {
     print_help(*verb);
     return kDone;
   }
-  std::string error;
-  const auto arguments = Arguments::parse(*verb, words.subspan(1), error);
   return arguments ? verb->run(*arguments) : wrong_usage(verb->name, error);
 }
 
 }  // namespace
 
 std::span<const Verb* const> verbs() {
-  static const Verb* const kAll[] = {&replay_verb(), &providers_verb(), &doctor_verb()};
+  static const Verb* const kAll[] = {&run_verb(), &replay_verb(), &providers_verb(),
+                                     &doctor_verb()};
   return kAll;
+}
+
+SignalHandler*& inherited_sigpipe() noexcept {
+  static SignalHandler* inherited = SIG_DFL;
+  return inherited;
 }
 
 }  // namespace ringmain::cli
 
 int main(int count, char** words) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error to report, not a death
+  // A closed pipe is an error to report, not a death; `run` gives back what was there.
+  ringmain::cli::inherited_sigpipe() = std::signal(SIGPIPE, SIG_IGN);
   int status = ringmain::cli::kFailed;
   try {
     status = ringmain::cli::run({words + 1, words + (count > 0 ? count : 1)});

@@ -6,9 +6,14 @@
 
 namespace ringmain::cli {
 
+[[nodiscard]] const Verb& run_verb();
 [[nodiscard]] const Verb& replay_verb();
 [[nodiscard]] const Verb& providers_verb();
 [[nodiscard]] const Verb& doctor_verb();
 [[nodiscard]] std::span<const Verb* const> verbs();
+
+/// What became of SIGPIPE before the program chose to ignore it.
+using SignalHandler = void(int);
+[[nodiscard]] SignalHandler*& inherited_sigpipe() noexcept;
 
 }  // namespace ringmain::cli

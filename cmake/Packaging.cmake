@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
 
-install(TARGETS ringmain ringmain_registry ringmain_headers EXPORT ringmainTargets
+install(TARGETS ringmain ringmain_registry ringmain_run ringmain_headers EXPORT ringmainTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

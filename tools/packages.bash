@@ -15,6 +15,7 @@ build   libsimdjson-dev         header   simdjson.h
 build   zlib1g-dev              header   zlib.h
 tests   libgtest-dev            header   gtest/gtest.h
 tests   python3                 command  python3
+tests   openmpi-bin             command  mpirun
 bench   libbenchmark-dev        header   benchmark/benchmark.h
 bench   python3                 command  python3
 peers   libboost-dev            header   boost/signals2.hpp

@@ -22,6 +22,7 @@
 
 #include "ringmain/bus/bus.hpp"
 
+#include "ringmain/adapters/output_file.hpp"
 #include "ringmain/adapters/sinks/json_lines/line.hpp"
 
 namespace ringmain::sinks {
@@ -114,7 +115,7 @@ class JsonLines {
   static Result<JsonLines> open(std::string_view path) {
     if (path == "-") return JsonLines(stdout, "standard output", false);
     std::string expanded = expand_path(path, rank_identity());
-    std::FILE* to = std::fopen(expanded.c_str(), "we");
+    std::FILE* to = registry::open_output(expanded);
     if (to == nullptr) {
       return Error{Error::Code::system, "cannot open " + expanded + " for writing: " +
                                             std::generic_category().message(errno)};

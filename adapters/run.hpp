@@ -1,0 +1,48 @@
+// What happens in a process that `ringmain run` started? libringmain_run opens the named sinks on
+// the process's bus, and the sources that live in the process.
+//
+// It gets there by LD_PRELOAD where a source or a sink needs it from the start, or because a
+// source's own library (an injected or preloaded one) is linked with it and calls join().
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ringmain/bus/bus.hpp"
+
+namespace ringmain::run {
+
+/// What was asked for; in the environment of every process of the command.
+struct Plan {
+  std::vector<std::string> sources;  // "name:argument"
+  std::vector<std::string> sinks;
+  bool at_start = false;  // do not wait for the first join()
+  bool summary = false;   // a line at the end of each process
+  std::int64_t started_ns = 0;
+
+  /// As environment variables. Nothing in it may hold a line's end.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables() const;
+  /// nullopt where this process belongs to no run.
+  static std::optional<Plan> from_environment();
+};
+
+/// For a source's library: the bus to publish on, with its sinks open; nullptr where this process
+/// belongs to no run, or not to one that asked for this source. Makes threads at the first call;
+/// idempotent. Threads: any.
+[[nodiscard]] Bus* join(std::string_view source);
+/// For a source that came in vain: one sentence for standard error and the summary.
+void could_not_attach(std::string_view source, std::string_view why);
+
+/// Brings what was published so far to the sinks. Returns by the limit.
+void flush(nanoseconds limit);
+/// Ends sources and sinks, once; the end of the process calls it. In a forked child it does
+/// nothing.
+void finish();
+
+}  // namespace ringmain::run
+
+/// join() for sources written in C: a ringmain::Bus*.
+extern "C" void* ringmain_run_join(const char* source);

@@ -1,0 +1,134 @@
+// Where does libringmain_run enter a program, and how does it notice the ends that run no handlers?
+//
+// An exec replaces the program with all that is queued in it, _exit leaves without a word: both are
+// looked at on their way, in the process itself only. In a child of fork or vfork, and outside a
+// run, they pass at the cost of a load. Ends that cannot be seen from inside (SIGKILL, a crash)
+// lose what the sinks have not heard yet: docs/run.md.
+#include <cerrno>
+#include <chrono>
+#include <cstdarg>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+#include "ringmain/adapters/run.hpp"
+
+namespace ringmain::run {
+
+void start_at_start();
+void leave_by(bool to_finish, nanoseconds limit) noexcept;
+
+namespace {
+
+constexpr auto kLimit = std::chrono::seconds(2);
+
+template <class F>
+F* real(const char* name) noexcept {
+  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
+
+using ExecveFn = int(const char*, char* const[], char* const[]);
+using FexecveFn = int(int, char* const[], char* const[]);
+using ExecveatFn = int(int, const char*, char* const[], char* const[], int);
+
+// Looked up before main: dlsym may not be called in a child of a program with threads.
+struct Real {
+  ExecveFn* execve = real<ExecveFn>("execve");
+  ExecveFn* execvpe = real<ExecveFn>("execvpe");
+  FexecveFn* fexecve = real<FexecveFn>("fexecve");
+  ExecveatFn* execveat = real<ExecveatFn>("execveat");
+};
+const Real& reals() noexcept {
+  static const Real found;
+  return found;
+}
+
+/// The words of execl(first, …, nullptr), and the environment behind them for execle.
+struct Listed {
+  std::vector<char*> words;
+  char* const* environment = nullptr;
+  Listed(const char* first, va_list rest, bool with_environment) {
+    for (const char* word = first;; word = va_arg(rest, const char*)) {
+      words.push_back(const_cast<char*>(word));
+      if (word == nullptr) break;
+    }
+    if (with_environment) environment = va_arg(rest, char* const*);
+  }
+};
+
+__attribute__((constructor)) void enter() {
+  (void)reals();
+  (void)::at_quick_exit([] { finish(); });
+  start_at_start();
+}
+__attribute__((destructor)) void leave() {
+  finish();
+}
+
+}  // namespace
+}  // namespace ringmain::run
+
+using ringmain::run::kLimit;
+using ringmain::run::leave_by;
+using ringmain::run::Listed;
+using ringmain::run::reals;
+
+extern "C" {
+
+void _exit(int status) {
+  leave_by(true, kLimit);
+  for (;;) ::syscall(SYS_exit_group, status);
+}
+void _Exit(int status) noexcept {
+  leave_by(true, kLimit);
+  for (;;) ::syscall(SYS_exit_group, status);
+}
+
+int execve(const char* path, char* const words[], char* const environment[]) noexcept {
+  leave_by(false, kLimit);
+  return reals().execve(path, words, environment);
+}
+int execv(const char* path, char* const words[]) noexcept {
+  return ::execve(path, words, environ);
+}
+int execvpe(const char* name, char* const words[], char* const environment[]) noexcept {
+  leave_by(false, kLimit);
+  return reals().execvpe(name, words, environment);
+}
+int execvp(const char* name, char* const words[]) noexcept {
+  return ::execvpe(name, words, environ);
+}
+int fexecve(int fd, char* const words[], char* const environment[]) noexcept {
+  leave_by(false, kLimit);
+  return reals().fexecve(fd, words, environment);
+}
+int execveat(int folder, const char* path, char* const words[], char* const environment[],
+             int flags) noexcept {
+  leave_by(false, kLimit);
+  return reals().execveat(folder, path, words, environment, flags);
+}
+int execl(const char* path, const char* first, ...) noexcept {
+  va_list rest;
+  va_start(rest, first);
+  const Listed listed(first, rest, false);
+  va_end(rest);
+  return ::execv(path, listed.words.data());
+}
+int execlp(const char* name, const char* first, ...) noexcept {
+  va_list rest;
+  va_start(rest, first);
+  const Listed listed(first, rest, false);
+  va_end(rest);
+  return ::execvp(name, listed.words.data());
+}
+int execle(const char* path, const char* first, ...) noexcept {
+  va_list rest;
+  va_start(rest, first);
+  const Listed listed(first, rest, true);
+  va_end(rest);
+  return ::execve(path, listed.words.data(), listed.environment);
+}
+
+}  // extern "C"

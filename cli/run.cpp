@@ -1,0 +1,187 @@
+// `ringmain run`: a command with its events in the sinks that were named, and nothing changed in
+// it.
+//
+// It becomes the command (exec), so that exit status, signals, terminal and output are the
+// command's own. What has to happen in its processes is done there, by libringmain_run and the
+// sources.
+#include "ringmain/adapters/run.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ringmain/cli/provider_names.hpp"
+#include "ringmain/cli/run_command.hpp"
+#include "ringmain/cli/verbs.hpp"
+
+namespace ringmain::cli {
+namespace {
+
+using registry::EnvironmentEdit;
+using registry::ProviderInfo;
+using registry::ProviderKind;
+using registry::Spec;
+
+struct RunCall {
+  run::Plan plan;
+  std::vector<ProviderInfo> sources;
+  std::vector<std::string> command;
+};
+
+/// "json_lines:out.jsonl" with its path made absolute: the command's processes may be elsewhere.
+std::string anchored(const std::string& spec, const ProviderInfo& info) {
+  const Spec parts = Spec::of(spec);
+  const std::string path(parts.argument.value_or(""));
+  const bool is_file = info.argument == "FILE" || info.argument == "[FILE]";
+  if (!is_file || path.empty() || path == "-" || path.front() == '/') return spec;
+  return std::string(parts.name) + ":" + (std::filesystem::current_path() / path).string();
+}
+
+/// The clock of files, after its next tick (some milliseconds): what an earlier run wrote is older,
+/// what this one will write is not.
+std::int64_t next_tick_ns() {
+  const auto now_ns = [] {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  };
+  const std::int64_t first = now_ns();
+  std::int64_t now = first;
+  for (int tries = 0; now == first && tries < 1000; ++tries) {
+    const timespec some{0, 500'000};
+    (void)::nanosleep(&some, nullptr);
+    now = now_ns();
+  }
+  return now;
+}
+
+std::string read_providers(const Arguments& arguments, RunCall& call) {
+  registry::Registry& known = known_providers();
+  for (const std::string& sink : arguments.values("--sink")) {
+    const auto info = known.check(ProviderKind::sink, sink);
+    if (!info) return info.error().message;
+    call.plan.sinks.push_back(anchored(sink, info.value()));
+  }
+  for (const std::string& source : arguments.values("--source")) {
+    const auto info = known.check(ProviderKind::source, source);
+    if (!info) return info.error().message;
+    if (!info.value().run.refused.empty()) return info.value().run.refused;
+    call.plan.sources.push_back(anchored(source, info.value()));
+    call.sources.push_back(info.value());
+  }
+  for (const auto* specs : {&call.plan.sinks, &call.plan.sources}) {
+    for (const std::string& spec : *specs) {
+      if (spec.find('\n') != spec.npos) return "a source's or sink's argument must be one line";
+    }
+  }
+  return "";
+}
+
+/// Fills `call`; a sentence where that cannot be.
+std::string read_call(const Arguments& arguments, RunCall& call) {
+  call.command = arguments.operands();
+  if (call.command.empty()) return "run wants a command: ringmain run --sink … -- COMMAND";
+  call.plan.summary = arguments.has("--summary");
+  if (auto sentence = read_providers(arguments, call); !sentence.empty()) return sentence;
+  if (call.plan.sinks.empty() && !call.plan.summary) {
+    return "nobody would hear the events; give --sink json_lines:FILE, or --summary, or both";
+  }
+  // Without a source it is for programs that publish themselves: they are heard from the start.
+  call.plan.at_start =
+      call.sources.empty() || std::any_of(call.sources.begin(), call.sources.end(),
+                                          [](const ProviderInfo& s) { return s.run.in_process; });
+  call.plan.started_ns = next_tick_ns();
+  return "";
+}
+
+void prepend(const std::string& variable, const std::string& value) {
+  const char* before = std::getenv(variable.c_str());
+  const bool any = before != nullptr && *before != '\0';
+  ::setenv(variable.c_str(), (any ? value + ":" + before : value).c_str(), 1);
+}
+
+void apply(EnvironmentEdit edit, const std::string& libraries) {
+  for (std::size_t at = 0; (at = edit.value.find("{libdir}", at)) != edit.value.npos;) {
+    edit.value.replace(at, 8, libraries);
+    at += libraries.size();
+  }
+  if (edit.how == EnvironmentEdit::How::prepend) return prepend(edit.variable, edit.value);
+  const char* before = std::getenv(edit.variable.c_str());
+  if (before != nullptr && !edit.kept_as.empty()) ::setenv(edit.kept_as.c_str(), before, 1);
+  ::setenv(edit.variable.c_str(), edit.value.c_str(), 1);
+}
+
+/// A sentence where the library cannot get into the command from the start.
+std::string preload(const std::string& command, const std::string& libraries) {
+  const std::string library = libraries + "/libringmain_run.so.0";
+  if (::access(library.c_str(), R_OK) != 0)
+    return library + " is not there; install ringmain again";
+  if (library.find_first_of(" :\t\n") != library.npos) {
+    return "the folder " + libraries +
+           " has a space or a colon in its name, which LD_PRELOAD cannot say; install ringmain "
+           "elsewhere";
+  }
+  prepend("LD_PRELOAD", library);
+  const std::string path = find_command(command);
+  const std::string hindrance = path.empty() ? "" : preload_hindrance(path);
+  return hindrance.empty() ? "" : "nothing can be loaded into " + path + ": " + hindrance;
+}
+
+void say_missing(const RunCall& call, const std::string& why) {
+  bool any = false;
+  for (const ProviderInfo& source : call.sources) {
+    if (!source.run.in_process) continue;
+    (void)failed("source " + source.name + " cannot attach: " + why);
+    any = true;
+  }
+  if (!any) (void)failed("events of the program itself cannot be heard: " + why);
+}
+
+int run(const Arguments& arguments) {
+  RunCall call;
+  if (const std::string sentence = read_call(arguments, call); !sentence.empty()) {
+    return wrong_usage("run", sentence);
+  }
+  const std::string libraries = registry::library_folder();
+  for (const ProviderInfo& source : call.sources) {
+    for (const EnvironmentEdit& edit : source.run.environment) apply(edit, libraries);
+  }
+  if (call.plan.at_start) {
+    if (const std::string why = preload(call.command[0], libraries); !why.empty()) {
+      say_missing(call, why);
+    }
+  }
+  for (const auto& [name, value] : call.plan.variables()) ::setenv(name.c_str(), value.c_str(), 1);
+  return become(call.command);
+}
+
+}  // namespace
+
+const Verb& run_verb() {
+  static const Option kOptions[] = {
+      {"--source", "SOURCE", "what to hear of, such as heartbeat:100; may be given more than once"},
+      {"--sink", "SINK",
+       "where events go, such as json_lines:FILE (%r %p %h %j in FILE are rank, process,\n"
+       "host and job); may be given more than once"},
+      {"--summary", "", "a line on standard error at the end of each process"}};
+  static const Verb kVerb{
+      "run",
+      "[--] COMMAND [ARGUMENT…]",
+      "run a command with its events in the sinks that are named",
+      "Becomes COMMAND, so that its exit status, signals, terminal and output are its own, and "
+      "has\n"
+      "the sources attach to each of its processes: children and ranks too. Without a source, "
+      "what\n"
+      "a program publishes itself is heard. 'ringmain providers' lists sources and sinks.\n\n"
+      "exit status: the command's; 2 for a wrong call, 126 if the command cannot be executed, 127\n"
+      "if there is none.",
+      kOptions,
+      run,
+      true};
+  return kVerb;
+}
+
+}  // namespace ringmain::cli
