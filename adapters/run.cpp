@@ -131,17 +131,18 @@ class Running {
 
   [[nodiscard]] std::string summary(std::uint64_t dropped) const {
     std::uint64_t events = 0;
-    std::uint64_t refused = 0;
+    std::uint64_t lost = dropped;
     std::vector<std::pair<std::uint64_t, std::string>> busiest;
     for (const ChannelStats& c : bus_.stats().channels) {
-      if (c.mailbox || c.offered == 0) continue;
+      // What the bus says on itself is not the program's.
+      if (c.mailbox || c.offered == 0 || c.name.starts_with("bus.")) continue;
       events += c.offered;
-      refused += c.offered - c.delivered;
+      lost += c.full + c.closed + c.no_memory + c.too_deep + c.evicted + c.discarded + c.pending;
       busiest.emplace_back(c.offered, c.name);
     }
     std::sort(busiest.rbegin(), busiest.rend());
     std::string text = process_title(me_) + ": " + std::to_string(events) + " events, " +
-                       std::to_string(refused + dropped) + " lost";
+                       std::to_string(lost) + " lost";
     const char* before = ": ";
     for (const auto& [count, name] : busiest) {
       if (text.size() > 200) break;
