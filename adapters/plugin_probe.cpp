@@ -72,8 +72,9 @@ std::string read_all(int from) {
     char some[512];
     const ssize_t n = ::read(from, some, sizeof some);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0 || said.size() > 4096) return said;
+    if (n <= 0) return said;
     said.append(some, static_cast<std::size_t>(n));
+    if (said.size() > 4096) said.erase(0, said.size() - 2048);  // its last line is the verdict
   }
 }
 
@@ -100,6 +101,7 @@ int watch_probe(void* given) {
 
 std::string verdict(int status, std::string said) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) return "";  // the probe could not start
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && !said.empty()) {
     return said.substr(said.rfind('\n') + 1);  // behind what its initialisers may have said

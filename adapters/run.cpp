@@ -220,14 +220,20 @@ std::atomic<Running*> running{nullptr};
 std::atomic<bool> finished{false};
 std::atomic<Errands*> errands{nullptr};
 
+/// While this thread opens sources: one of them may join.
+thread_local Running* opening = nullptr;
+
 /// The one of this process, made at the first call; nullptr outside a run.
 Running* started() {
+  if (opening != nullptr) return opening;
   static std::once_flag once;
   std::call_once(once, [] {
     auto plan = Plan::from_environment();
     if (!plan) return;
     auto* made = new Running(std::move(*plan));
+    opening = made;
     made->open();
+    opening = nullptr;
     running = made;
     errands = Errands::start();
   });
