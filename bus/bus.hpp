@@ -38,6 +38,7 @@ struct Stopped {
 
 namespace detail {
 class BusCore;
+struct Erased;
 template <class F>
 struct HearViews {
   static constexpr bool wants_time() { return true; }
@@ -156,6 +157,7 @@ class Bus {
 
  private:
   friend class TestBus;
+  friend struct detail::Erased;
   explicit Bus(detail::BusCore* core) noexcept;
 
   template <Event E>

@@ -8,6 +8,7 @@
 
 #include "ringmain/engine/fork.hpp"
 
+#include "ringmain/bus/erased.hpp"
 #include "ringmain/bus/event.hpp"
 #include "ringmain/bus/result.hpp"
 
@@ -65,6 +66,18 @@ const Schema& keep_schema(const Schema& made) {
   auto& kept = all.by_hash[made.hash];
   if (!kept) kept = keep(made);
   return kept->schema;
+}
+
+std::uint64_t schema_hash_of(const Schema& schema) noexcept {
+  constexpr std::uint64_t kPrime = 0x100000001b3ull;
+  std::uint64_t h = hash_bytes(kHashStart, schema.name);
+  for (const FieldSchema& f : schema.fields) {
+    h = hash_bytes(hash_bytes(h, f.name), f.enumerators);
+    h = (h ^ static_cast<std::uint64_t>(f.unit)) * kPrime;
+    h = (h ^ static_cast<std::uint64_t>(f.kind)) * kPrime;
+    h = (h ^ f.bytes) * kPrime;
+  }
+  return (h ^ schema.bytes) * kPrime;
 }
 }  // namespace detail
 

@@ -20,6 +20,11 @@ install(DIRECTORY
   PATTERN "plugin_*" EXCLUDE PATTERN "registry_core.hpp" EXCLUDE PATTERN "registry_entry.hpp" EXCLUDE
   PATTERN "registry_voice.hpp" EXCLUDE)
 
+# For C, and Fortran, whose module is compiled by who uses it.
+install(TARGETS ringmain_c EXPORT ringmainTargets)
+install(FILES "${PROJECT_SOURCE_DIR}/c/ringmain.h" "${PROJECT_SOURCE_DIR}/c/ringmain.f90"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/c")
+
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ringmainConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/package/ringmainConfig.cmake" INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/ringmainConfigVersion.cmake"
@@ -41,6 +46,8 @@ if(NOT concurrentqueue_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIE
 endif()
 configure_file("${PROJECT_SOURCE_DIR}/packaging/ringmain.pc.in"
   "${PROJECT_BINARY_DIR}/package/ringmain.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/package/ringmain.pc"
+configure_file("${PROJECT_SOURCE_DIR}/packaging/ringmain-c.pc.in"
+  "${PROJECT_BINARY_DIR}/package/ringmain-c.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/package/ringmain.pc" "${PROJECT_BINARY_DIR}/package/ringmain-c.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does every file include only its own room and the rooms below it?
 
-engine <- bus <- adapters <- cli, python, examples, bench, tests. Adapters do not include each other, except
+engine <- bus <- adapters <- c <- cli, python, examples, bench, tests. Adapters do not include each other, except
 that all may include a source's events.hpp (what is said there is for everybody). Includes of the project carry its
 name, from the root: "ringmain/bus/channel.hpp". Memory orders are named in engine/ only, and where it is tested and
 measured against others.
@@ -12,7 +12,7 @@ import sys
 
 import tree
 
-RANKS = {"engine": 0, "bus": 1, "adapters": 2, "cli": 3, "python": 3, "examples": 3, "bench": 3, "tests": 3}
+RANKS = {"engine": 0, "bus": 1, "adapters": 2, "c": 3, "cli": 4, "python": 4, "examples": 4, "bench": 4, "tests": 4}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"(?P<quoted>[^"]+)"|<(?P<angled>[^>]+)>)')
 ORDER = re.compile(r"\bmemory_order\w*")
 ORDER_ROOMS = ("engine", "tests", "bench")

@@ -30,6 +30,7 @@ clang   clang                   command  clang++
 clang   clang-format            command  clang-format-14 clang-format
 clang   libclang-rt-14-dev      runtime  thread
 clang   llvm                    command  llvm-symbolizer
+fortran gfortran                command  gfortran
 counts  valgrind                command  valgrind
 models  spin                    command  spin
 models  relacy-dev              header   relacy/relacy.hpp

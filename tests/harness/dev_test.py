@@ -16,7 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = ("bash", "sh", "env", "cat", "cp", "dirname", "basename", "mkdir", "mktemp", "tail", "rm", "uname", "nproc", "realpath",
          "chmod", "touch", "python3")
-COMMANDS = ("cmake", "ninja", "pkg-config", "mpirun", "spin", "valgrind", "clang-format-14", "llvm-symbolizer")
+COMMANDS = ("cmake", "ninja", "pkg-config", "mpirun", "gfortran", "spin", "valgrind", "clang-format-14",
+            "llvm-symbolizer")
 VERBS = ("run", "build", "test", "bench", "soak", "mutate", "install", "clean")
 
 # A compiler that finds the headers whose names stand in a file.

@@ -22,6 +22,8 @@ TRACE = HERE.parents[1] / "examples" / "traces" / "ddp_gloo_rank0.json.gz"
 COMPILER = os.environ.get("CXX", "c++")
 # pkg-config's users see our headers as their own: what warns there, optimised, breaks their build.
 WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wnon-virtual-dtor", "-Werror")
+C_WARNINGS = tuple(word for word in WARNINGS if word != "-Wnon-virtual-dtor")
+EXAMPLES = HERE.parents[1] / "examples"
 SUM = "sum 5050\n"
 
 
@@ -52,12 +54,12 @@ class Installed(unittest.TestCase):
         return {path.relative_to(prefix): (path.readlink() if path.is_symlink() else path.read_bytes())
                 for path in prefix.rglob("*") if not path.is_dir() or path.is_symlink()}
 
-    def pkg_config(self, *options):
-        return run("pkg-config", *options, "ringmain", PKG_CONFIG_PATH=str(self.library_folder / "pkgconfig"))
+    def pkg_config(self, *options, package="ringmain"):
+        return run("pkg-config", *options, package, PKG_CONFIG_PATH=str(self.library_folder / "pkgconfig"))
 
-    def flags(self, *options):
+    def flags(self, *options, package="ringmain"):
         # The prefix has a space in its name, which pkg-config escapes: let a shell read the words.
-        return run("bash", "-c", f"printf '%s\\n' {self.pkg_config(*options)}").splitlines()
+        return run("bash", "-c", f"printf '%s\\n' {self.pkg_config(*options, package=package)}").splitlines()
 
     def test_a_cmake_project_finds_it_builds_and_runs(self):
         build = self.work / "by-cmake"
@@ -78,6 +80,29 @@ class Installed(unittest.TestCase):
         run(COMPILER, *WARNINGS, *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-o", program,
             *self.flags("--libs"))
         self.assertEqual(run(program, LD_LIBRARY_PATH=str(self.library_folder)), SUM)
+
+    def test_c_and_fortran_are_built_by_pkg_config_without_a_cxx_compiler(self):
+        compile_flags, link_flags = (self.flags(o, package="ringmain-c") for o in ("--cflags", "--libs"))
+        program = self.work / "from-c"
+        run("cc", "-std=c99", *C_WARNINGS, *compile_flags, EXAMPLES / "from_c.c", "-o", program, *link_flags)
+        self.assertIn("3 waited in the mailbox\n", run(program, LD_LIBRARY_PATH=str(self.library_folder)))
+        if not shutil.which("gfortran"):
+            self.skipTest("there is no gfortran here (Debian package gfortran)")
+        program = self.work / "from-fortran"
+        module = self.prefix / "include" / "ringmain" / "c" / "ringmain.f90"
+        run("gfortran", "-Wall", "-Wextra", "-J", self.work, module, EXAMPLES / "from_fortran.f90", "-o", program,
+            *link_flags)
+        self.assertIn(", 4 heard\n", run(program, LD_LIBRARY_PATH=str(self.library_folder)))
+
+    def test_a_cmake_project_in_c_finds_it(self):
+        project = self.work / "in-c"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(in_c C)\nfind_package(ringmain REQUIRED)\n"
+            f"add_executable(in_c [==[{EXAMPLES / 'from_c.c'}]==])\ntarget_link_libraries(in_c ringmain::c)\n")
+        run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", project / "build")
+        self.assertIn("3 waited in the mailbox\n", run(project / "build" / "in_c"))
 
     def test_every_header_compiles_alone(self):
         include = self.prefix / "include"

@@ -3,6 +3,7 @@
 // RFC 8259: numbers are exact, whatever is not UTF-8 becomes U+FFFD, and what JSON has no word for
 // (nan, inf) becomes null.
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -124,8 +125,9 @@ inline void append_json_field(std::string& to, const FieldSchema& field, const s
     case Kind::text: {  // Text<N>: its size, then its bytes
       std::uint16_t size = 0;
       std::memcpy(&size, at, sizeof size);
-      return append_json_string(
-          to, {reinterpret_cast<const char*>(at) + sizeof size, std::size_t{size} & 0x7fffu});
+      // What was not written as text, from C say, is not read past its field.
+      const std::size_t held = std::min<std::size_t>(size & 0x7fffu, field.bytes - sizeof size);
+      return append_json_string(to, {reinterpret_cast<const char*>(at) + sizeof size, held});
     }
   }
 }

@@ -1,0 +1,237 @@
+! How is ringmain used from Fortran? Compile this module with your compiler and link libringmain:
+!
+!   use ringmain
+!   code = ringmain_open_process(bus)
+!   code = ringmain_define_event(bus, 'train.step', c_sizeof(step), fields, steps)
+!   code = ringmain_publish(steps, c_loc(step), c_sizeof(step))
+!
+! ringmain.h says what each call does; the names are the same. Strings that C reads end with
+! c_null_char; an event is a bind(C) type, for which c_loc wants the target attribute.
+module ringmain
+  use, intrinsic :: iso_c_binding
+  implicit none
+  public
+
+  integer(c_int32_t), parameter :: RINGMAIN_C_ABI = 1
+
+  integer(c_int32_t), parameter :: RINGMAIN_OK = 0, RINGMAIN_UNHEARD = 1, RINGMAIN_FULL = 2, &
+    RINGMAIN_CLOSED = 3, RINGMAIN_WOULD_DEADLOCK = 4, RINGMAIN_NO_MEMORY = 5, &
+    RINGMAIN_TOO_DEEP = 6, RINGMAIN_VETOED = 7, RINGMAIN_FORKED = 8, RINGMAIN_REFUSED = 32, &
+    RINGMAIN_CONFLICT = 33, RINGMAIN_NOT_FOUND = 34, RINGMAIN_SYSTEM = 35, &
+    RINGMAIN_DEFERRED = 36, RINGMAIN_TIMEOUT = 37, RINGMAIN_NOT_ATTACHED = 38, RINGMAIN_EMPTY = 39
+
+  integer(c_int32_t), parameter :: RINGMAIN_U8 = 0, RINGMAIN_U16 = 1, RINGMAIN_U32 = 2, &
+    RINGMAIN_U64 = 3, RINGMAIN_I8 = 4, RINGMAIN_I16 = 5, RINGMAIN_I32 = 6, RINGMAIN_I64 = 7, &
+    RINGMAIN_F32 = 8, RINGMAIN_F64 = 9, RINGMAIN_BOOL = 10, RINGMAIN_ENUM = 11, &
+    RINGMAIN_NAME_FIELD = 12, RINGMAIN_TEXT_FIELD = 13
+
+  integer(c_int32_t), parameter :: RINGMAIN_UNIT_NONE = 0, RINGMAIN_UNIT_BYTES = 1, &
+    RINGMAIN_UNIT_NS = 2, RINGMAIN_UNIT_ADDRESS = 3, RINGMAIN_UNIT_COUNT = 4, &
+    RINGMAIN_UNIT_DEVICE = 5, RINGMAIN_UNIT_STREAM = 6, RINGMAIN_UNIT_ID = 7
+
+  ! A member of an event: its place is ringmain_offset(c_loc(event), c_loc(event%member)).
+  type :: ringmain_member
+    character(len=64) :: name = ''
+    integer(c_int32_t) :: type = RINGMAIN_I32
+    integer(c_int32_t) :: unit = RINGMAIN_UNIT_NONE
+    integer(c_int32_t) :: offset = 0
+    integer(c_int32_t) :: size = 4
+  end type
+
+  type, bind(C) :: ringmain_field
+    type(c_ptr) :: name = c_null_ptr
+    type(c_ptr) :: enumerators = c_null_ptr
+    integer(c_int32_t) :: type = 0, unit = 0, offset = 0, size = 0
+  end type
+  type, bind(C) :: ringmain_event_type
+    integer(c_int32_t) :: bytes = 32
+    integer(c_int32_t) :: event_bytes = 0
+    type(c_ptr) :: name = c_null_ptr
+    type(c_ptr) :: fields = c_null_ptr
+    integer(c_int32_t) :: fields_count = 0
+    integer(c_int32_t) :: field_bytes = 32
+  end type
+  type, bind(C) :: ringmain_event
+    integer(c_int32_t) :: bytes = 56
+    integer(c_int32_t) :: event_bytes = 0
+    type(c_ptr) :: event = c_null_ptr
+    type(c_ptr) :: channel = c_null_ptr
+    integer(c_int64_t) :: time_ns = 0, sequence = 0
+    integer(c_int32_t) :: publisher = 0, time_from = 0
+    type(c_ptr) :: schema = c_null_ptr
+  end type
+  type, bind(C) :: ringmain_channel_stats
+    integer(c_int32_t) :: bytes = 96
+    integer(c_int32_t) :: subscribers = 0
+    integer(c_int64_t) :: offered = 0, accepted = 0, full = 0, closed = 0, no_memory = 0, &
+      too_deep = 0, vetoed = 0, delivered = 0, evicted = 0, discarded = 0, pending = 0
+  end type
+
+  interface
+    integer(c_int32_t) function ringmain_c_abi_of_library() bind(C, name='ringmain_c_abi')
+      import :: c_int32_t
+    end function
+    integer(c_int32_t) function ringmain_open_process(bus) bind(C)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), intent(inout) :: bus
+    end function
+    ! options: c_null_ptr, or c_loc of what ringmain.h calls ringmain_bus_options.
+    integer(c_int32_t) function ringmain_open(options, bus) bind(C)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: options
+      type(c_ptr), intent(inout) :: bus
+    end function
+    integer(c_int32_t) function ringmain_close(bus, limit_ns) bind(C)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: bus
+      integer(c_int64_t), value :: limit_ns
+    end function
+    integer(c_int32_t) function ringmain_flush(bus, limit_ns) bind(C)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: bus
+      integer(c_int64_t), value :: limit_ns
+    end function
+    integer(c_int32_t) function ringmain_define(bus, event, channel) bind(C)
+      import :: c_int32_t, c_ptr, ringmain_event_type
+      type(c_ptr), value :: bus
+      type(ringmain_event_type), intent(in) :: event
+      type(c_ptr), intent(inout) :: channel
+    end function
+    integer(c_int32_t) function ringmain_find(bus, name, channel) bind(C)
+      import :: c_char, c_int32_t, c_ptr
+      type(c_ptr), value :: bus
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), intent(inout) :: channel
+    end function
+    integer(c_int32_t) function ringmain_publish(channel, event, event_bytes) bind(C)
+      import :: c_int32_t, c_ptr, c_size_t
+      type(c_ptr), value :: channel, event
+      integer(c_size_t), value :: event_bytes
+    end function
+    integer(c_int) function ringmain_wanted(channel) bind(C)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: channel
+    end function
+    integer(c_int32_t) function ringmain_name(text, bytes) bind(C)
+      import :: c_char, c_int32_t, c_size_t
+      character(kind=c_char), intent(in) :: text(*)
+      integer(c_size_t), value :: bytes
+    end function
+    ! hear: c_funloc of a bind(C) subroutine (user, event) with type(c_ptr), value :: user and
+    ! type(ringmain_event), intent(in) :: event. destroy: c_null_funptr, or of one (user).
+    integer(c_int32_t) function ringmain_subscribe(channel, hear, user, destroy, options, &
+        subscription) bind(C)
+      import :: c_funptr, c_int32_t, c_ptr
+      type(c_ptr), value :: channel, user, options
+      type(c_funptr), value :: hear, destroy
+      type(c_ptr), intent(inout) :: subscription
+    end function
+    integer(c_int32_t) function ringmain_unsubscribe(subscription, limit_ns) bind(C)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: subscription
+      integer(c_int64_t), value :: limit_ns
+    end function
+    subroutine ringmain_subscription_free(subscription) bind(C)
+      import :: c_ptr
+      type(c_ptr), value :: subscription
+    end subroutine
+    integer(c_int32_t) function ringmain_mailbox_open(channel, options, mailbox) bind(C)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: channel, options
+      type(c_ptr), intent(inout) :: mailbox
+    end function
+    integer(c_int32_t) function ringmain_mailbox_take(mailbox, event, event_bytes, heard) bind(C)
+      import :: c_int32_t, c_ptr, c_size_t, ringmain_event
+      type(c_ptr), value :: mailbox, event
+      integer(c_size_t), value :: event_bytes
+      type(ringmain_event), intent(inout) :: heard
+    end function
+    integer(c_int32_t) function ringmain_mailbox_wait(mailbox, limit_ns) bind(C)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: mailbox
+      integer(c_int64_t), value :: limit_ns
+    end function
+    subroutine ringmain_mailbox_close(mailbox) bind(C)
+      import :: c_ptr
+      type(c_ptr), value :: mailbox
+    end subroutine
+    integer(c_int32_t) function ringmain_stats_of_channel(channel, stats) bind(C)
+      import :: c_int32_t, c_ptr, ringmain_channel_stats
+      type(c_ptr), value :: channel
+      type(ringmain_channel_stats), intent(inout) :: stats
+    end function
+    type(c_ptr) function ringmain_last_error_at() bind(C, name='ringmain_last_error')
+      import :: c_ptr
+    end function
+    integer(c_size_t) function ringmain_strlen(text) bind(C, name='strlen')
+      import :: c_ptr, c_size_t
+      type(c_ptr), value :: text
+    end function
+  end interface
+
+contains
+
+  ! Where a member lies in its event: of c_loc(event) and c_loc(event%member).
+  integer(c_int32_t) function ringmain_offset(event, member)
+    type(c_ptr), intent(in) :: event, member
+    ringmain_offset = int(transfer(member, 0_c_intptr_t) - transfer(event, 0_c_intptr_t), c_int32_t)
+  end function
+
+  ! As ringmain_define, of Fortran's own strings.
+  integer(c_int32_t) function ringmain_define_event(bus, name, event_bytes, members, channel)
+    type(c_ptr), intent(in) :: bus
+    character(len=*), intent(in) :: name
+    integer(c_size_t), intent(in) :: event_bytes
+    type(ringmain_member), intent(in) :: members(:)
+    type(c_ptr), intent(inout) :: channel
+    character(kind=c_char), target :: names(65, size(members))
+    character(kind=c_char), target :: own(len_trim(name) + 1)
+    type(ringmain_field), target :: fields(size(members))
+    type(ringmain_event_type) :: event
+    integer :: i
+
+    call to_c(name, own)
+    do i = 1, size(members)
+      call to_c(members(i)%name, names(:, i))
+      fields(i)%name = c_loc(names(1, i))
+      fields(i)%type = members(i)%type
+      fields(i)%unit = members(i)%unit
+      fields(i)%offset = members(i)%offset
+      fields(i)%size = members(i)%size
+    end do
+    event%bytes = int(c_sizeof(event), c_int32_t)
+    event%event_bytes = int(event_bytes, c_int32_t)
+    event%name = c_loc(own)
+    event%fields_count = size(members)
+    if (size(members) > 0) event%fields = c_loc(fields)
+    ringmain_define_event = ringmain_define(bus, event, channel)
+  end function
+
+  ! What the last call of this thread that failed said.
+  function ringmain_last_error() result(sentence)
+    character(len=:), allocatable :: sentence
+    character(kind=c_char), pointer :: text(:)
+    type(c_ptr) :: at
+    integer :: i
+
+    at = ringmain_last_error_at()
+    call c_f_pointer(at, text, [ringmain_strlen(at)])
+    allocate (character(len=size(text)) :: sentence)
+    do i = 1, size(text)
+      sentence(i:i) = text(i)
+    end do
+  end function
+
+  subroutine to_c(text, to)
+    character(len=*), intent(in) :: text
+    character(kind=c_char), intent(out) :: to(:)
+    integer :: i, n
+
+    n = min(len_trim(text), size(to) - 1)
+    do i = 1, n
+      to(i) = text(i:i)
+    end do
+    to(n + 1) = c_null_char
+  end subroutine
+
+end module

@@ -1,0 +1,331 @@
+/* How is ringmain used from C, and from whatever calls C? This header, and libringmain.so.
+ *
+ *   ringmain_bus* bus;              ringmain_open_process(&bus);
+ *   ringmain_channel* steps;        ringmain_define(bus, &step_type, &steps);
+ *   ringmain_subscription* seen;    ringmain_subscribe(steps, hear, 0, 0, 0, &seen);
+ *   ringmain_publish(steps, &step, sizeof step);
+ *   ringmain_unsubscribe(seen, -1); ringmain_subscription_free(seen);
+ *
+ * Calls return a code: 0 is success, and ringmain_last_error() says in one sentence what went wrong
+ * in this thread's last call that did, and how to mend it. Nothing is thrown across these calls,
+ * and no call ends the process. A pointer to be filled is left alone by a call that fails.
+ *
+ * Structs that grow begin with `bytes`: set it to sizeof the struct. A library that knows a longer
+ * one takes what is missing as 0; one that knows a shorter one refuses what it does not know unless
+ * that is 0. In options, 0 is the default. Times are in nanoseconds, CLOCK_MONOTONIC; a limit below
+ * 0 is none. Strings are UTF-8, end with a zero, and are copied unless it says otherwise.
+ *
+ * Threads: what names a bus, channel or name may be called from any, also inside callbacks. A
+ * subscription, publisher or mailbox belongs to one thread at a time. A channel's handle is valid
+ * until its bus is closed; the others are freed by their own functions, before or after that. */
+#ifndef RINGMAIN_C_RINGMAIN_H
+#define RINGMAIN_C_RINGMAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised when a call or a struct changes its meaning; what is only added does not raise it. */
+#define RINGMAIN_C_ABI 1
+/* Of this library. A program built for another number should say so and stop. */
+uint32_t ringmain_c_abi(void);
+/* "0.1.0": of this library. */
+const char* ringmain_version(void);
+
+/* --- how a call ended --- */
+
+typedef int32_t ringmain_code;
+enum {
+  RINGMAIN_OK = 0, /* published: accepted */
+  /* from publishing */
+  RINGMAIN_UNHEARD = 1,        /* nobody listens: not an error, nothing was lost */
+  RINGMAIN_FULL = 2,           /* lost, and counted: too many of this publisher's in flight */
+  RINGMAIN_CLOSED = 3,         /* the bus has stopped */
+  RINGMAIN_WOULD_DEADLOCK = 4, /* inside a callback, where it would wait for itself */
+  RINGMAIN_NO_MEMORY = 5,
+  RINGMAIN_TOO_DEEP = 6, /* nested in more than eight inline subscribers, or scopes in 32 */
+  RINGMAIN_VETOED = 7,   /* an inline subscriber refused it; ringmain_last_error() says why */
+  RINGMAIN_FORKED = 8,   /* this process is a fork, and the bus its parent's */
+  /* from all else */
+  RINGMAIN_REFUSED = 32, /* an argument is wrong */
+  RINGMAIN_CONFLICT = 33,
+  RINGMAIN_NOT_FOUND = 34,
+  RINGMAIN_SYSTEM = 35,   /* the system gave no thread, or no descriptor */
+  RINGMAIN_DEFERRED = 36, /* closed at once; the last running call is still to end */
+  RINGMAIN_TIMEOUT = 37,  /* the limit passed first */
+  RINGMAIN_NOT_ATTACHED = 38,
+  RINGMAIN_EMPTY = 39 /* no event is there */
+};
+/* "full": the code's name. Never NULL. */
+const char* ringmain_code_name(ringmain_code code);
+/* What the last call of this thread that failed said: "" if none did. Valid until the next one. */
+const char* ringmain_last_error(void);
+
+/* --- a bus --- */
+
+typedef struct ringmain_bus ringmain_bus;
+typedef struct ringmain_channel ringmain_channel;
+
+typedef struct ringmain_bus_options {
+  uint32_t bytes;
+  uint32_t workers;         /* threads that call subscribers; 0: as many as suit the machine */
+  const char* name;         /* names these threads; NULL: "ringmain" */
+  const char* worker_cpus;  /* where they may run: "0-3,8"; NULL: as their process */
+  int32_t worker_nice;      /* added to the process's niceness */
+  uint32_t realtime_us_max; /* realtime publishers are heard within; 0: 20,000 */
+} ringmain_bus_options;
+
+/* The process's bus, which all of its libraries share: made at the first call, never destroyed. */
+ringmain_code ringmain_open_process(ringmain_bus** bus);
+/* A bus of one's own. `options` may be NULL. */
+ringmain_code ringmain_open(const ringmain_bus_options* options, ringmain_bus** bus);
+/* Frees the handle and its channels'. A bus of one's own delivers what was accepted and stops;
+ * RINGMAIN_TIMEOUT: not within the limit, what was left is discarded; it is closed all the same.
+ * RINGMAIN_WOULD_DEADLOCK: inside a callback; it stays open. NULL is closed already. */
+ringmain_code ringmain_close(ringmain_bus* bus, int64_t limit_ns);
+/* Waits until all that was accepted before has been delivered. */
+ringmain_code ringmain_flush(ringmain_bus* bus, int64_t limit_ns);
+
+/* --- what is said --- */
+
+/* The types of fields. An array is as many fields. */
+enum {
+  RINGMAIN_U8 = 0,
+  RINGMAIN_U16 = 1,
+  RINGMAIN_U32 = 2,
+  RINGMAIN_U64 = 3,
+  RINGMAIN_I8 = 4,
+  RINGMAIN_I16 = 5,
+  RINGMAIN_I32 = 6,
+  RINGMAIN_I64 = 7,
+  RINGMAIN_F32 = 8,
+  RINGMAIN_F64 = 9,
+  RINGMAIN_BOOL = 10, /* one byte, 0 or 1 */
+  RINGMAIN_ENUM = 11, /* 1, 2, 4 or 8 bytes; ringmain_field.enumerators names its values */
+  RINGMAIN_NAME = 12, /* a uint32_t from ringmain_name() */
+  RINGMAIN_TEXT = 13  /* 8, 16, 24 … 1,024 bytes, written by ringmain_set_text() */
+};
+enum {
+  RINGMAIN_UNIT_NONE = 0,
+  RINGMAIN_UNIT_BYTES = 1,
+  RINGMAIN_UNIT_NS = 2,
+  RINGMAIN_UNIT_ADDRESS = 3,
+  RINGMAIN_UNIT_COUNT = 4,
+  RINGMAIN_UNIT_DEVICE = 5,
+  RINGMAIN_UNIT_STREAM = 6,
+  RINGMAIN_UNIT_ID = 7
+};
+
+typedef struct ringmain_field {
+  const char* name;
+  const char* enumerators; /* of a RINGMAIN_ENUM: "instant,begin,end" for 0, 1, 2; may be NULL */
+  uint32_t type;           /* RINGMAIN_U8 … */
+  uint32_t unit;           /* RINGMAIN_UNIT_NONE … */
+  uint32_t offset;         /* offsetof, a multiple of the type's size */
+  uint32_t size;           /* sizeof the member */
+} ringmain_field;
+/* { "step", … } of a member of a struct. */
+/* clang-format off */
+#define RINGMAIN_FIELD(event, member, type, unit)                  \
+  {                                                                \
+    #member, 0, (type), (unit), (uint32_t)offsetof(event, member), \
+        (uint32_t)sizeof(((event*)0)->member)                      \
+  }
+/* clang-format on */
+
+#define RINGMAIN_EVENT_BYTES_MAX 1024
+typedef struct ringmain_event_type {
+  uint32_t bytes;
+  uint32_t event_bytes;         /* sizeof the event: 1 … RINGMAIN_EVENT_BYTES_MAX */
+  const char* name;             /* of its channel: dot-separated tokens, "train.step" */
+  const ringmain_field* fields; /* in the order in which sinks show them */
+  uint32_t fields_count;
+  uint32_t field_bytes; /* sizeof(ringmain_field) */
+} ringmain_event_type;
+
+/* The channel of that event: made, or found where C, C++ or another language described it with the
+ * same name, fields and size. RINGMAIN_CONFLICT: it is there with others. */
+ringmain_code ringmain_define(ringmain_bus* bus, const ringmain_event_type* type,
+                              ringmain_channel** channel);
+/* The channel of that name, whoever described it. RINGMAIN_NOT_FOUND. */
+ringmain_code ringmain_find(ringmain_bus* bus, const char* name, ringmain_channel** channel);
+/* The fields of a channel by their number, from 0. The strings live as long as the process.
+ * RINGMAIN_NOT_FOUND: it has not so many. */
+ringmain_code ringmain_channel_field(const ringmain_channel* channel, uint32_t number,
+                                     ringmain_field* field);
+uint32_t ringmain_channel_event_bytes(const ringmain_channel* channel); /* 0 of NULL */
+
+/* Interns `bytes` bytes of text, 64 KiB at most. The same text has the same number, for as long as
+ * the process lives; 0 is "". Takes a lock: make names before publishing, not while. */
+uint32_t ringmain_name(const char* text, size_t bytes);
+/* The text of a name, for ever, and its length if `bytes` is not NULL. Not ended by a zero. */
+const char* ringmain_name_text(uint32_t name, size_t* bytes);
+/* Writes text of `bytes` bytes into a RINGMAIN_TEXT field of `field_bytes`: cut, and marked, past
+ * field_bytes - 2. */
+ringmain_code ringmain_set_text(void* field, size_t field_bytes, const char* text, size_t bytes);
+/* The text of such a field, in place, and its length. Not ended by a zero. */
+const char* ringmain_text(const void* field, size_t field_bytes, size_t* bytes);
+
+/* --- say --- */
+
+/* Publishes the event at `event`, which is copied, on a lane of this thread that the first call
+ * takes. `event_bytes` must be what was defined. RINGMAIN_UNHEARD is not a failure. Lock-free; no
+ * allocation once warm; a system call only to wake a worker. */
+ringmain_code ringmain_publish(ringmain_channel* channel, const void* event, size_t event_bytes);
+/* Is anybody listening? For skipping the work of making an event. One load; 0 of NULL. */
+int ringmain_wanted(const ringmain_channel* channel);
+
+typedef struct ringmain_publisher ringmain_publisher;
+enum { RINGMAIN_DROP_NEWEST = 0, RINGMAIN_DROP_OLDEST = 1, RINGMAIN_BLOCK = 2 };
+typedef struct ringmain_publisher_options {
+  uint32_t bytes;
+  uint32_t capacity_events; /* exact: of this publisher in flight; 0: 65,536 */
+  uint32_t overflow;        /* RINGMAIN_DROP_NEWEST … */
+  uint32_t block_us_max;    /* RINGMAIN_BLOCK; 0: 1,000,000 */
+  uint32_t ring;            /* 1: preallocated, for the lowest latency */
+  uint32_t realtime;        /* 1: never a system call; implies ring; refuses RINGMAIN_BLOCK */
+  uint32_t source_time;     /* 1: ringmain_publisher_publish_at() says when */
+  uint32_t unused;
+} ringmain_publisher_options;
+typedef struct ringmain_ledger {
+  uint32_t bytes;
+  uint32_t unused;
+  uint64_t offered; /* = dropped + delivered + in_flight; unheard events are not offered */
+  uint64_t dropped;
+  uint64_t delivered;
+  uint64_t in_flight;
+} ringmain_ledger;
+
+ringmain_code ringmain_publisher_open(ringmain_channel* channel,
+                                      const ringmain_publisher_options* options,
+                                      ringmain_publisher** publisher);
+ringmain_code ringmain_publisher_publish(ringmain_publisher* publisher, const void* event,
+                                         size_t event_bytes);
+/* With source_time: it happened at `time_ns` of the source's clock. */
+ringmain_code ringmain_publisher_publish_at(ringmain_publisher* publisher, const void* event,
+                                            size_t event_bytes, int64_t time_ns);
+ringmain_code ringmain_publisher_ledger(const ringmain_publisher* publisher,
+                                        ringmain_ledger* ledger);
+void ringmain_publisher_close(ringmain_publisher* publisher);
+
+/* --- hear --- */
+
+enum { RINGMAIN_TIME_OF_WORKER = 0, RINGMAIN_TIME_OF_PUBLISHER = 1, RINGMAIN_TIME_OF_SOURCE = 2 };
+/* An event as it is heard. Its pointers are valid until the callback returns. */
+typedef struct ringmain_event {
+  uint32_t bytes;
+  uint32_t event_bytes;
+  const void* event;
+  const char* channel; /* its channel's name */
+  int64_t time_ns;     /* 0 inline */
+  uint64_t sequence;   /* 1, 2, 3 … per publisher; a gap is as many lost events; 0 inline */
+  uint32_t publisher;  /* unique in the process; 0 inline */
+  uint32_t time_from;  /* RINGMAIN_TIME_OF_WORKER … */
+  const void* schema;  /* for ringmain_event_field() */
+} ringmain_event;
+/* As ringmain_channel_field(), of an event that is being heard. */
+ringmain_code ringmain_event_field(const ringmain_event* event, uint32_t number,
+                                   ringmain_field* field);
+
+typedef struct ringmain_subscription ringmain_subscription;
+typedef struct ringmain_mailbox ringmain_mailbox;
+
+/* Called on a worker, one call of a channel at a time. A longjmp out of it is not allowed. */
+typedef void (*ringmain_hear_fn)(void* user, const ringmain_event* event);
+/* Called in the publishing thread, by as many threads at once as publish. 0 lets the event go on;
+ * a name vetoes it and says why. */
+typedef uint32_t (*ringmain_judge_fn)(void* user, const ringmain_event* event);
+/* Called once, when `user` is needed no more: also when subscribing failed. May be NULL. */
+typedef void (*ringmain_destroy_fn)(void* user);
+
+enum { RINGMAIN_SHARED = 0, RINGMAIN_ISOLATED = 1, RINGMAIN_OWN_THREAD = 2 };
+typedef struct ringmain_subscribe_options {
+  uint32_t bytes;
+  uint32_t served;       /* RINGMAIN_SHARED …; patterns: isolated at least */
+  const char* name;      /* shown in figures and messages */
+  int32_t priority;      /* higher first, within the channel */
+  uint32_t stamped;      /* 1: publishers look at the clock for time_ns, about 20 ns each */
+  uint32_t queue_events; /* of one that is not shared, and of mailboxes; 0: 65,536 */
+  uint32_t overflow;     /* of the same; RINGMAIN_BLOCK is refused */
+  int64_t budget_us;     /* a turn that takes longer is told; 0: 100,000; below 0: never */
+} ringmain_subscribe_options;
+
+/* Events may be heard before this returns, which is when `*subscription` is filled. */
+ringmain_code ringmain_subscribe(ringmain_channel* channel, ringmain_hear_fn hear, void* user,
+                                 ringmain_destroy_fn destroy,
+                                 const ringmain_subscribe_options* options,
+                                 ringmain_subscription** subscription);
+/* Every channel that matches, present and future: "cuda.*" (one token), "compile.>" (the rest). */
+ringmain_code ringmain_subscribe_pattern(ringmain_bus* bus, const char* pattern,
+                                         ringmain_hear_fn hear, void* user,
+                                         ringmain_destroy_fn destroy,
+                                         const ringmain_subscribe_options* options,
+                                         ringmain_subscription** subscription);
+/* Before the event is queued, in the publishing thread. Of options, name and priority count. */
+ringmain_code ringmain_subscribe_inline(ringmain_channel* channel, ringmain_judge_fn judge,
+                                        void* user, ringmain_destroy_fn destroy,
+                                        const ringmain_subscribe_options* options,
+                                        ringmain_subscription** subscription);
+/* RINGMAIN_OK: no call to it is running or will ever start, and `user` was destroyed.
+ * RINGMAIN_DEFERRED: inside a callback; closed at once, `user` dies with the last running call; may
+ * be waited for later by calling it again, outside. RINGMAIN_TIMEOUT: closed, and a call is still
+ * running; may be waited for again. RINGMAIN_NOT_ATTACHED: it had ended before, or is NULL.
+ * The caller must hold no lock that the callback wants. */
+ringmain_code ringmain_unsubscribe(ringmain_subscription* subscription, int64_t limit_ns);
+/* Unsubscribes without a limit if that was not done, and frees the handle. */
+void ringmain_subscription_free(ringmain_subscription* subscription);
+
+/* A queue that its owner drains. */
+ringmain_code ringmain_mailbox_open(ringmain_channel* channel,
+                                    const ringmain_subscribe_options* options,
+                                    ringmain_mailbox** mailbox);
+ringmain_code ringmain_mailbox_open_pattern(ringmain_bus* bus, const char* pattern,
+                                            const ringmain_subscribe_options* options,
+                                            ringmain_mailbox** mailbox);
+/* Takes one event: copies it to `event`, a place of `event_bytes` bytes, which must be enough for
+ * any of the mailbox (a channel's: its own size; a pattern's: RINGMAIN_EVENT_BYTES_MAX). `heard`,
+ * if not NULL, says the rest; set its `bytes`; what it points to is then `event`, and names that
+ * live as long as the bus. RINGMAIN_EMPTY: there is none. */
+ringmain_code ringmain_mailbox_take(ringmain_mailbox* mailbox, void* event, size_t event_bytes,
+                                    ringmain_event* heard);
+/* Calls `hear` for up to `events_max` events, in this thread; `*taken`, if not NULL, is how many.
+ * It may close the mailbox. */
+ringmain_code ringmain_mailbox_drain(ringmain_mailbox* mailbox, ringmain_hear_fn hear, void* user,
+                                     size_t events_max, size_t* taken);
+/* Until an event is there. RINGMAIN_TIMEOUT: none is, time ran out or the bus has stopped. */
+ringmain_code ringmain_mailbox_wait(ringmain_mailbox* mailbox, int64_t limit_ns);
+/* A descriptor that polls readable while events are there; -1: the system gave none. */
+int ringmain_mailbox_fd(ringmain_mailbox* mailbox);
+void ringmain_mailbox_close(ringmain_mailbox* mailbox);
+
+/* --- figures; set `bytes` before --- */
+
+typedef struct ringmain_channel_stats {
+  uint32_t bytes;
+  uint32_t subscribers;
+  uint64_t offered;  /* = accepted + full + closed + no_memory + too_deep + vetoed */
+  uint64_t accepted; /* = delivered + evicted + discarded + pending */
+  uint64_t full, closed, no_memory, too_deep, vetoed;
+  uint64_t delivered, evicted, discarded, pending;
+} ringmain_channel_stats;
+typedef struct ringmain_subscription_stats {
+  uint32_t bytes;
+  uint32_t unused;
+  uint64_t offered; /* = delivered + threw + skipped + dropped + pending */
+  uint64_t delivered, threw, skipped, dropped, pending;
+  uint64_t slow; /* turns over its budget */
+} ringmain_subscription_stats;
+ringmain_code ringmain_stats_of_channel(const ringmain_channel* channel,
+                                        ringmain_channel_stats* stats);
+ringmain_code ringmain_stats_of_subscription(const ringmain_subscription* subscription,
+                                             ringmain_subscription_stats* stats);
+ringmain_code ringmain_stats_of_mailbox(const ringmain_mailbox* mailbox,
+                                        ringmain_subscription_stats* stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
