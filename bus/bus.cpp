@@ -59,6 +59,15 @@ Result<engine::ChannelCore*> Bus::configure_core(std::string_view name, const Sc
                                                  const ChannelOptions& options) {
   if (options.lanes_max == 0)
     return Error{Error::Code::refused, "lanes_max is 0: nobody could publish; use 1 or more"};
+  if (options.delivery == Delivery::parallel && options.order == Order::total) {
+    return Error{Error::Code::refused,
+                 "Delivery::parallel has no order to be total; leave one of the two out"};
+  }
+  if (options.delivery == Delivery::parallel && options.lanes == LaneKind::ring) {
+    return Error{Error::Code::refused,
+                 "a ring's events are heard in place, one run after another: Delivery::parallel "
+                 "needs LaneKind::moodycamel"};
+  }
   return core_->channel(name, schema, &options);
 }
 
@@ -271,6 +280,20 @@ Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOpt
   if (options.realtime && options.overflow == Overflow::block) {
     return Error{Error::Code::refused,
                  "a realtime publisher must never wait; use Overflow::drop_newest or drop_oldest"};
+  }
+  if (channel.options().parallel) {
+    if (options.realtime || options.lane == LaneKind::ring) {
+      return Error{Error::Code::refused,
+                   "channel '" + channel.options().name +
+                       "' delivers in parallel, which rings and so realtime publishers cannot; use "
+                       "LaneKind::moodycamel, or Delivery::serial"};
+    }
+    if (options.overflow == Overflow::drop_oldest) {
+      return Error{Error::Code::refused,
+                   "channel '" + channel.options().name +
+                       "' delivers in parallel and so knows no oldest event; use "
+                       "Overflow::drop_newest or block"};
+    }
   }
   engine::LaneOptions lane_options;
   lane_options.capacity = options.capacity_events;

@@ -108,7 +108,7 @@ class Bus {
   /// had returned before publish(B) was called, on whichever threads and channels, A is heard
   /// before B. Every such subscriber hears the same order. A mailbox, as by pattern. While it
   /// lives, each publish on these channels takes a ticket of a counter that all share. Throws
-  /// std::bad_alloc.
+  /// std::bad_alloc; std::invalid_argument if one of them delivers in parallel.
   ///
   ///   bus.subscribe_ordered<Record, Wait>(overloaded{[](const Record&) {…}, [](const Wait&) {…}});
   template <class... E, class F>

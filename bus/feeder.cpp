@@ -1,5 +1,7 @@
 #include "ringmain/bus/feeder.hpp"
 
+#include <memory>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -17,14 +19,18 @@ struct Feed {
   engine::Ref<MailboxHold> mailbox;
   engine::Ref<engine::ChannelCore> source;
   engine::Lane* lane;
+  // A lane has one writer: of a channel that delivers in parallel, one worker at a time copies.
+  std::unique_ptr<std::mutex> turn;
 
-  Feed(engine::Ref<MailboxHold> box, engine::Ref<engine::ChannelCore> from,
-       engine::Lane* to) noexcept
-      : mailbox(std::move(box)), source(std::move(from)), lane(to) {}
+  Feed(engine::Ref<MailboxHold> box, engine::Ref<engine::ChannelCore> from, engine::Lane* to)
+      : mailbox(std::move(box)), source(std::move(from)), lane(to) {
+    if (source->options().parallel) turn = std::make_unique<std::mutex>();
+  }
   Feed(Feed&& other) noexcept
       : mailbox(std::move(other.mailbox)),
         source(std::move(other.source)),
-        lane(std::exchange(other.lane, nullptr)) {}
+        lane(std::exchange(other.lane, nullptr)),
+        turn(std::move(other.turn)) {}
   Feed& operator=(Feed&&) = delete;
   ~Feed() {
     if (lane == nullptr) return;
@@ -33,11 +39,15 @@ struct Feed {
     if (mailbox->core().options().own_thread) engine::tell_reader(mailbox->core().pull);
   }
 
+  [[nodiscard]] std::unique_lock<std::mutex> take_turn() const {
+    return turn ? std::unique_lock(*turn) : std::unique_lock<std::mutex>();
+  }
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    const auto mine = take_turn();
     std::uint32_t i = 0;
     for (; i < run.count && !s.gate.closed(); ++i) (void)feed_one(*lane, run, i);
-    s.delivered.add(i);
-    if (i < run.count) s.skipped.add(run.count - i);
+    s.count(s.delivered, i);
+    if (i < run.count) s.count(s.skipped, run.count - i);
   }
 };
 
@@ -49,11 +59,12 @@ struct FeedLatest : Feed {
   FeedLatest(Feed to, KeyWriter by) : Feed(std::move(to)), key(std::move(by)), queued(key.bytes) {}
 
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
+    const auto mine = take_turn();
     std::uint32_t i = 0;
     std::uint64_t threw = 0;
     for (; i < run.count && !s.gate.closed(); ++i) threw += put(s, run, i) ? 0u : 1u;
-    s.delivered.add(i - threw);
-    if (i < run.count) s.skipped.add(run.count - i);
+    s.count(s.delivered, i - threw);
+    if (i < run.count) s.count(s.skipped, run.count - i);
   }
 
  private:

@@ -112,9 +112,9 @@ void for_each_event(engine::Subscriber& subscriber, const engine::Run& run, Each
       ++i;
     }
   }
-  subscriber.delivered.add(delivered);
-  if (filtered != 0) subscriber.filtered.add(filtered);
-  if (i < run.count) subscriber.skipped.add(run.count - i);
+  subscriber.count(subscriber.delivered, delivered);
+  if (filtered != 0) subscriber.count(subscriber.filtered, filtered);
+  if (i < run.count) subscriber.count(subscriber.skipped, run.count - i);
 }
 
 template <class E, class F>
@@ -159,7 +159,7 @@ struct HearWhileOwned {
     const std::shared_ptr<T> held = owner.lock();
     if (held == nullptr) {
       s.gate.close();
-      s.skipped.add(run.count);
+      s.count(s.skipped, run.count);
       return;
     }
     for_each_event(s, run, [&](std::size_t i) {
@@ -180,10 +180,10 @@ struct HearBatch {
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
     try {
       hear(Batch<E>(run));
-      s.delivered.add(run.count);
+      s.count(s.delivered, run.count);
     } catch (...) {
       engine::subscriber_threw(s);
-      if (run.count > 1) s.threw.add(run.count - 1);  // the whole batch is one call
+      if (run.count > 1) s.threw.add_shared(run.count - 1);  // the whole batch is one call
     }
   }
 };

@@ -29,6 +29,11 @@ enum class Served : std::uint8_t {
   own_thread  // own mailbox and own thread, named after it: it may block for as long as it likes
 };
 
+enum class Delivery : std::uint8_t {
+  serial,   // one worker at a time: callbacks of a channel never overlap, publishers keep their
+            // order
+  parallel  // several at once: no order, and callbacks must bear being called by several threads
+};
 enum class Order : std::uint8_t {
   publisher,  // each publisher's events in order, none across: publishers share nothing
   total       // all events in one order: whatever was published before comes before
@@ -38,6 +43,7 @@ enum class Order : std::uint8_t {
 struct ChannelOptions {
   LaneKind lanes = LaneKind::moodycamel;  // what publishers get unless they ask for another
   std::uint32_t lanes_max = 1024;         // live publishers; one more gets no_memory
+  Delivery delivery = Delivery::serial;
   Order order = Order::publisher;  // total: each publish takes a ticket of a counter that all share
   /// Order::total: so long is a publisher waited for that stopped in the middle of a publish; then
   /// the rest goes on (order_gaps), and its event comes late (order_late).

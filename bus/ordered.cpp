@@ -3,6 +3,8 @@
 // each lane here, and the mailbox hands them out by ticket (engine/merge.hpp).
 #include <climits>
 #include <new>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -90,11 +92,19 @@ engine::Subscriber* make_ordered_feeder(const engine::Ref<MailboxHold>& mailbox,
 Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> channels,
                                          engine::Subscriber* subscriber, OrderOptions options) {
   detail::Orphan orphan{subscriber};
+  if (channels.front()->inert()) return {};
   engine::ChannelCoreOptions order;
   order.name = options.name.empty() ? "ordered mailbox" : options.name;
   order.merged = true;
   order.order_gap_ns_max = 1000 * options.gap_us_max.count();
-  for (engine::ChannelCore* c : channels) order.sources.emplace_back(c);
+  for (engine::ChannelCore* c : channels) {
+    if (c->options().parallel) {
+      throw std::invalid_argument("ringmain: channel '" + c->options().name +
+                                  "' delivers in parallel and so has no order; subscribe to it "
+                                  "without one, or configure it with Delivery::serial");
+    }
+    order.sources.emplace_back(c);
+  }
   const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
       channels.front()->workers(), std::move(order), detail::feeding_options(options.queue_events));
   SubscribeOptions consumer;

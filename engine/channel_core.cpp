@@ -246,10 +246,12 @@ void ChannelCore::count_refused(Pushed why) noexcept {
 bool ChannelCore::anything_left() const noexcept {
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
     const Lane& one = lane(i);
+    // In parallel what others hand out just now is not left to us.
+    const Atomic<std::uint64_t>& gone = options_.parallel ? one.taken : one.consumed;
     // Signed: a ring's slot is seen before its lane's word.
     const auto left = static_cast<std::int64_t>(
         (one.word.load(std::memory_order_relaxed) >> 1) -  // relaxed: heavy()
-        one.consumed.load(std::memory_order_relaxed));     // came before
+        gone.load(std::memory_order_relaxed));             // came before
     if (left > 0) return true;
   }
   return false;
@@ -261,6 +263,7 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
   if (inert()) return false;
   const std::lock_guard lock(mutex_);
   subscriber->watch_id = next_watch_id();
+  subscriber->overlaps = options_.parallel;
   try {
     (subscriber->judge != nullptr ? inline_list_ : list_).add(subscriber);
   } catch (const std::bad_alloc&) {

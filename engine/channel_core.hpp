@@ -37,6 +37,7 @@ struct ChannelCoreOptions {
   bool pulled = false;           // drained by one thread that is no worker
   bool own_thread = false;       // pulled, by a thread of the bus: flush() and stop() wait for it
   bool tells_no_losses = false;  // the bus's own: a notice lost must not cause another
+  bool parallel = false;         // several workers hand out runs of it at once
   bool merged = false;           // in the order of tickets over all lanes
   std::int64_t order_gap_ns_max = 100'000'000;  // merged: so long for one busy publisher
   std::vector<Ref<ChannelCore>> sources;        // merged mailboxes: the channels that feed it

@@ -53,7 +53,7 @@ void measure(ChannelCore& channel, const Lane& lane, const Run& run,
 }
 
 void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept {
-  subscriber.offered.add(run.count);
+  subscriber.count(subscriber.offered, run.count);
   if (subscriber.gate.enter()) {
     const CallbackScope scope;
     drainer.calling.store(call_word(++drainer.turns, subscriber.watch_id),
@@ -61,7 +61,7 @@ void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept 
     subscriber.call(subscriber, run);
     drainer.calling.store(0, std::memory_order_relaxed);  // relaxed: as above
   } else {
-    subscriber.skipped.add(run.count);
+    subscriber.count(subscriber.skipped, run.count);
   }
   if (subscriber.gate.leave()) {
     const CallbackScope scope;  // captures are the user's code: a worker must not wait in it either
@@ -76,15 +76,20 @@ const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) n
   return protect(channel.snapshot(), drainer.reading);
 }
 
-void advance(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
-  lane.consumed.store(consumed, std::memory_order_release);  // E1
-  light_or_fence();                                          // L3
+/// Whoever waits for `consumed`, or for a run that is over, is told.
+void tell(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
+  light_or_fence();  // L3
   // Relaxed: heavy() on the waiters' side comes between their store and their look at consumed.
   if (consumed >= lane.wake_at.load(std::memory_order_relaxed)) {
     lane.room_key.fetch_add(1, std::memory_order_release);  // E1
     futex_wake(lane.room_key, INT_MAX);
   }
   channel.workers().consumed_something();
+}
+
+void advance(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
+  lane.consumed.store(consumed, std::memory_order_release);  // E1
+  tell(channel, lane, consumed);
 }
 
 Run take_what_is_there(Lane& lane, std::byte* room, std::size_t max) noexcept {
@@ -168,32 +173,92 @@ void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
           lane.consumed.load(std::memory_order_relaxed) + run.count);  // relaxed: our own
 }
 
-void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
-  // Relaxed: the owner's count; E1 of the store behind it makes it visible.
+namespace {
+
+void count_discarded(Lane& lane, const Run& run) noexcept {
+  // Relaxed: the owner's count; E1 of what raises `consumed` behind it makes it visible.
   lane.discarded.store(lane.discarded.load(std::memory_order_relaxed) + run.count,
                        std::memory_order_relaxed);
+}
+
+/// After the run is taken: whoever subscribed before an event was published is in this snapshot.
+void hand_to_all(Drainer& drainer, const ChannelCore& channel, const Run& run) noexcept {
+  if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
+    for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
+  }
+}
+
+Lane& next_lane(ChannelCore& channel, std::uint32_t lanes) noexcept {
+  if (++channel.rota >= lanes) channel.rota = 0;
+  return channel.lane(channel.rota);
+}
+
+}  // namespace
+
+void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
+  count_discarded(lane, run);
   finish_run(channel, lane, run);
 }
 
 void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) noexcept {
   if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
   measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
-  // After the run is taken: whoever subscribed before an event was published is in this snapshot.
-  if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
-    for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
-  }
+  hand_to_all(drainer, channel, run);
   channel.dispatched.add(run.count);
   finish_run(channel, lane, run);
 }
 
+namespace {
+
+/// Takes one run and hands it out behind the lease: the next worker may take the next one. Runs end
+/// in any order, so `consumed` counts, and says nothing of which. Model: parallel_flush.pml.
+std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) {
+  // Relaxed: our own words, the lane's while we hold the lease.
+  const std::uint64_t apart = drainer.apart.load(std::memory_order_relaxed);
+  const std::uint64_t first = lane.taken.load(std::memory_order_relaxed);
+  drainer.apart.store(apart + 1, std::memory_order_release);       // P2: before `taken` says so
+  lane.taken.store(first + run.count, std::memory_order_release);  // P1
+  if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
+  const bool abort = channel.workers().aborting();
+  if (abort) {
+    count_discarded(lane, run);
+  } else {
+    measure(channel, lane, run, first);
+  }
+  drainer.before_callbacks(channel);
+  if (!abort) {
+    hand_to_all(drainer, channel, run);
+    channel.dispatched.add_shared(run.count);
+  }
+  const std::uint64_t consumed =
+      lane.consumed.fetch_add(run.count, std::memory_order_acq_rel) + run.count;  // E1
+  drainer.apart.store(apart + 2, std::memory_order_release);                      // P2
+  tell(channel, lane, consumed);
+  return run.count;
+}
+
+std::size_t drain_parallel(Drainer& drainer, ChannelCore& channel, std::size_t quantum) noexcept {
+  const std::uint32_t lanes = channel.lane_count();
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    Lane& lane = next_lane(channel, lanes);
+    const Run run =
+        take_run(lane, drainer.room, std::min<std::size_t>(quantum, Drainer::kBatchMax));
+    if (run.count != 0) return drain_apart(drainer, channel, lane, run);
+  }
+  return 0;
+}
+
+}  // namespace
+
 std::size_t drain(Drainer& drainer, ChannelCore& channel, std::size_t quantum) noexcept {
+  if (channel.options().parallel) [[unlikely]]
+    return drain_parallel(drainer, channel, quantum);
   if (Merge* merge = channel.merge()) [[unlikely]]
     return merge->drain(drainer, quantum);
   const std::uint32_t lanes = channel.lane_count();
   std::size_t taken = 0;
   for (std::uint32_t i = 0; i < lanes && taken < quantum; ++i) {
-    if (++channel.rota >= lanes) channel.rota = 0;
-    Lane& lane = channel.lane(channel.rota);
+    Lane& lane = next_lane(channel, lanes);
     const Run run =
         take_run(lane, drainer.room, std::min<std::size_t>(quantum - taken, Drainer::kBatchMax));
     if (run.count == 0) continue;

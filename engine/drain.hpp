@@ -19,10 +19,14 @@ struct Drainer {
   /// stop()'s report.
   Atomic<std::uint64_t> calling{0};
   std::uint32_t turns = 0;
+  /// Odd while a run of a channel that delivers in parallel is handed out: flush() waits for those
+  /// that it finds, since such a run may be overtaken by younger ones.
+  Atomic<std::uint64_t> apart{0};
   alignas(kLineBytes) std::byte room[kRoomBytes];
   CallClock turn;  // the housekeeper's view of `calling`
 
-  /// Called when there is something to serve, before any callback.
+  /// Called when there is something to serve, before any callback. A channel that delivers in
+  /// parallel is no longer ours behind it.
   virtual void before_callbacks(ChannelCore&) noexcept {}
   virtual ~Drainer() = default;
 };

@@ -179,6 +179,7 @@ struct Lane {
   Atomic<std::uint64_t>* owner_marks = nullptr;
   Atomic<std::uint64_t> discarded{0};  // consumed without callbacks: stop(abort)
   Atomic<std::uint64_t> evicted{0};    // consumed without callbacks: the oldest of a full lane
+  Atomic<std::uint64_t> taken{0};      // parallel delivery: of them the callbacks may still run
   Ahead* ahead = nullptr;              // lanes that are merged: what was taken and is not yet due
 
   // --- a full lane's publisher waits here; workers read wake_at after every batch ---

@@ -107,6 +107,7 @@ struct Subscriber {
   Subscriber* buried_before = nullptr;  // in the graveyard
   std::uint32_t watch_id = 0;           // unique in the process, never 0: what a drainer shows
   std::int64_t budget_ns = 0;           // longer turns are told; 0: never
+  bool overlaps = false;  // its channel delivers in parallel: several workers call it at once
   Gate gate;
   Atomic<std::uint32_t> holders{1};
   // offered = delivered + threw + filtered + skipped once the calls are over (I3)
@@ -116,6 +117,7 @@ struct Subscriber {
   Highest longest_ns;  // of those, as far as they were seen
   std::string name;
 
+  void count(Count& what, std::uint64_t n) noexcept { overlaps ? what.add_shared(n) : what.add(n); }
   [[nodiscard]] void* captures() noexcept {
     return reinterpret_cast<std::byte*>(this) + captures_offset();
   }

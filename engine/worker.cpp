@@ -100,8 +100,11 @@ void Worker::before_callbacks(ChannelCore& channel) noexcept {
   if (all_.count_ == 1) return;  // nobody to hand anything to
   bool look = searching_;
   stop_searching();
-  if (held_.size() > 1) {  // a callback may never return: others must be able to serve the rest
-    pass_all_but(&channel);
+  // A callback may never return: others must be able to serve the rest, and this one too if it
+  // delivers in parallel.
+  const bool parallel = channel.options().parallel;
+  if (held_.size() > 1 || parallel) {
+    pass_all_but(parallel ? nullptr : &channel);
     look = true;
   }
   if (look && all_.anything_for_all()) all_.wake_one(woke_);
@@ -150,7 +153,7 @@ bool Worker::serve() noexcept {
     events.add(taken);
     served += taken;
     if (all_.count_ > 1) {  // the others were passed on: take them up again
-      held_.front().busy = true;
+      if (!held_.empty()) held_.front().busy = true;
       break;
     }
     held_[at++].busy = true;

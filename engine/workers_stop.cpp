@@ -17,8 +17,8 @@ namespace ringmain::engine {
 namespace {
 
 struct Mark {
-  Ref<ChannelCore> channel;  // a mailbox may end meanwhile
-  const Lane* lane = nullptr;
+  Ref<ChannelCore> channel;                     // a mailbox may end meanwhile
+  const Atomic<std::uint64_t>* done = nullptr;  // the lane's; taken, if it is delivered in parallel
   std::uint64_t published = 0;
 };
 
@@ -82,29 +82,47 @@ bool Workers::delivered(bool mailboxes, std::int64_t limit_ns) noexcept {
   const Deadline deadline(limit_ns);
   std::array<Mark, kPortion> marks;
   std::size_t count = 0;
+  bool parallel = false;
   const auto wait = [&] {
     if (options_.by_hand) (void)deliver(kAll, deadline.left_ns());
     return await(done_key_, deadline, [&] {
       return std::all_of(marks.begin(), marks.begin() + count, [](const Mark& m) {
-        return m.lane->consumed.load(std::memory_order_acquire) >= m.published;  // E1
+        return m.done->load(std::memory_order_acquire) >= m.published;  // E1, P1
       });
     });
   };
   for (std::uint32_t c = 0; const auto channel = next_channel(c);) {
     if (!concerned(*channel, mailboxes)) continue;
     help(*channel);
+    parallel = parallel || channel->options().parallel;
     for (std::uint32_t i = 0; i < channel->lane_count(); ++i) {
       const Lane& lane = channel->lane(i);
       const std::uint64_t published = lane.published();
-      if (lane.consumed.load(std::memory_order_acquire) >= published) continue;  // E1
+      const auto& done = channel->options().parallel ? lane.taken : lane.consumed;
+      if (done.load(std::memory_order_acquire) >= published) continue;  // E1, P1
       if (count == kPortion) {
         if (!wait()) return false;
         count = 0;
       }
-      marks[count++] = {channel, &lane, published};
+      marks[count++] = {channel, &done, published};
     }
   }
-  return wait();
+  return wait() && (!parallel || runs_over(deadline));
+}
+
+/// What was taken from lanes that are delivered in parallel is with workers: each that is in a run
+/// now has come out of it.
+bool Workers::runs_over(const Deadline& deadline) noexcept {
+  std::array<std::uint64_t, kWorkersMax> seen{};
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    seen[i] = workers_[i]->apart.load(std::memory_order_acquire);  // P2
+  return await(done_key_, deadline, [this, &seen] {
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      const std::uint64_t now = workers_[i]->apart.load(std::memory_order_acquire);  // P2
+      if ((seen[i] & 1) != 0 && now == seen[i]) return false;
+    }
+    return true;
+  });
 }
 
 bool Workers::drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept {
