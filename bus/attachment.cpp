@@ -1,9 +1,10 @@
 #include "ringmain/bus/attachment.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "ringmain/engine/clock.hpp"
@@ -194,6 +195,7 @@ void Attachment::close_all(bool deferred) noexcept {
     if (quiet) engine::destroy_captures(*l.subscriber);
   }
   if (thread_) thread_->end();
+  for (const auto& p : parts_) p->close_all(deferred);
 }
 
 Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
@@ -246,7 +248,14 @@ Detached Attachment::detach(std::int64_t limit_ns) noexcept {
   if (bus_) bus_->remove_pattern(*this);
   const bool inside = engine::in_callback();
   close_all(inside);
-  return inside ? Detached::deferred : wait_all(limit_ns);
+  if (inside) return Detached::deferred;
+  const engine::Deadline deadline(limit_ns);
+  Detached result = wait_all(limit_ns);
+  for (const auto& p : parts_) {
+    const Detached part = p->wait_all(deadline.left_ns());
+    if (result == Detached::done) result = part;
+  }
+  return result;
 }
 
 void Attachment::detach_deferred() noexcept {
@@ -255,95 +264,18 @@ void Attachment::detach_deferred() noexcept {
   close_all(true);
 }
 
-SubscriberStats Attachment::stats() const noexcept {
-  SubscriberStats s;
-  // Before the figures of its hearer: what comes out of the mailbox behind his end meets nobody.
-  const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
-  if (consumer_ != nullptr) {
-    s.delivered = consumer_->delivered.get();
-    s.threw = consumer_->threw.get();
-    s.filtered = consumer_->filtered.get();
-    s.skipped = consumer_->skipped.get();
-    s.offered = consumer_->offered.get();
-    if (came_out > s.offered) s.skipped += came_out - s.offered;
-    s.slow = consumer_->slow.get();
-    s.longest_ns = static_cast<std::int64_t>(consumer_->longest_ns.get());
-  }
-  if (!mailbox_) return s;
-  const engine::ChannelCounts box = mailbox_->core().counts();
-  s.dropped = box.full + box.no_memory + box.closed + box.evicted + box.discarded;
-  s.pending = box.pending;
-  s.coalesced = box.coalesced;
-  s.offered = box.accepted + box.full + box.no_memory + box.closed + box.coalesced;
-  if (consumer_ == nullptr) s.delivered = box.delivered;
-  if (const engine::Merge* m = mailbox_->core().merge()) {
-    s.order_gaps = m->gaps.get();
-    s.order_late = m->late.get();
-  }
-  if (forked()) return s;  // its lock may never be free again
-  const std::lock_guard lock(mutex_);
-  for (const Listed& l : listed_) {
-    if (l.subscriber == consumer_) continue;
-    s.threw += l.subscriber->threw.get();  // in a key function: it never came to the mailbox
-    s.offered += l.subscriber->threw.get();
-  }
-  return s;
-}
-
 void Attachment::set_owner(BusCore* bus) noexcept {
   owner_ = bus;
   if (owner_) owner_->remember(*this);
 }
 
 bool Attachment::readmit() noexcept {
-  if (consumer_ == nullptr || !consumer_->gate.barred()) return false;
+  bool any = false;
+  for (const auto& p : parts_) any = p->readmit() || any;
+  if (consumer_ == nullptr || !consumer_->gate.barred()) return any;
   consumer_->throws.forget();
   consumer_->gate.readmit();
   return true;
-}
-
-SubscriptionStats Attachment::row() const {
-  SubscriptionStats row;
-  row.figures = stats();
-  const std::lock_guard lock(mutex_);
-  row.name = options_.name;
-  row.served = options_.served;
-  row.priority = options_.priority;
-  row.called_inline = consumer_ != nullptr && consumer_->judge != nullptr;
-  row.pulled = consumer_ == nullptr;
-  row.attached = !closed_;
-  row.quarantined = consumer_ != nullptr && consumer_->gate.barred();
-  if (mailbox_) {
-    row.channel = mailbox_->core().options().name;
-  } else if (!listed_.empty() && listed_.front().channel) {
-    row.channel = listed_.front().channel->options().name;
-  }
-  return row;
-}
-
-std::string Attachment::unbalanced() const {
-  enum { kLooks = 100 };  // a run that ends between two counts
-  SubscriberStats s;
-  for (int look = 0; look < kLooks; ++look) {
-    if (closed_) return {};  // what it has not been told any more is nobody's account
-    {
-      const std::lock_guard lock(mutex_);
-      for (const Listed& l : listed_) {
-        if (l.channel && l.channel->depth() != 0) return {};  // a run may be going on
-      }
-    }
-    s = stats();
-    const std::uint64_t sum =
-        s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending;
-    const bool in_call = consumer_ != nullptr && consumer_->judge != nullptr && sum < s.offered;
-    if (sum == s.offered || in_call) return {};
-    std::this_thread::yield();
-  }
-  return "subscription '" + options_.name + "' does not balance (I3): offered " +
-         std::to_string(s.offered) + ", delivered " + std::to_string(s.delivered) + ", threw " +
-         std::to_string(s.threw) + ", filtered " + std::to_string(s.filtered) + ", skipped " +
-         std::to_string(s.skipped) + ", dropped " + std::to_string(s.dropped) + ", coalesced " +
-         std::to_string(s.coalesced) + ", pending " + std::to_string(s.pending);
 }
 
 Subscription Attachment::handle(engine::Ref<Attachment> attachment) noexcept {

@@ -68,6 +68,8 @@ class Attachment final : public engine::Counted {
   /// Feeds the mailbox from `source`. Throws std::bad_alloc. `key`: by which its events are
   /// coalesced.
   void feed_from(engine::ChannelCore& source, KeyWriter key = {});
+  /// Others that end with it: the mailboxes it sorts events into. Before listen().
+  void set_parts(std::vector<engine::Ref<Attachment>> parts) noexcept { parts_ = std::move(parts); }
   /// Is told who listens to `channel`, or to all that match `pattern`. Throws std::bad_alloc.
   void watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern);
   /// Undoes feed_from(source), of which nothing was heard yet, if it was done.
@@ -103,6 +105,8 @@ class Attachment final : public engine::Counted {
     engine::Subscriber* subscriber;            // one holder of it
   };
   void close_all(bool deferred) noexcept;
+  [[nodiscard]] bool quarantined() const noexcept;
+  [[nodiscard]] bool at_rest() const;
   Detached wait_all(std::int64_t limit_ns) noexcept;
   engine::Gate::Waited wait_for(const Listed& listed, std::int64_t limit_ns) noexcept;
 
@@ -112,6 +116,7 @@ class Attachment final : public engine::Counted {
   engine::Subscriber* consumer_;  // the one that the user wrote; among listed_ once it listens
   engine::Ref<MailboxHold> mailbox_;
   engine::Ref<engine::OwnThread> thread_;
+  std::vector<engine::Ref<Attachment>> parts_;
   engine::Ref<BusCore> bus_;    // patterns only
   engine::Ref<BusCore> owner_;  // where release() leaves it
   const SubscribeOptions options_;

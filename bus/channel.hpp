@@ -9,6 +9,7 @@
 
 #include "ringmain/bus/hear.hpp"
 #include "ringmain/bus/mailbox.hpp"
+#include "ringmain/bus/partition.hpp"
 #include "ringmain/bus/publisher.hpp"
 #include "ringmain/bus/stats.hpp"
 #include "ringmain/bus/subscription.hpp"
@@ -167,6 +168,26 @@ class Channel {
   [[nodiscard]] Mailbox<E> mailbox_latest(K key, SubscribeOptions options = {}) {
     return Mailbox<E>(detail::make_pull_mailbox(*core_, std::move(options),
                                                 detail::key_writer<E>(std::move(key))));
+  }
+  /// `hear(event)` or `hear(event, stamp)` in `n` mailboxes, chosen by std::hash of `key(event)`:
+  /// events of one key and publisher come in order and do not overlap, those of different keys may
+  /// be heard by several workers at once. Each mailbox has its own copy of `hear`, and its own
+  /// bound. refused: n is 0 or above 1024, or the channel delivers in parallel. Throws
+  /// std::bad_alloc.
+  template <PartitionKey<E> K, Hears<E> F>
+  requires std::copy_constructible<F>
+  [[nodiscard]] Result<Subscription> partition_by(K key, std::size_t n, F hear,
+                                                  SubscribeOptions options = {}) {
+    auto made = detail::make_parts(*core_, n, options);
+    if (!made) return made.error();
+    detail::PartsPtr parts = std::move(made).value();
+    for (std::size_t i = 0; i < n; ++i)
+      detail::add_part(*parts, detail::make_subscriber(detail::HearEach<E, F>{hear}));
+    detail::Parts& all = *parts;
+    return detail::attach_parts(
+        *core_, all,
+        detail::make_subscriber(detail::SortIntoParts<E, K>{std::move(key), n, std::move(parts)}),
+        std::move(options));
   }
   /// A queue that the caller drains. Throws std::bad_alloc, std::invalid_argument.
   [[nodiscard]] Mailbox<E> mailbox(SubscribeOptions options = {}) {
