@@ -59,7 +59,8 @@ struct HearViews {
 /// callbacks.
 class Bus {
  public:
-  /// Starts its workers. Throws std::system_error if the system gives not one thread. Environment:
+  /// Starts its workers. Throws std::system_error if the system gives not one thread,
+  /// std::invalid_argument if worker_cpus is no list of CPUs that are there. Environment:
   /// RINGMAIN_WORKERS, RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US and
   /// RINGMAIN_LINGER_NS, where set, override the options.
   explicit Bus(const BusOptions& options = {});

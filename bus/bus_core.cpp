@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <sched.h>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -16,31 +19,67 @@
 namespace ringmain::detail {
 namespace {
 
+/// An operator's slip must not end somebody's training: said once, then as if it were not there.
+void ignore(const char* name, const std::string& why) {
+  std::fprintf(stderr, "ringmain: %s is ignored: %s\n", name, why.c_str());
+}
+
 template <class T>
 T from_environment(const char* name, T otherwise) {
   const char* value = std::getenv(name);
   T n{};
   if (value == nullptr) return otherwise;
   const char* end = value + std::strlen(value);
-  return std::from_chars(value, end, n).ptr == end && end != value ? n : otherwise;
+  if (std::from_chars(value, end, n).ptr == end && end != value) return n;
+  ignore(name, "'" + std::string(value) + "' is not a number in its range");
+  return otherwise;
 }
 
-/// "0-3,8" as a list; what does not read as one is ignored, an unknown CPU is the kernel's
-/// business.
-std::vector<int> cpus_of(std::string_view text) {
+/// "0-3,8" as a list; or why not.
+Result<std::vector<int>> cpus_of(std::string_view text) {
+  const auto refused = [text](const char* why) {
+    return Error{Error::Code::refused, "'" + std::string(text) + "' " + why};
+  };
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const bool known = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
   std::vector<int> cpus;
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
-    int first = 0;
-    const auto a = std::from_chars(part.data(), part.data() + part.size(), first);
-    if (a.ec != std::errc{}) continue;
+  bool any = false;
+  for (std::size_t at = 0; at <= text.size() && !text.empty();) {
+    const std::string_view part = text.substr(at, text.find(',', at) - at);
+    at += part.size() + 1;
+    const char* end = part.data() + part.size();
+    int first = -1;
+    auto read = std::from_chars(part.data(), end, first);
     int last = first;
-    if (a.ptr != part.data() + part.size() && *a.ptr == '-')
-      std::from_chars(a.ptr + 1, part.data() + part.size(), last);
-    for (int cpu = first; cpu <= std::min(last, 1023); ++cpu) cpus.push_back(cpu);
+    if (read.ec == std::errc{} && read.ptr != end && *read.ptr == '-')
+      read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc{} || read.ptr != end || first < 0 || last < first)
+      return refused("is not a list of CPUs; write numbers and ranges, as in 0-3,8");
+    if (last >= CPU_SETSIZE) return refused("names a CPU above 1023, the largest there can be");
+    for (int cpu = first; cpu <= last; ++cpu) {
+      cpus.push_back(cpu);
+      any = any || !known || CPU_ISSET(static_cast<unsigned>(cpu), &allowed);
+    }
   }
+  if (!any && !text.empty())
+    return refused(
+        "names no CPU that this process may use; see Cpus_allowed_list in "
+        "/proc/self/status");
   return cpus;
+}
+
+/// Throws std::invalid_argument: what the program itself says must be right.
+std::vector<int> worker_cpus(const std::string& option) {
+  constexpr const char* kName = "RINGMAIN_WORKER_CPUS";
+  if (const char* value = std::getenv(kName)) {
+    auto cpus = cpus_of(value);
+    if (cpus) return std::move(cpus).value();
+    ignore(kName, cpus.error().message);
+  }
+  auto cpus = cpus_of(option);
+  if (!cpus) throw std::invalid_argument("ringmain: worker_cpus " + cpus.error().message);
+  return std::move(cpus).value();
 }
 
 engine::WorkersOptions engine_options(const BusOptions& options) {
@@ -48,9 +87,7 @@ engine::WorkersOptions engine_options(const BusOptions& options) {
   engine::WorkersOptions o;
   const unsigned asked = from_environment("RINGMAIN_WORKERS", options.workers);
   o.count = asked != 0 ? asked : std::max(1u, std::min(4u, cores / 8));
-  const char* cpus = std::getenv("RINGMAIN_WORKER_CPUS");
-  o.cpus =
-      cpus_of(cpus != nullptr ? std::string_view(cpus) : std::string_view(options.worker_cpus));
+  o.cpus = worker_cpus(options.worker_cpus);
   o.nice = from_environment("RINGMAIN_WORKER_NICE", options.worker_nice);
   o.name = options.name;
   o.wait.spin_ns = 1000 * from_environment("RINGMAIN_SPIN_US", options.spin_us.count());

@@ -242,7 +242,7 @@ TEST(BusTest, AnOperatorOverridesTheNumberOfWorkers) {
 }
 
 TEST(BusTest, AnOperatorPlacesItsWorkersAndSaysHowLongTheyLook) {
-  const Environment cpus("RINGMAIN_WORKER_CPUS", "0, nonsense,-5,4000,0-0");
+  const Environment cpus("RINGMAIN_WORKER_CPUS", "0,0-0");
   const Environment nice("RINGMAIN_WORKER_NICE", "1");
   const Environment spin("RINGMAIN_SPIN_US", "0");
   const Environment linger("RINGMAIN_LINGER_NS", "0");

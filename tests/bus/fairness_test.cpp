@@ -1,0 +1,166 @@
+// Does every channel get its turn where very many are busy, and do workers live where they are
+// told?
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <sched.h>
+#include <stdexcept>
+#include <string>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/tests/bus/events.hpp"
+#include "ringmain/tests/engine/eventually.hpp"
+
+namespace ringmain::tests {
+namespace {
+
+class ManyChannelsTest : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeAnotherGetsManyMore) {
+  constexpr std::size_t kChannels = 1000;
+  constexpr std::uint64_t kTurns = 20;
+  Bus bus(with_workers(GetParam()));
+  struct Seen {
+    std::atomic<std::uint64_t> turns{0};
+    std::uint64_t last = 0;  // touched by one worker at a time
+  };
+  std::vector<Seen> seen(kChannels);
+  std::vector<Channel<Plain>*> channels;
+  std::vector<Subscription> subs;
+  std::atomic<std::uint64_t> turns{0};
+  std::atomic<std::uint64_t> longest{0};
+  std::atomic<bool> over{false};
+  for (std::size_t i = 0; i < kChannels; ++i)
+    channels.push_back(&bus.channel<Plain>("many." + std::to_string(i)));
+  for (std::size_t i = 0; i < kChannels; ++i) {
+    subs.push_back(channels[i]->subscribe_batch([&, i](Batch<Plain>) {
+      const std::uint64_t now = ++turns;
+      // From the third turn on: by then all have become busy.
+      if (++seen[i].turns > 2) {
+        std::uint64_t before = longest;
+        while (now - seen[i].last > before &&
+               !longest.compare_exchange_weak(before, now - seen[i].last)) {
+        }
+      }
+      seen[i].last = now;
+      if (!over) channels[i]->post({now});  // it is never empty
+    }));
+  }
+  for (auto* c : channels) c->post({0});
+  EXPECT_TRUE(eventually([&] {
+    return std::all_of(seen.begin(), seen.end(), [](const Seen& s) { return s.turns >= kTurns; });
+  }));
+  over = true;
+  EXPECT_LE(longest, kChannels + 1);
+  ASSERT_TRUE(bus.flush(kLong));
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, ManyChannelsTest, ::testing::Values(1u));
+
+/// Set while the test runs.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+struct Home {
+  int cpus = 0;
+  bool on_first = false;
+  int nice = 0;
+};
+
+int first_cpu() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof set, &set);
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) return static_cast<int>(cpu);
+  }
+  return -1;
+}
+
+/// Where a callback finds itself.
+Home home_of_a_worker(const BusOptions& options) {
+  Bus bus(options);
+  Home home;
+  const int first = first_cpu();
+  const Subscription sub = bus.channel<Tick>().subscribe([&](const Tick&) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    ::sched_getaffinity(0, sizeof set, &set);
+    home.cpus = CPU_COUNT(&set);
+    home.on_first = CPU_ISSET(static_cast<unsigned>(first), &set);
+    home.nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)));
+  });
+  bus.channel<Tick>().post({1});
+  EXPECT_TRUE(bus.flush(kLong));
+  return home;
+}
+
+TEST(WorkerHomeTest, WorkersRunWhereAndAsTheOptionsSay) {
+  BusOptions o = with_workers(2);
+  o.worker_cpus = std::to_string(first_cpu());
+  o.worker_nice = 1;
+  const Home home = home_of_a_worker(o);
+  EXPECT_EQ(home.cpus, 1);
+  EXPECT_TRUE(home.on_first);
+  EXPECT_EQ(home.nice, ::getpriority(PRIO_PROCESS, 0) + 1);
+}
+
+TEST(WorkerHomeTest, TheEnvironmentOverridesTheOptions) {
+  const Environment workers("RINGMAIN_WORKERS", "3");
+  const Environment cpus("RINGMAIN_WORKER_CPUS", std::to_string(first_cpu()));
+  const Environment nice("RINGMAIN_WORKER_NICE", "2");
+  EXPECT_EQ(Bus(with_workers(1)).workers(), 3u);
+  const Home home = home_of_a_worker(with_workers(1));
+  EXPECT_EQ(home.cpus, 1);
+  EXPECT_EQ(home.nice, ::getpriority(PRIO_PROCESS, 0) + 2);
+}
+
+TEST(WorkerHomeTest, AListThatIsNoneIsRefusedInASentence) {
+  for (const char* list : {"x", "0-", "-1", "3-1", "0,,1", "0,", "1 2", "0-99999"}) {
+    BusOptions o = with_workers(1);
+    o.worker_cpus = list;
+    try {
+      const Bus bus(o);
+      ADD_FAILURE() << "accepted: " << list;
+    } catch (const std::invalid_argument& e) {
+      EXPECT_NE(std::string(e.what()).find("worker_cpus '" + std::string(list) + "'"),
+                std::string::npos)
+          << e.what();
+    }
+  }
+  BusOptions o = with_workers(1);
+  o.worker_cpus = "1023";
+  EXPECT_THROW(Bus{o}, std::invalid_argument);
+}
+
+TEST(WorkerHomeTest, ASlipInTheEnvironmentIsSaidAndIgnored) {
+  const Environment workers("RINGMAIN_WORKERS", "many");
+  const Environment cpus("RINGMAIN_WORKER_CPUS", "all");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Bus(with_workers(2)).workers(), 2u);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("RINGMAIN_WORKERS is ignored: 'many'"), std::string::npos) << said;
+  EXPECT_NE(said.find("RINGMAIN_WORKER_CPUS is ignored: 'all'"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace ringmain::tests
