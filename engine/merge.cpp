@@ -11,6 +11,7 @@ namespace ringmain::engine {
 namespace {
 
 enum : std::uint64_t { kNever = ~std::uint64_t{0} };
+enum : std::uint32_t { kNotListed = ~std::uint32_t{0} };  // in a front's place: lanes to come
 
 bool has_head(const Lane* lane) noexcept {
   return lane != nullptr && lane->ahead->run.count != 0;
@@ -72,7 +73,7 @@ bool Merge::find_lanes() noexcept {
         fronts_.push_back({&lane, s.channel == &own_ ? &lane : nullptr});
       }
     }
-    heap_.reserve(fronts_.size());
+    heap_.reserve(fronts_.size() + 1);
   } catch (const std::bad_alloc&) {
     return false;  // the next round tries again
   }
@@ -93,7 +94,8 @@ bool Merge::find_own_lanes() noexcept {
 }
 
 /// The counter first, then the lanes' words, then their heads: what was not there at its turn has a
-/// younger ticket than now_. False: look again.
+/// younger ticket than now_. So has all that comes from a lane that was not there at all. False:
+/// look again.
 bool Merge::look() noexcept {
   now_ = own_.workers().tickets_taken();  // T2
   waits_ = own_.line.heard();
@@ -114,6 +116,7 @@ bool Merge::look() noexcept {
     if (f.mine != nullptr && !has_head(f.mine)) refill(f);
     push(i);
   }
+  push(kNotListed);
   return true;
 }
 
@@ -130,6 +133,7 @@ void Merge::refill(Front& front) noexcept {
 
 /// Its head, or what its next event is not older than.
 Merge::Key Merge::key_of(std::uint32_t front) noexcept {
+  if (front == kNotListed) return {waits_ ? now_ : std::uint64_t{kNever}, false, front};
   Front& f = fronts_[front];
   if (has_head(f.mine)) return {f.mine->ahead->head(), true, front};
   const bool drained = f.fed && (f.mine == nullptr || taken_off(*f.mine) >= f.upto);

@@ -14,6 +14,9 @@
  *   -DTSO              words go through store buffers, which the RMW empties         -> must hold
  *   -DFEED             the lanes are drained by their channels' owner into lanes of a mailbox, which
  *                      says how far it has come (fed); the merger sees heads there   -> must hold
+ *   -DLATE             the second lane is listed while the merger runs; what comes from lanes that are
+ *                      not listed yet was ticketed after now                         -> must hold
+ *   -DLATE -DNO_LIMIT  lanes that are not listed yet are not waited for              -> disorder
  *   -DTICKET_FIRST     ticket before busy is said                                    -> disorder
  *   -DTICKET_LAST      ticket after the event is published                           -> disorder
  *   -DTSO -DRELAXED_TICKET  the RMW does not empty the store buffer                  -> disorder
@@ -43,6 +46,12 @@ byte word[NP];                  /* 2 * published + busy, as others see it */
 byte slot[NP * NE], slots[NP];  /* tickets as written; a slot may be seen before the word */
 byte box[NP * NE], boxed[NP], fed[NP];
 byte accepted[NP], taken[NP], done, last;
+#ifdef LATE
+bool listed;                    /* the second lane is among those that the merger looks at */
+#define KNOWN(i) (i == 0 || known)
+#else
+#define KNOWN(i) true
+#endif
 byte passed[NP];                /* counted: this claim (event number, from 1) was passed over */
 
 #ifdef TSO
@@ -68,6 +77,9 @@ proctype publisher(byte i) {
   bool refused = 1;
 #else
   bool refused = i;
+#endif
+#ifdef LATE
+  if :: i == 1 -> listed = 1 :: else fi;
 #endif
   do
   :: k < EVENTS(i) ->
@@ -146,7 +158,7 @@ inline look(i) { w[i] = word[i]; f[i] = fed[i]; u[i] = boxed[i] }
 #else
 inline look(i) { atomic { w[i] = word[i]; u[i] = w[i] / 2 } }
 #endif
-inline see(i) { atomic { if :: taken[i] < HEADS[i] -> h[i] = HEAD(i) :: else -> h[i] = NONE fi } }
+inline see(i) { atomic { if :: KNOWN(i) && taken[i] < HEADS[i] -> h[i] = HEAD(i) :: else -> h[i] = NONE fi } }
 inline heads() { see(0); see(1) }
 /* What may still come from lane i: its head, a bound, or all is possible (0). */
 inline bound(i) {
@@ -154,13 +166,21 @@ inline bound(i) {
   :: h[i] != NONE -> b[i] = h[i]
   :: else ->
      if
-     :: PASSED(i) ->
+#ifdef LATE
+     :: !KNOWN(i) ->
+#ifdef NO_LIMIT
+        b[i] = INF
+#else
+        b[i] = now
+#endif
+#endif
+     :: KNOWN(i) && PASSED(i) ->
 #ifdef PASS_ALL
         b[i] = INF
 #else
         b[i] = now
 #endif
-     :: else -> if :: IDLE(i) -> b[i] = now :: else -> b[i] = 0 fi
+     :: KNOWN(i) && !(PASSED(i)) -> if :: IDLE(i) -> b[i] = now :: else -> b[i] = 0 fi
      fi
   fi
 }
@@ -187,13 +207,20 @@ inline pass_over(i) {
 
 proctype merger() {
   byte now, w[NP], f[NP], u[NP], h[NP], b[NP], over[NP]; bool out, in_order;
+#ifdef LATE
+  bool known;
+#endif
   do
   :: done == NP && taken[0] == accepted[0] && taken[1] == accepted[1] -> break
   :: (taken[0] < HEADS[0] || taken[1] < HEADS[1]) ->
 #ifdef NOW_LAST
      look(0); look(1); now = counter; heads();
 #else
-     now = counter; look(0); look(1); heads();
+     now = counter;
+#ifdef LATE
+     known = listed;
+#endif
+     look(0); look(1); heads();
 #endif
 again:
      atomic { out = 0; bound(0); bound(1); hand_out(0, 1); hand_out(1, 0) };
