@@ -155,6 +155,34 @@ module ringmain
       import :: c_ptr
       type(c_ptr), value :: mailbox
     end subroutine
+    integer(c_int32_t) function ringmain_steps_open(bus, steps) bind(C)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: bus
+      type(c_ptr), intent(inout) :: steps
+    end function
+    integer(c_int32_t) function ringmain_step_begin(steps, number) bind(C)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: steps
+      integer(c_int64_t), value :: number
+    end function
+    integer(c_int32_t) function ringmain_phase_begin(steps, name) bind(C)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: steps
+      integer(c_int32_t), value :: name
+    end function
+    integer(c_int32_t) function ringmain_micro_batch_begin(steps, number) bind(C)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: steps
+      integer(c_int32_t), value :: number
+    end function
+    integer(c_int32_t) function ringmain_step_end(steps) bind(C)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: steps
+    end function
+    subroutine ringmain_steps_close(steps) bind(C)
+      import :: c_ptr
+      type(c_ptr), value :: steps
+    end subroutine
     integer(c_int32_t) function ringmain_stats_of_channel(channel, stats) bind(C)
       import :: c_int32_t, c_ptr, ringmain_channel_stats
       type(c_ptr), value :: channel

@@ -301,6 +301,20 @@ ringmain_code ringmain_mailbox_wait(ringmain_mailbox* mailbox, int64_t limit_ns)
 int ringmain_mailbox_fd(ringmain_mailbox* mailbox);
 void ringmain_mailbox_close(ringmain_mailbox* mailbox);
 
+/* --- which training step it is --- */
+
+/* Steps, phases and micro-batches on `train.step`, as nested scopes. One thread's, the training
+ * loop's. Close them before their bus. */
+typedef struct ringmain_steps ringmain_steps;
+ringmain_code ringmain_steps_open(ringmain_bus* bus, ringmain_steps** steps);
+ringmain_code ringmain_step_begin(ringmain_steps* steps, uint64_t number);
+ringmain_code ringmain_phase_begin(ringmain_steps* steps, uint32_t name); /* ringmain_name() */
+ringmain_code ringmain_micro_batch_begin(ringmain_steps* steps, uint32_t number); /* from 1 */
+/* Ends the innermost scope that is open. */
+ringmain_code ringmain_step_end(ringmain_steps* steps);
+/* Ends all that are open. NULL is closed already. */
+void ringmain_steps_close(ringmain_steps* steps);
+
 /* --- figures; set `bytes` before --- */
 
 typedef struct ringmain_channel_stats {
