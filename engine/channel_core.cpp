@@ -275,7 +275,6 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
 }
 
 void ChannelCore::unlist(Subscriber* subscriber) noexcept {
-  enum : std::size_t { kRetiredMax = 32 };  // one heavy() for as many changes
   if (inert()) return;
   const std::lock_guard lock(mutex_);
   try {
@@ -284,7 +283,7 @@ void ChannelCore::unlist(Subscriber* subscriber) noexcept {
     if (!list.remove(subscriber)) return;
     update_state();
     if (subscriber->budget_ns != 0) workers_->house().budget_left();
-    if (list.retired() < kRetiredMax) return;
+    if (!list.due()) return;
     if (called_inline) {
       list.reclaim(inline_readings());
     } else {

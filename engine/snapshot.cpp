@@ -1,6 +1,7 @@
 #include "ringmain/engine/snapshot.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ringmain::engine {
 
@@ -35,7 +36,7 @@ void SubscriberList::add(Subscriber* subscriber) {
       next->subscribers.begin(), next->subscribers.end(), subscriber,
       [](const Subscriber* a, const Subscriber* b) { return a->priority > b->priority; });
   next->subscribers.insert(after, subscriber);
-  retired_.reserve(retired_.size() + 1);
+  make_room();
   replace(std::move(next), nullptr);
 }
 
@@ -52,9 +53,14 @@ bool SubscriberList::remove(Subscriber* subscriber) {
       if (s != subscriber) next->subscribers.push_back(s);
     }
   }
-  retired_.reserve(retired_.size() + 1);
+  make_room();
   replace(std::move(next), subscriber);
   return true;
+}
+
+void SubscriberList::make_room() {
+  if (retired_.size() == retired_.capacity())
+    retired_.reserve(retired_.size() + kDueAt + retired_.size() / 2);
 }
 
 void SubscriberList::replace(std::unique_ptr<Snapshot> next, Subscriber* removed) noexcept {
@@ -66,21 +72,43 @@ void SubscriberList::replace(std::unique_ptr<Snapshot> next, Subscriber* removed
 
 void SubscriberList::reclaim(const std::vector<const Reading*>& readings) {
   heavy();  // L4
-  std::vector<const Snapshot*> seen;
-  seen.reserve(readings.size());
-  for (const Reading* r : readings) seen.push_back(r->load(std::memory_order_acquire));  // N2
-  // A removed subscriber is named by its own snapshot and older ones: free the oldest run nobody
-  // reads.
-  std::size_t free_to = 0;
-  while (free_to < retired_.size() &&
-         std::find(seen.begin(), seen.end(), retired_[free_to].snapshot) == seen.end()) {
-    ++free_to;
+  std::vector<const Snapshot*> read;
+  read.reserve(readings.size());
+  for (const Reading* r : readings) {
+    const Snapshot* one = r->load(std::memory_order_acquire);               // N2
+    if (one != nullptr && one != current_.load(std::memory_order_relaxed))  // relaxed: our lock
+      read.push_back(one);
   }
-  for (std::size_t i = 0; i < free_to; ++i) {
-    delete retired_[i].snapshot;
-    if (retired_[i].removed != nullptr) drop_subscriber(retired_[i].removed);
+  const auto is_read = [&read](const Snapshot* s) {
+    return std::find(read.begin(), read.end(), s) != read.end();
+  };
+  // A word may name what was freed before its thread looked again: only what is here is looked
+  // into.
+  std::vector<const Snapshot*> held;
+  held.reserve(read.size());
+  for (const Retired& r : retired_) {
+    if (r.snapshot != nullptr && is_read(r.snapshot)) held.push_back(r.snapshot);
   }
-  retired_.erase(retired_.begin(), retired_.begin() + static_cast<std::ptrdiff_t>(free_to));
+  const auto is_named = [&held](const Subscriber* s) {
+    return std::any_of(held.begin(), held.end(), [s](const Snapshot* h) {
+      return std::find(h->subscribers.begin(), h->subscribers.end(), s) != h->subscribers.end();
+    });
+  };
+  auto kept = retired_.begin();
+  for (Retired& r : retired_) {
+    if (r.snapshot != nullptr && !is_read(r.snapshot)) delete std::exchange(r.snapshot, nullptr);
+    if (r.removed != nullptr && !is_named(r.removed))
+      drop_subscriber(std::exchange(r.removed, nullptr));
+    if (r.snapshot != nullptr || r.removed != nullptr) *kept++ = r;
+  }
+  retired_.erase(kept, retired_.end());
+  due_at_ = std::max<std::size_t>(kDueAt, 2 * retired_.size());
+}
+
+bool SubscriberList::keeps(const Snapshot* snapshot) const noexcept {
+  return snapshot == current_.load(std::memory_order_relaxed) ||  // relaxed: under our lock
+         std::any_of(retired_.begin(), retired_.end(),
+                     [snapshot](const Retired& r) { return r.snapshot == snapshot; });
 }
 
 }  // namespace ringmain::engine

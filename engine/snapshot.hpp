@@ -3,7 +3,8 @@
 //
 // Worker:   reading = current; L4; current unchanged? use it, else again
 // Changer:  current = new one; old one is retired; when enough are: heavy(); free those nobody
-// reads A subscriber that was removed is freed with the last snapshot that names it. Model:
+// reads. A subscriber that was removed is freed with the last snapshot that names it. A worker that
+// stays in a callback keeps its one snapshot, and nothing that came after it. Model:
 // tests/model/snapshot_hazard.pml.
 #pragma once
 #include <cstddef>
@@ -50,9 +51,14 @@ class SubscriberList {
   /// False: it is not there. The holder is dropped once no worker can see it. Throws
   /// std::bad_alloc.
   bool remove(Subscriber* subscriber);
-  /// Frees what no word in `readings` names. Cost: one heavy().
+  /// Frees what no word in `readings` names. Cost: one heavy(). Throws std::bad_alloc, then nothing
+  /// is freed.
   void reclaim(const std::vector<const Reading*>& readings);
   [[nodiscard]] std::size_t retired() const noexcept { return retired_.size(); }
+  /// So much is retired that reclaim() is worth its cost.
+  [[nodiscard]] bool due() const noexcept { return retired_.size() >= due_at_; }
+  /// Is it the current one, or retired and not yet freed?
+  [[nodiscard]] bool keeps(const Snapshot* snapshot) const noexcept;
   /// `f(subscriber)` for those on the list and those that a worker may still be calling.
   template <class F>
   void for_each(F f) const {
@@ -65,14 +71,17 @@ class SubscriberList {
   }
 
  private:
+  enum : std::size_t { kDueAt = 32 };  // one heavy() for as many changes
   struct Retired {
-    const Snapshot* snapshot;
-    Subscriber* removed;  // or nullptr
+    const Snapshot* snapshot;  // nullptr: freed
+    Subscriber* removed;       // nullptr: nobody, or dropped
   };
+  void make_room();
   void replace(std::unique_ptr<Snapshot> next, Subscriber* removed) noexcept;
 
   Atomic<const Snapshot*> current_{nullptr};
-  std::vector<Retired> retired_;  // oldest first
+  std::vector<Retired> retired_;
+  std::size_t due_at_ = kDueAt;
 };
 
 }  // namespace ringmain::engine

@@ -105,6 +105,50 @@ TEST(SnapshotTest, ARemovedSubscriberOutlivesEveryOlderRowThatNamesIt) {
   EXPECT_FALSE(a.listed());
 }
 
+TEST(SnapshotTest, AReaderThatStaysKeepsItsOwnRowAndNoYoungerOne) {
+  Watched stays, passing;
+  passing.s->holders.fetch_add(1000);  // one for each time that it is listed
+  const int alone = passing.s->holders.load() - 1;
+  SubscriberList list;
+  Reading reading{nullptr};
+  list.add(stays.s);
+  const Snapshot* held = protect(list.current(), reading);
+  for (int i = 0; i < 1000; ++i) {
+    list.add(passing.s);
+    list.remove(passing.s);
+    if (list.due()) list.reclaim({&reading});
+    ASSERT_LE(list.retired(), 33u);
+    ASSERT_TRUE(list.keeps(held));
+  }
+  list.reclaim({&reading});
+  EXPECT_EQ(list.retired(), 1u);
+  EXPECT_EQ(passing.s->holders.load(), alone + 1 - 1000);
+  EXPECT_EQ(held->subscribers, (std::vector<Subscriber*>{stays.s}));
+  reading.store(nullptr);
+  list.reclaim({&reading});
+  EXPECT_FALSE(list.keeps(held));
+}
+
+TEST(SnapshotTest, WhatAHeldRowNamesStaysThoughItsOwnRowIsFreed) {
+  Watched a, b, c;
+  SubscriberList list;
+  Reading reading{nullptr};
+  list.add(a.s);
+  list.add(b.s);
+  ASSERT_NE(protect(list.current(), reading), nullptr);  // reads the row of a and b
+  list.add(c.s);
+  list.remove(c.s);
+  list.remove(b.s);
+  list.reclaim({&reading});
+  EXPECT_TRUE(b.listed());
+  EXPECT_FALSE(c.listed()) << "the row that is read never named it";
+  EXPECT_EQ(list.retired(), 2u) << "the row that is read, and b";
+  reading.store(nullptr);
+  list.reclaim({&reading});
+  EXPECT_FALSE(b.listed());
+  EXPECT_EQ(list.retired(), 0u);
+}
+
 TEST(SnapshotTest, TheListsEndLetsGoOfEverybody) {
   Watched a, b;
   {
