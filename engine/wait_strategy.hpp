@@ -2,8 +2,8 @@
 //
 // A wake-up costs the publisher a system call and the event 15 us, so a worker looks for about as
 // long before it sleeps; where cores are few it offers its own after every 64 looks. The clock is
-// read as seldom: between two looks lies one pause. After a short batch it lingers: a worker that
-// keeps catching its publisher fights it for every line. Figures: docs/notes, bench/.
+// read as seldom: between two looks lies one pause. After a batch that is not long it lingers: a
+// worker that keeps catching its publisher fights it for every line. Figures: docs/notes, bench/.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -35,14 +35,15 @@ class WaitStrategy {
     streak_ = chasing ? streak_ + 1 : 0;
     if (!chasing) linger_ns_ = options_.linger_ns;
     if (events > kLongBatch) linger_ns_ = std::max(options_.linger_ns, linger_ns_ / 2);
-    if (linger_ns_ <= 0 || events >= kShortBatch) return;
+    if (linger_ns_ <= 0 || events > kLongBatch) return;
     if (events == 1 && streak_ < kChase) return;
     const std::int64_t until = now_ns() + linger_ns_;
     do pause();
     while (now_ns() < until);
-    // It did not help enough: the next wait is longer, to a bound.
-    if (streak_ >= kChase)
-      linger_ns_ = std::min(kLingerGrowth * options_.linger_ns, 2 * linger_ns_);
+    // It did not help enough: the next wait is longer, to a bound. Where few events come in it,
+    // they would only be late.
+    const std::int64_t growth = events >= kManyEvents ? kGrowthOfMany : kGrowth;
+    if (streak_ >= kChase) linger_ns_ = std::min(growth * options_.linger_ns, 2 * linger_ns_);
   }
   /// There was none. True: look again. False: it is time to park.
   [[nodiscard]] bool look_again() noexcept {
@@ -59,8 +60,8 @@ class WaitStrategy {
   }
 
  private:
-  enum : std::size_t { kShortBatch = 64, kLongBatch = 192, kLooksPerClock = 64, kChase = 4 };
-  enum : std::int64_t { kLingerGrowth = 8 };
+  enum : std::size_t { kManyEvents = 64, kLongBatch = 224, kLooksPerClock = 64, kChase = 4 };
+  enum : std::int64_t { kGrowth = 8, kGrowthOfMany = 16 };
   WaitOptions options_;
   std::size_t looks_ = 0;   // empty ones since there was work
   std::size_t streak_ = 0;  // batches since then
