@@ -12,6 +12,10 @@
 namespace ringmain::bench {
 namespace {
 
+/// Long enough for the churning thread to come onto its core, short enough for the lane.
+enum : std::uint64_t { kChurnBurst = 6 * kBurst };
+static_assert(kChurnBurst < kInFlight);
+
 /// From the other side: a second thread lets subscribers come and go while bursts are timed. The
 /// worker sleeps in a callback meanwhile, so that the two do not share a core.
 template <class Of>
@@ -39,12 +43,12 @@ void publish_churn(Repetition& repetition, std::int64_t per_second) {
       counter.wait_until_inside();
       open.store(true, std::memory_order_relaxed);
       const std::uint64_t before = churn.changes();
-      ns.push_back(time_burst<Payload>(system, kBurst));
+      ns.push_back(time_burst<Payload>(system, kChurnBurst));
       changes += churn.changes() - before;
-      seconds += ns.back() * 1e-9 * static_cast<double>(kBurst);
+      seconds += ns.back() * 1e-9 * static_cast<double>(kChurnBurst);
       open.store(false, std::memory_order_relaxed);
       counter.go_on();
-      counter.wait_for(pushed += kBurst + 1);
+      counter.wait_for(pushed += kChurnBurst + 1);
     } while (ticks() < until || ns.size() < 5);
   }
   if (churn.broken()) repetition.fail("a subscriber was called after it had gone");

@@ -52,9 +52,9 @@ void publish(Repetition& repetition) {
   auto publisher = bus.channel<Payload>("bench.unheard").publisher();
   std::uint64_t built = 0;
   repetition.value(time_each([&] {
-    const auto result =
+    auto result =
         publisher.publish_with([&built]() noexcept { return make_event<Payload>(++built, 0); });
-    benchmark::DoNotOptimize(result);
+    benchmark::DoNotOptimize(result.code);  // as a user looks at it: not the whole through memory
     benchmark::ClobberMemory();
   }));
   if (built != 0) repetition.fail("an event was built although nobody listens");
@@ -65,8 +65,8 @@ void channel_publish(Repetition& repetition) {
   auto& channel = bus.channel<Payload>("bench.unheard");
   const Payload event = make_event<Payload>(1, 0);
   repetition.value(time_each([&] {
-    const auto result = channel.publish(event);
-    benchmark::DoNotOptimize(result);
+    auto result = channel.publish(event);
+    benchmark::DoNotOptimize(result.code);  // as a user looks at it: not the whole through memory
     benchmark::ClobberMemory();
   }));
 }
