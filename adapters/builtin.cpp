@@ -64,6 +64,16 @@ class HeartbeatSource final : public Source {
   heartbeat::Source beats_;
 };
 
+/// NVTX lets a library in at its first call only, when its variable is set.
+class NvtxSource final : public Source {
+ public:
+  static Result<std::unique_ptr<NvtxSource>> open(Bus&, std::string_view) {
+    return Error{Error::Code::refused,
+                 "NVTX is heard in programs that are started so: ringmain run --source nvtx "
+                 "--sink … -- COMMAND"};
+  }
+};
+
 }  // namespace
 
 void add_builtin_providers(Registry& registry) {
@@ -84,6 +94,13 @@ void add_builtin_providers(Registry& registry) {
   heartbeat.argument = "[MS]";
   heartbeat.run.in_process = true;
   add(source_provider<HeartbeatSource>(std::move(heartbeat)));
+
+  Provider nvtx;
+  nvtx.name = "nvtx";
+  nvtx.summary = "ranges and marks that a program says through NVTX, in C, C++ and Python";
+  nvtx.run.environment = {{"NVTX_INJECTION64_PATH", "{libdir}/ringmain/libringmain_nvtx.so",
+                           EnvironmentEdit::How::set, "RINGMAIN_NVTX_CHAIN"}};
+  add(source_provider<NvtxSource>(std::move(nvtx)));
 }
 
 }  // namespace ringmain::registry

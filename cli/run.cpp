@@ -110,7 +110,10 @@ void apply(EnvironmentEdit edit, const std::string& libraries) {
   }
   if (edit.how == EnvironmentEdit::How::prepend) return prepend(edit.variable, edit.value);
   const char* before = std::getenv(edit.variable.c_str());
-  if (before != nullptr && !edit.kept_as.empty()) ::setenv(edit.kept_as.c_str(), before, 1);
+  // A run within a run finds itself there.
+  if (before != nullptr && !edit.kept_as.empty() && before != edit.value) {
+    ::setenv(edit.kept_as.c_str(), before, 1);
+  }
   ::setenv(edit.variable.c_str(), edit.value.c_str(), 1);
 }
 

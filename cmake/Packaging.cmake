@@ -10,7 +10,9 @@ install(TARGETS ringmain ringmain_registry ringmain_run ringmain_headers EXPORT 
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(TARGETS ringmain_probe RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain")
+install(TARGETS ringmain_probe ringmain_nvtx
+  RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain"
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain")
 install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
 # Of the adapters, what is complete in its headers; the reader of Kineto traces is compiled into the program.
 install(DIRECTORY
@@ -18,7 +20,7 @@ install(DIRECTORY
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain"
   FILES_MATCHING PATTERN "*.hpp" PATTERN "kineto_*" EXCLUDE PATTERN "replay_*" EXCLUDE
   PATTERN "plugin_*" EXCLUDE PATTERN "registry_core.hpp" EXCLUDE PATTERN "registry_entry.hpp" EXCLUDE
-  PATTERN "registry_voice.hpp" EXCLUDE)
+  PATTERN "registry_voice.hpp" EXCLUDE PATTERN "nvtx_*" EXCLUDE)
 
 # For C, and Fortran, whose module is compiled by who uses it.
 install(TARGETS ringmain_c EXPORT ringmainTargets)

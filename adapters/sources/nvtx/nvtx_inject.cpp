@@ -1,0 +1,50 @@
+// The library that a program's NVTX loads. It is called once for each copy of NVTX's headers in the
+// process, at the first NVTX call through it.
+#include <cstdlib>
+#include <dlfcn.h>
+#include <string>
+#include <unistd.h>
+
+#include "ringmain/adapters/run.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    ringmain::nvtx::abi::GetExportTable get) noexcept;
+
+namespace ringmain::nvtx {
+namespace {
+
+/// The tool that was there before `ringmain run`; nullptr if there was none.
+abi::Initialize find_chained() {
+  const char* const path = ::secure_getenv("RINGMAIN_NVTX_CHAIN");
+  if (path == nullptr || *path == '\0') return nullptr;
+  void* const library = ::dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+  void* const found = library == nullptr ? nullptr : ::dlsym(library, "InitializeInjectionNvtx2");
+  if (found == nullptr) {
+    const char* const why = ::dlerror();
+    const std::string line = std::string(
+                                 "ringmain: the NVTX tool in RINGMAIN_NVTX_CHAIN cannot be "
+                                 "used, and ringmain goes on without it: ") +
+                             (why == nullptr ? path : why) + "\n";
+    (void)!::write(STDERR_FILENO, line.data(), line.size());
+    return nullptr;
+  }
+  const auto initialize = reinterpret_cast<abi::Initialize>(found);
+  return initialize == &InitializeInjectionNvtx2 ? nullptr : initialize;
+}
+
+}  // namespace
+}  // namespace ringmain::nvtx
+
+/// 0: not attached, and the program goes on without; the copy then forgets this library.
+int InitializeInjectionNvtx2(ringmain::nvtx::abi::GetExportTable get) noexcept try {
+  using namespace ringmain;
+  static const nvtx::abi::Initialize chained = nvtx::find_chained();
+  if (Bus* const bus = run::join("nvtx")) {
+    if (nvtx::attach(*bus, get, chained)) return 1;
+    run::could_not_attach("nvtx", "the program's NVTX shows no calls: it is older than version 3");
+  }
+  return chained != nullptr ? chained(get) : 0;
+} catch (...) {
+  return 0;  // out of memory
+}

@@ -1,0 +1,191 @@
+#include "ringmain/adapters/sources/nvtx/nvtx_say.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <unistd.h>
+
+#include "ringmain/adapters/sources/nvtx/events.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_names.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_stack.hpp"
+
+namespace ringmain::nvtx {
+namespace {
+
+using abi::EventAttributes;
+using abi::RangeId;
+
+std::atomic<Channel<Range>*> ranges{nullptr};
+std::atomic<Channel<Mark>*> marks{nullptr};
+
+struct ThisThread {
+  Stack stack;
+  std::uint32_t tid = 0;
+  std::uint64_t ids = 0;  // the thread's number among ours, and below it the number of its ranges
+};
+constinit thread_local ThisThread self;
+
+std::uint32_t this_tid() noexcept {
+  if (self.tid == 0) self.tid = static_cast<std::uint32_t>(::gettid());
+  return self.tid;
+}
+std::uint64_t new_id() noexcept {
+  static std::atomic<std::uint64_t> threads{0};
+  if (self.ids == 0) self.ids = ++threads << 40;
+  return ++self.ids;
+}
+std::int64_t now_ns() noexcept {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+Message text_of(const char* text) noexcept {
+  if (text == nullptr) return {};
+  return std::string_view(text, ::strnlen(text, Message::kBytesMax + 4));
+}
+Message text_of(const wchar_t* text) noexcept {
+  std::array<char, 256> room;
+  return text == nullptr ? std::string_view() : narrow(text, room);
+}
+Message text_of(std::int32_t type, const abi::MessageValue& value) noexcept {
+  if (type == abi::kAscii) return text_of(value.ascii);
+  if (type == abi::kWide) return text_of(value.wide);
+  if (type != abi::kRegistered || value.registered == nullptr) return {};
+  return static_cast<const Registered*>(value.registered)->text;
+}
+
+void take_payload(const EventAttributes& from, Given& to) noexcept {
+  if (from.payload_type == abi::kExtendedPayload) to.payload = Payload::extended;
+  if (from.payload_type < 1 || from.payload_type > 6) return;
+  to.payload = static_cast<Payload>(from.payload_type);
+  switch (to.payload) {
+    case Payload::u64:
+      to.payload_unsigned = from.payload.u64;
+      break;
+    case Payload::i64:
+      to.payload_signed = from.payload.i64;
+      break;
+    case Payload::f64:
+      to.payload_float = from.payload.f64;
+      break;
+    case Payload::u32:
+      to.payload_unsigned = from.payload.u32;
+      break;
+    case Payload::i32:
+      to.payload_signed = from.payload.i32;
+      break;
+    case Payload::f32:
+      to.payload_float = static_cast<double>(from.payload.f32);
+      break;
+    case Payload::none:
+    case Payload::extended:
+      break;
+  }
+}
+static_assert(static_cast<int>(Payload::f32) == 6);
+
+void take(const Domain& domain, const EventAttributes& from, Given& to) noexcept {
+  if (from.bytes < sizeof from) return;
+  to.category = from.category;
+  to.category_name = domain.categories.of(from.category);
+  if (from.color_type == abi::kArgb) to.color = from.color;
+  take_payload(from, to);
+  to.message = text_of(from.message_type, from.message);
+}
+void take(const Domain& domain, const Words& words, Given& to) noexcept {
+  if (words.ascii != nullptr) to.message = text_of(words.ascii);
+  if (words.wide != nullptr) to.message = text_of(words.wide);
+  if (words.attributes != nullptr) take(domain, *words.attributes, to);
+}
+
+Range begun(const Domain& domain, const Words& words, Shape shape, std::uint64_t id) noexcept {
+  Range said;
+  take(domain, words, said);
+  said.id = id;
+  said.domain = domain.name;
+  said.thread = this_tid();
+  said.shape = shape;
+  return said;
+}
+
+}  // namespace
+
+void mark(const Domain& domain, const Words& words) noexcept {
+  Channel<Mark>* const channel = marks;
+  if (channel == nullptr || !channel->wanted()) return;
+  Mark said;
+  take(domain, words, said);
+  said.domain = domain.name;
+  said.thread = this_tid();
+  channel->post(said);
+}
+
+int push(const Domain& domain, const Words& words) noexcept {
+  Channel<Range>* const channel = ranges;
+  const std::uint32_t depth = self.stack.depth_in(domain);
+  Pushed* const kept = self.stack.push();
+  const bool heard = channel != nullptr && channel->wanted();
+  const std::uint64_t id = new_id();
+  if (kept != nullptr) {
+    kept->domain = &domain;
+    kept->id = id;
+    kept->depth = depth;
+    kept->begin_ns = 0;
+    kept->message = {};
+  }
+  if (!heard) return static_cast<int>(depth);
+  Range said = begun(domain, words, Shape::pushed, id);
+  said.depth = depth;
+  if (kept != nullptr) {
+    kept->message = said.message;
+    kept->begin_ns = now_ns();
+  }
+  channel->post(said);
+  return static_cast<int>(depth);
+}
+
+int pop(const Domain& domain) noexcept {
+  Pushed kept;
+  if (!self.stack.pop(domain, kept)) return -1;
+  Channel<Range>* const channel = ranges;
+  if (channel == nullptr || !channel->wanted()) return static_cast<int>(kept.depth);
+  Range said;
+  said.id = kept.id;
+  said.message = kept.message;
+  if (kept.begin_ns != 0) said.took_ns = now_ns() - kept.begin_ns;
+  said.domain = domain.name;
+  said.thread = this_tid();
+  said.depth = kept.depth;
+  said.edge = Edge::end;
+  channel->post(said);
+  return static_cast<int>(kept.depth);
+}
+
+RangeId start(const Domain& domain, const Words& words, RangeId theirs) noexcept {
+  const RangeId id = theirs != 0 ? theirs : new_id();
+  Channel<Range>* const channel = ranges;
+  if (channel == nullptr || !channel->wanted()) return id;
+  channel->post(begun(domain, words, Shape::started, id));
+  return id;
+}
+
+void end(const Domain& domain, RangeId id) noexcept {
+  Channel<Range>* const channel = ranges;
+  if (channel == nullptr || !channel->wanted()) return;
+  Range said;
+  said.id = id;
+  said.domain = domain.name;
+  said.thread = this_tid();
+  said.shape = Shape::started;
+  said.edge = Edge::end;
+  channel->post(said);
+}
+
+void hear(Bus& bus) {
+  ranges = &bus.channel<Range>();
+  marks = &bus.channel<Mark>();
+}
+
+}  // namespace ringmain::nvtx
