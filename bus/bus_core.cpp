@@ -35,16 +35,28 @@ T from_environment(const char* name, T otherwise) {
   return otherwise;
 }
 
+/// Would a thread with these CPUs get one? The calling thread may itself be bound to others, so it
+/// is the system that is asked.
+bool system_gives(const cpu_set_t& wanted) noexcept {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  if (::sched_getaffinity(0, sizeof own, &own) != 0) return true;  // nobody knows: let them try
+  cpu_set_t both;
+  CPU_AND(&both, &own, &wanted);
+  if (CPU_COUNT(&both) != 0) return true;
+  const bool given = ::sched_setaffinity(0, sizeof wanted, &wanted) == 0;
+  if (given) ::sched_setaffinity(0, sizeof own, &own);
+  return given;
+}
+
 /// "0-3,8" as a list; or why not.
 Result<std::vector<int>> cpus_of(std::string_view text) {
   const auto refused = [text](const char* why) {
     return Error{Error::Code::refused, "'" + std::string(text) + "' " + why};
   };
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  const bool known = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  cpu_set_t wanted;
+  CPU_ZERO(&wanted);
   std::vector<int> cpus;
-  bool any = false;
   for (std::size_t at = 0; at <= text.size() && !text.empty();) {
     const std::string_view part = text.substr(at, text.find(',', at) - at);
     at += part.size() + 1;
@@ -59,13 +71,13 @@ Result<std::vector<int>> cpus_of(std::string_view text) {
     if (last >= CPU_SETSIZE) return refused("names a CPU above 1023, the largest there can be");
     for (int cpu = first; cpu <= last; ++cpu) {
       cpus.push_back(cpu);
-      any = any || !known || CPU_ISSET(static_cast<unsigned>(cpu), &allowed);
+      CPU_SET(static_cast<unsigned>(cpu), &wanted);
     }
   }
-  if (!any && !text.empty())
+  if (!cpus.empty() && !system_gives(wanted))
     return refused(
-        "names no CPU that this process may use; see Cpus_allowed_list in "
-        "/proc/self/status");
+        "names no CPU that this process may use; /sys/devices/system/cpu/online lists those there "
+        "are, and a job's own set may be smaller");
   return cpus;
 }
 

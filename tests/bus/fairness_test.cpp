@@ -124,6 +124,30 @@ TEST(WorkerHomeTest, WorkersRunWhereAndAsTheOptionsSay) {
   EXPECT_EQ(home.nice, ::getpriority(PRIO_PROCESS, 0) + 1);
 }
 
+TEST(WorkerHomeTest, AThreadThatIsBoundToOneCpuMayPlaceWorkersOnAnother) {
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "there is one CPU only";
+  const auto first = static_cast<unsigned>(first_cpu());
+  cpu_set_t bound;
+  CPU_ZERO(&bound);
+  CPU_SET(first, &bound);
+  unsigned other = first + 1;
+  while (!CPU_ISSET(other, &before)) ++other;
+  ASSERT_EQ(::sched_setaffinity(0, sizeof bound, &bound), 0);
+  BusOptions o = with_workers(1);
+  o.worker_cpus = std::to_string(other);
+  const Home home = home_of_a_worker(o);
+  EXPECT_EQ(home.cpus, 1);
+  EXPECT_FALSE(home.on_first);
+  cpu_set_t after;
+  CPU_ZERO(&after);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&after, &bound)) << "where the caller may run is his own affair";
+  ::sched_setaffinity(0, sizeof before, &before);
+}
+
 TEST(WorkerHomeTest, TheEnvironmentOverridesTheOptions) {
   const Environment workers("RINGMAIN_WORKERS", "3");
   const Environment cpus("RINGMAIN_WORKER_CPUS", std::to_string(first_cpu()));
