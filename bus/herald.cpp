@@ -67,14 +67,17 @@ bool BusHerald::lost(const engine::ChannelCore& channel, const engine::Losses& c
   return voice<LossNotice>().say(notice) == PublishCode::accepted;
 }
 
-void BusHerald::round(std::uint32_t rung, std::int64_t now) noexcept {
+bool BusHerald::round(std::uint32_t rung, std::int64_t now) noexcept {
   using engine::Bell;
+  const bool asked = (rung & (Bell::kInterest | Bell::kRound)) != 0;
   try {
-    tell_interest((rung & (Bell::kInterest | Bell::kRound)) != 0);
+    tell_interest(asked || owed_at_ns_ != 0);
     tell_waits(now);
+    owed_at_ns_ = 0;
   } catch (const std::bad_alloc&) {
-    workers_.house().bell().ring(Bell::kInterest);  // the next round finds it again
+    owed_at_ns_ = now + kOweNs;
   }
+  return owed_at_ns_ == 0;
 }
 
 // --- interest ---
@@ -182,7 +185,7 @@ void BusHerald::tell_waits(std::int64_t now) {
 }
 
 std::int64_t BusHerald::due_ns() const noexcept {
-  std::int64_t due = std::numeric_limits<std::int64_t>::max();
+  std::int64_t due = owed_at_ns_ != 0 ? owed_at_ns_ : std::numeric_limits<std::int64_t>::max();
   const std::lock_guard lock(mutex_);
   for (const Wait& w : waits_) {
     if (!w.told) due = std::min(due, w.since_ns + kWaitTellNs);

@@ -102,11 +102,11 @@ class BusHerald final : public engine::Herald {
   void threw(const engine::Thrown& thrown) noexcept override;
   bool lost(const engine::ChannelCore& channel, const engine::Losses& counts, std::int64_t first_ns,
             std::int64_t last_ns) noexcept override;
-  void round(std::uint32_t rung, std::int64_t now_ns) noexcept override;
+  bool round(std::uint32_t rung, std::int64_t now_ns) noexcept override;
   [[nodiscard]] std::int64_t due_ns() const noexcept override;
 
  private:
-  enum : std::int64_t { kWaitTellNs = 1'000'000'000 };
+  enum : std::int64_t { kWaitTellNs = 1'000'000'000, kOweNs = 10'000'000 };
 
   struct Watch {
     engine::Subscriber* subscriber;  // one holder of it
@@ -127,6 +127,8 @@ class BusHerald final : public engine::Herald {
   engine::Workers& workers_;
   Voices voices_;
   std::vector<Watch> watches_;  // the housekeeper's
+  std::int64_t owed_at_ns_ =
+      0;  // its too: when to try again what lacked memory; 0: nothing is owed
   mutable std::mutex mutex_;
   std::vector<Watch> new_watches_;
   std::vector<Wait> waits_;

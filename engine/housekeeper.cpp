@@ -45,7 +45,7 @@ void Housekeeper::run() noexcept {
       return busy;
     });
     wakes_.add(1);
-    round(rung, now_ns(), asked);
+    (void)round(rung, now_ns(), asked);
   }
   running_.store(0, std::memory_order_release);  // H2
   tell_rounds();
@@ -77,8 +77,7 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t ring) noexcep
   if (workers_.by_hand()) {  // then the caller is the housekeeper, one at a time
     static std::mutex by_hand;
     const std::lock_guard lock(by_hand);
-    round(ring | Bell::kLast, now_ns(), 0);
-    return true;
+    return round(ring | Bell::kLast, now_ns(), 0);
   }
   const Deadline deadline(limit_ns);
   // Both sides count by read-modify-writes: what the caller did before is seen in a round that
@@ -95,7 +94,7 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t ring) noexcep
   }
 }
 
-void Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked_ns) noexcept {
+bool Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked_ns) noexcept {
   begun_.fetch_add(1, std::memory_order_acq_rel);  // H3
   const CallbackScope scope;  // what the herald calls may be the user's, which must not wait for us
   const bool last = (rung & Bell::kLast) != 0;
@@ -106,9 +105,13 @@ void Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked
   } catch (const std::bad_alloc&) {
     // Nothing is lost: the next round finds it again.
   }
-  if (herald_) herald_->round(rung, now);
+  const bool all = !herald_ || herald_->round(rung, now);
   workers_.dig();
-  tell_rounds();
+  if (all || last)
+    tell_rounds();
+  else
+    begun_.fetch_sub(1, std::memory_order_acq_rel);  // H3: who waits, waits for the next one
+  return all;
 }
 
 // --- the watchdog ---

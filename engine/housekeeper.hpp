@@ -45,11 +45,11 @@ class Herald : public Counted {
   /// before `first_ns` or after `last_ns`. False: nobody has heard it, so it is said again.
   virtual bool lost(const ChannelCore& channel, const Losses& counts, std::int64_t first_ns,
                     std::int64_t last_ns) noexcept = 0;
-  /// Once per round, last.
-  virtual void round(std::uint32_t rung, std::int64_t now_ns) noexcept = 0;
+  /// Once per round, last. False: memory is short, so what it owes is said later.
+  virtual bool round(std::uint32_t rung, std::int64_t now_ns) noexcept = 0;
   /// Whose callback it is in, if in one. Any thread.
   [[nodiscard]] virtual std::string calling() const = 0;
-  /// When it wants the next round, at the latest. Any thread.
+  /// When it wants the next round, at the latest. The housekeeper.
   [[nodiscard]] virtual std::int64_t due_ns() const noexcept = 0;
 };
 
@@ -94,8 +94,8 @@ class Housekeeper {
     if (interested_.load(std::memory_order_acquire) != 0) bell_.ring(Bell::kInterest);  // H4
   }
 
-  /// Waits until a round that began after the call is over. False: time ran out, there is no
-  /// housekeeper, or the caller is in a callback.
+  /// Waits until a round that began after the call is over, with nothing owed. False: time ran out,
+  /// there is no housekeeper, or the caller is in a callback.
   bool await_round(std::int64_t limit_ns, std::uint32_t ring = Bell::kRound) noexcept;
   /// Ends the thread. False: it is still in a call of the herald at the deadline, and is left
   /// alone.
@@ -108,8 +108,8 @@ class Housekeeper {
   void let_go() noexcept { herald_ = nullptr; }
 
   /// One round at that time, `asked_ns` after the last one; by its thread, or by tests that have
-  /// none.
-  void round(std::uint32_t rung, std::int64_t now_ns, std::int64_t asked_ns) noexcept;
+  /// none. False: the herald owes something.
+  bool round(std::uint32_t rung, std::int64_t now_ns, std::int64_t asked_ns) noexcept;
   [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_.get(); }
 
  private:

@@ -1,7 +1,6 @@
 #include "ringmain/engine/merge.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include "ringmain/engine/channel_core.hpp"
 #include "ringmain/engine/drain.hpp"
@@ -59,25 +58,23 @@ Merge::Merge(ChannelCore& own, const std::vector<Ref<ChannelCore>>& sources, std
     : own_(own), gap_ns_(gap_ns), held_(sources) {
   if (sources.empty()) sources_.push_back({&own});
   for (const auto& s : sources) sources_.push_back({s.get()});
+  std::size_t lanes = 0;
+  for (const Source& s : sources_)
+    lanes += std::min<std::uint32_t>(s.channel->options().lanes_max, ChannelCore::kLanesMax);
+  fronts_.reserve(lanes);
+  heap_.reserve(lanes + 1);  // and kNotListed
 }
 
 // --- looking ---
 
-bool Merge::find_lanes() noexcept {
-  try {
-    for (Source& s : sources_) {
-      const std::uint32_t count = s.channel->lane_count();
-      fronts_.reserve(fronts_.size() + count - s.lanes);
-      for (; s.lanes < count; ++s.lanes) {
-        Lane& lane = s.channel->lane(s.lanes);
-        fronts_.push_back({&lane, s.channel == &own_ ? &lane : nullptr});
-      }
+/// There is room for all that may ever be: nothing that is heard in order waits for memory.
+void Merge::find_lanes() noexcept {
+  for (Source& s : sources_) {
+    for (const std::uint32_t count = s.channel->lane_count(); s.lanes < count; ++s.lanes) {
+      Lane& lane = s.channel->lane(s.lanes);
+      fronts_.push_back({&lane, s.channel == &own_ ? &lane : nullptr});
     }
-    heap_.reserve(fronts_.size() + 1);
-  } catch (const std::bad_alloc&) {
-    return false;  // the next round tries again
   }
-  return true;
 }
 
 /// A mailbox's lanes, made by its feeders. All that fed_by has handed over is in them.
@@ -99,7 +96,7 @@ bool Merge::find_own_lanes() noexcept {
 bool Merge::look() noexcept {
   now_ = own_.workers().tickets_taken();  // T2
   waits_ = own_.line.heard();
-  if (!find_lanes()) return false;
+  find_lanes();
   for (Front& f : fronts_) {
     f.word = f.lane->word.load(std::memory_order_acquire);  // E2
     f.upto = f.word >> 1;

@@ -52,7 +52,8 @@ void hand_over(Lane& to, const Run& run, std::uint32_t count) noexcept;
 /// Threads: the holder of the channel's lease; the counts may be read by anybody.
 class Merge {
  public:
-  /// `sources`: whose lanes are looked at; none: own's.
+  /// `sources`: whose lanes are looked at; none: own's. Sets room aside for as many as they may
+  /// have. Throws std::bad_alloc.
   Merge(ChannelCore& own, const std::vector<Ref<ChannelCore>>& sources, std::int64_t gap_ns);
   Merge(const Merge&) = delete;
   Merge& operator=(const Merge&) = delete;
@@ -85,7 +86,7 @@ class Merge {
   };
 
   bool look() noexcept;
-  bool find_lanes() noexcept;
+  void find_lanes() noexcept;
   bool find_own_lanes() noexcept;
   void refill(Front& front) noexcept;
   [[nodiscard]] Key key_of(std::uint32_t front) noexcept;

@@ -40,7 +40,7 @@ class Recorder final : public Herald {
     if (accepts) losses.push_back({counts, first_ns, last_ns});
     return accepts;
   }
-  void round(std::uint32_t, std::int64_t) noexcept override { ++rounds; }
+  bool round(std::uint32_t, std::int64_t) noexcept override { return ++rounds, true; }
   [[nodiscard]] std::string calling() const override { return {}; }
   [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
 
@@ -63,7 +63,7 @@ class HouseTest : public ::testing::Test {
   /// The next look, so many milliseconds later.
   void round(std::int64_t ms, std::uint32_t rung = 0) {
     now_ += ms * kMs;
-    workers_->house().round(rung, now_, ms * kMs);
+    (void)workers_->house().round(rung, now_, ms * kMs);
   }
   /// What is queued is delivered, by the test's own thread.
   void drain_all() {
@@ -359,7 +359,7 @@ TEST(HouseThreadTest, AStuckHeraldDoesNotHoldUpStop) {
     bool lost(const ChannelCore&, const Losses&, std::int64_t, std::int64_t) noexcept override {
       return true;
     }
-    void round(std::uint32_t, std::int64_t) noexcept override { door.pass(); }
+    bool round(std::uint32_t, std::int64_t) noexcept override { return door.pass(), true; }
     [[nodiscard]] std::string calling() const override { return "the herald"; }
     [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
     Door door;

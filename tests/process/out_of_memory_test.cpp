@@ -4,16 +4,8 @@
 // Required each time: no crash, no hang, nothing half attached, accounts that balance, and not one
 // block more than before.
 #include <array>
-#include <atomic>
-#include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <fstream>
-#include <memory>
-#include <new>
-#include <optional>
 #include <sys/resource.h>
-#include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -24,226 +16,10 @@
 #include "ringmain/tests/bus/events.hpp"
 #include "ringmain/tests/process/allocation_faults.hpp"
 #include "ringmain/tests/process/child.hpp"
+#include "ringmain/tests/process/script.hpp"
 
 namespace ringmain::tests {
 namespace {
-
-struct Late {  // its channel comes behind the patterns
-  std::uint64_t n = 0;
-};
-constexpr auto describe(EventOf<Late>) {
-  return event("test.late", field<&Late::n>("n", Unit::count));
-}
-
-/// What a run found, in words that need no memory.
-struct Found {
-  const char* fault = nullptr;
-  void expect(bool holds, const char* what) {
-    if (!holds && fault == nullptr) fault = what;
-  }
-};
-
-/// Does `step`, which may lack memory or a thread and say so by what it throws.
-template <class Step>
-bool done(Step step) {
-  try {
-    step();
-    return true;
-  } catch (const std::bad_alloc&) {
-  } catch (const std::system_error&) {
-  }
-  return false;
-}
-
-/// Hears numbers that only grow.
-struct Growing {
-  std::uint64_t last = 0, count = 0;
-  bool disordered = false;
-  void hear(std::uint64_t n) {
-    disordered |= n <= last;
-    last = n;
-    ++count;
-  }
-};
-
-struct Owner {
-  std::atomic<std::uint64_t> heard{0};
-  void hear(const Tick&) { ++heard; }
-};
-
-bool balances(const SubscriberStats& s) {
-  return s.offered == s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.pending;
-}
-
-SubscribeOptions named(const char* name, Served served = Served::shared) {
-  SubscribeOptions o;
-  o.name = name;
-  o.served = served;
-  return o;
-}
-
-class Script {
- public:
-  Found run() {
-    sigset_t before{}, after{};
-    ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
-    done([&] { bus_.emplace(with_workers(2)); });
-    ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
-    found_.expect(std::memcmp(&before, &after, sizeof before) == 0, "signals stay blocked");
-    if (!bus_) return found_;
-    done([&] { ticks_ = &bus_->channel<Tick>(); });
-    done([&] {
-      ChannelOptions o;
-      o.lanes = LaneKind::ring;
-      o.latency_every = 3;
-      (void)bus_->configure<Tock>(o);
-    });
-    subscribe_all();
-    publish_all();
-    settle();
-    end();
-    return found_;
-  }
-  void expect_nothing_lives() {
-    found_.expect(living_ == 0, "captures outlive their subscription");
-  }
-
- private:
-  void attach(std::size_t i, Subscription (Script::*make)()) {
-    done([&] { subscriptions_[i] = (this->*make)(); });
-  }
-  Subscription each() {
-    return ticks_->subscribe([this, c = Counted(living_)](const Tick& t) { growing_.hear(t.n); });
-  }
-  Subscription some() {
-    return ticks_->subscribe_if([](const Tick& t) { return t.n % 2 == 0; },
-                                [c = Counted(living_)](const Tick&) {},
-                                named("a name that needs memory of its own"));
-  }
-  Subscription batches() {
-    return ticks_->subscribe_batch([c = Counted(living_)](Batch<Tick>) {});
-  }
-  Subscription owned() { return ticks_->subscribe(std::weak_ptr(owner_), &Owner::hear); }
-  Subscription isolated() {
-    return ticks_->subscribe([c = Counted(living_)](const Tick&, const Stamp&) {},
-                             named("another name that needs memory", Served::isolated));
-  }
-  Subscription views() {
-    return bus_->subscribe(
-        ">",
-        [this, c = Counted(living_)](const EventView& e) { late_heard_ += e.as<Late>() ? 1 : 0; },
-        named("whatever is said here or there"));
-  }
-
-  void subscribe_all() {
-    if (ticks_ == nullptr) return;
-    done([&] { owner_ = std::make_shared<Owner>(); });
-    attach(0, &Script::each);
-    attach(1, &Script::some);
-    attach(2, &Script::batches);
-    if (owner_) attach(3, &Script::owned);
-    attach(4, &Script::isolated);
-    attach(5, &Script::views);
-    done([&] { box_ = ticks_->mailbox(named("a box for ticks, and no others")); });
-    done([&] { any_box_ = bus_->mailbox("test.*"); });
-    for (int i = 0; i < 2; ++i) {
-      done([&] { ticks_->subscribe([c = Counted(living_)](const Tick&) {}).release(); });
-    }
-  }
-
-  template <class P>
-  void publish_on(P& publisher) {
-    for (int i = 0; i < 100; ++i) count(publisher.publish({++said_}).code);
-  }
-  void count(PublishCode code) {
-    accepted_ += code == PublishCode::accepted ? 1u : 0u;
-    found_.expect(code == PublishCode::accepted || code == PublishCode::unheard ||
-                      code == PublishCode::no_memory,
-                  "a publish is refused for another reason than memory");
-  }
-  void publish_all() {
-    if (ticks_ == nullptr) return;
-    publish_on(*ticks_);
-    std::array<Tick, 300> many{};
-    for (Tick& t : many) t.n = ++said_;
-    accepted_ += ticks_->publish_all(many).accepted;
-    (void)bus_->flush(kLong);  // so that the next publisher's numbers come behind these
-    for (int round = 0; round < 2; ++round) {  // the second time on a lane that another one had
-      done([&] {
-        auto made = ticks_->publisher(PublisherOptions{});
-        if (!made) return;
-        publish_on(made.value());
-        for (Tick& t : many) t.n = ++said_;
-        accepted_ += made.value().publish_all(many).accepted;
-        publish_on(made.value());
-        const Ledger l = made.value().ledger();
-        found_.expect(l.offered == l.dropped + l.delivered + l.in_flight, "a ledger");
-      });
-      (void)bus_->flush(kLong);
-    }
-    done([&] {
-      PublisherOptions o;
-      o.realtime = true;
-      o.capacity_events = 128;
-      auto made = ticks_->publisher(o);
-      if (made) publish_on(made.value());
-    });
-    (void)bus_->flush(kLong);
-    done([&] {
-      std::thread other([this] { publish_on(*ticks_); });
-      other.join();
-    });
-    // Half a channel must not be left behind: the second time it is whole, and every pattern hears
-    // it.
-    for (int i = 0; i < 2; ++i) {
-      done([&] { late_said_ += bus_->channel<Late>().publish({1}) != PublishCode::no_memory; });
-    }
-    done([&] { bus_->channel<Tock>().post({}); });
-  }
-
-  void settle() {
-    if (ticks_ == nullptr) return;
-    found_.expect(bus_->flush(kLong), "flush");
-    while (box_.drain([this](const Tick& t) { boxed_.hear(t.n); }) != 0) {
-    }
-    while (any_box_.drain([](const EventView&) {}) != 0) {
-    }
-    found_.expect(!growing_.disordered && !boxed_.disordered, "order");
-    if (subscriptions_[0].attached())
-      found_.expect(growing_.count == accepted_, "an event is lost");
-    if (subscriptions_[5].attached() && subscriptions_[5].stats().dropped == 0)
-      found_.expect(late_heard_ == late_said_, "a pattern misses a channel");
-    for (const auto& s : subscriptions_) found_.expect(balances(s.stats()), "I3");
-    found_.expect(balances(box_.stats()) && balances(any_box_.stats()), "I3 of a mailbox");
-    done([&] { found_.expect(bus_->verify_accounting().has_value(), "I1 or I2"); });
-    done([&] { (void)bus_->stats(); });
-  }
-
-  void end() {
-    for (std::size_t i = 0; i < subscriptions_.size(); i += 2) {
-      const bool was = subscriptions_[i].attached();
-      const Detached how = subscriptions_[i].reset();
-      found_.expect(how == (was ? Detached::done : Detached::was_not_attached), "reset");
-    }
-    any_box_.reset();
-    done([&] { found_.expect(bus_->stop().left == 0, "stop leaves something"); });
-    for (auto& s : subscriptions_) (void)s.reset();
-    box_.reset();
-    bus_.reset();
-  }
-
-  Found found_;
-  std::atomic<int> living_{0};
-  std::optional<Bus> bus_;
-  Channel<Tick>* ticks_ = nullptr;
-  std::shared_ptr<Owner> owner_;
-  Growing growing_, boxed_;
-  std::uint64_t said_ = 0, accepted_ = 0, late_said_ = 0;
-  std::atomic<std::uint64_t> late_heard_{0};
-  std::array<Subscription, 6> subscriptions_;
-  Mailbox<Tick> box_;
-  AnyMailbox any_box_;
-};
 
 /// Runs the script in a thread of its own, whose lanes end with it.
 Found run(long first, long width, bool& reached) {
@@ -251,7 +27,7 @@ Found run(long first, long width, bool& reached) {
   std::thread([&] {
     fail_allocations(first, width);
     {
-      Script script;
+      Script script(width == 1);
       found = script.run();
       script.expect_nothing_lives();
     }
@@ -302,7 +78,7 @@ TEST(OutOfMemoryTest, ASmallAddressSpaceIsSurvived) {
           pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (more << 20);
       f.expect(::setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
       for (int i = 0; i < 3; ++i) {
-        const Found found = Script().run();
+        const Found found = Script(false).run();
         f.expect(found.fault == nullptr, found.fault);
       }
     };
