@@ -108,7 +108,7 @@ TEST(SnapshotTest, ARemovedSubscriberOutlivesEveryOlderRowThatNamesIt) {
 TEST(SnapshotTest, AReaderThatStaysKeepsItsOwnRowAndNoYoungerOne) {
   Watched stays, passing;
   passing.s->holders.fetch_add(1000);  // one for each time that it is listed
-  const int alone = passing.s->holders.load() - 1;
+  const auto before = passing.s->holders.load();
   SubscriberList list;
   Reading reading{nullptr};
   list.add(stays.s);
@@ -122,7 +122,7 @@ TEST(SnapshotTest, AReaderThatStaysKeepsItsOwnRowAndNoYoungerOne) {
   }
   list.reclaim({&reading});
   EXPECT_EQ(list.retired(), 1u);
-  EXPECT_EQ(passing.s->holders.load(), alone + 1 - 1000);
+  EXPECT_EQ(passing.s->holders.load(), before - 1000);
   EXPECT_EQ(held->subscribers, (std::vector<Subscriber*>{stays.s}));
   reading.store(nullptr);
   list.reclaim({&reading});
