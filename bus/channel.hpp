@@ -45,8 +45,9 @@ class Channel {
   }
   template <Makes<E> F>
   PublishResult publish_with(F&& make) noexcept {
-    if (!core_->line.heard()) [[unlikely]]
-      return unheard();
+    if (const std::uint32_t seen = core_->line.look(); !engine::ChannelLine::heard(seen))
+        [[unlikely]]
+      return detail::unheard_on(seen);
     engine::Lane* lane = engine::thread_lane(*core_);
     if (lane != nullptr) [[likely]]
       return detail::result_of(engine::push<E>(*lane, make));
@@ -210,7 +211,9 @@ class Channel {
   Subscription attach(Captures captures, SubscribeOptions options) {
     return detail::attach(*core_, detail::make_subscriber(std::move(captures)), std::move(options));
   }
-  [[nodiscard]] PublishResult unheard() const noexcept { return detail::unheard_on(core_->line); }
+  [[nodiscard]] PublishResult unheard() const noexcept {
+    return detail::unheard_on(core_->line.look());
+  }
 
   engine::ChannelCore* core_;  // the bus holds it
 };

@@ -37,9 +37,11 @@ engine::PushResult push_at(engine::Lane& lane, engine::BuildFn* build, void* fro
                            std::int64_t time_ns) noexcept;
 
 /// Nobody is to hear it: why?
-inline PublishResult unheard_on(const engine::ChannelLine& line) noexcept {
-  if (line.forked()) return {PublishCode::forked, {}};
-  return {line.closing() ? PublishCode::closed : PublishCode::unheard, {}};
+inline PublishResult unheard_on(std::uint32_t state) noexcept {
+  using engine::ChannelLine;
+  if ((state & (ChannelLine::kForked | ChannelLine::kClosing)) == 0) [[likely]]
+    return {PublishCode::unheard, {}};
+  return {(state & ChannelLine::kForked) != 0 ? PublishCode::forked : PublishCode::closed, {}};
 }
 inline PublishResult result_of(engine::PushResult pushed) noexcept {
   return std::bit_cast<PublishResult>(pushed.bits());
@@ -86,8 +88,8 @@ class [[nodiscard]] Publisher {
   /// what it publishes on the same lane is refused as too_deep.
   template <Makes<E> F>
   PublishResult publish_with(F&& make) noexcept {
-    if (!line_->heard()) [[unlikely]]
-      return unheard();
+    if (const std::uint32_t seen = line_->look(); !engine::ChannelLine::heard(seen)) [[unlikely]]
+      return detail::unheard_on(seen);
     return detail::result_of(engine::push<E>(*lane_, make));
   }
   /// For publishers with source_time: the event happened at `time_ns` of the source's clock.
@@ -121,7 +123,7 @@ class [[nodiscard]] Publisher {
   friend class Channel;
   explicit Publisher(engine::Lane* lane) noexcept : lane_(lane), line_(lane->line) {}
   explicit Publisher(const engine::ChannelLine* line) noexcept : line_(line) {}
-  [[nodiscard]] PublishResult unheard() const noexcept { return detail::unheard_on(*line_); }
+  [[nodiscard]] PublishResult unheard() const noexcept { return detail::unheard_on(line_->look()); }
 
   engine::Lane* lane_ = nullptr;                        // holds its channel
   const engine::ChannelLine* line_ = &engine::nowhere;  // lane_'s, or one that is closed

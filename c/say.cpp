@@ -31,7 +31,8 @@ ringmain_code publish_on(ringmain_publisher& by, const void* event, std::size_t 
   if (event == nullptr || bytes != by.event_bytes) {
     return guarded([&] { return wrong_event(event, bytes, by.event_bytes); });
   }
-  if (!by.lane->line->heard()) return published(ringmain::detail::unheard_on(*by.lane->line));
+  if (!by.lane->line->heard())
+    return published(ringmain::detail::unheard_on(by.lane->line->look()));
   Copied from{event, bytes};
   return published(
       ringmain::detail::result_of(ringmain::detail::push_at(*by.lane, copy, &from, time_ns)));
@@ -109,7 +110,7 @@ ringmain_code ringmain_publish(ringmain_channel* channel, const void* event, siz
     return guarded([&] { return wrong_event(event, event_bytes, channel->schema->bytes); });
   }
   ringmain::engine::ChannelCore& core = *channel->core;
-  if (!core.line.heard()) return published(ringmain::detail::unheard_on(core.line));
+  if (!core.line.heard()) return published(ringmain::detail::unheard_on(core.line.look()));
   Copied from{event, event_bytes};
   if (ringmain::engine::Lane* lane = ringmain::engine::thread_lane(core))
     return published(result_of(ringmain::engine::push_slowly(*lane, copy, &from, 0)));

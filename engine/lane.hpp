@@ -51,8 +51,13 @@ struct alignas(kLineBytes) ChannelLine {
   };
   /// Relaxed: whoever publishes after subscribe() returned has that ordered by its own means (G2 of
   /// docs/guarantees.md), and closing is looked at again behind L1.
-  [[nodiscard]] bool heard() const noexcept {
-    return (state.load(std::memory_order_relaxed) & kHeard) != 0;
+  [[nodiscard]] bool heard() const noexcept { return heard(look()); }
+  /// All of it in one load, for who asks more than one thing.
+  [[nodiscard]] std::uint32_t look() const noexcept {
+    return state.load(std::memory_order_relaxed);  // relaxed: as above
+  }
+  [[nodiscard]] static constexpr bool heard(std::uint32_t seen) noexcept {
+    return (seen & kHeard) != 0;
   }
   [[nodiscard]] bool closing() const noexcept {
     return (state.load(std::memory_order_relaxed) & kClosing) != 0;
