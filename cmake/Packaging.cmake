@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
 
-install(TARGETS ringmain ringmain_registry ringmain_run ringmain_headers EXPORT ringmainTargets
+install(TARGETS ringmain ringmain_registry ringmain_compile ringmain_run ringmain_headers EXPORT ringmainTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
@@ -20,7 +20,8 @@ install(DIRECTORY
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain"
   FILES_MATCHING PATTERN "*.hpp" PATTERN "kineto_*" EXCLUDE PATTERN "replay_*" EXCLUDE
   PATTERN "plugin_*" EXCLUDE PATTERN "registry_core.hpp" EXCLUDE PATTERN "registry_entry.hpp" EXCLUDE
-  PATTERN "registry_voice.hpp" EXCLUDE PATTERN "nvtx_*" EXCLUDE)
+  PATTERN "registry_voice.hpp" EXCLUDE PATTERN "nvtx_*" EXCLUDE
+  PATTERN "dynamo_*" EXCLUDE PATTERN "span_id.hpp" EXCLUDE)
 
 # For C, and Fortran, whose module is compiled by who uses it.
 install(TARGETS ringmain_c EXPORT ringmainTargets)

@@ -1,0 +1,116 @@
+#include "ringmain/adapters/sources/compile/dynamo_spans.hpp"
+
+#include <algorithm>
+
+#include "ringmain/adapters/sources/compile/dynamo_text.hpp"
+#include "ringmain/adapters/sources/compile/ids.hpp"
+#include "ringmain/adapters/sources/compile/span_id.hpp"
+
+namespace ringmain::compile {
+
+OpenCompile* OpenCompiles::find(const Id& id, Trigger trigger) noexcept {
+  const auto found = std::find_if(open_.rbegin(), open_.rend(), [&](const OpenCompile& one) {
+    return same_compile(one.start, id) &&
+           (trigger == Trigger::unknown || trigger == one.start.trigger);
+  });
+  return found == open_.rend() ? nullptr : &*found;
+}
+
+OpenCompile* OpenCompiles::by_span(std::uint64_t span) noexcept {
+  const auto found = std::find_if(open_.begin(), open_.end(), [span](const OpenCompile& one) {
+    return one.start.span == span;
+  });
+  return found == open_.end() ? nullptr : &*found;
+}
+
+OpenCompile* OpenCompiles::announced_only() noexcept {
+  const auto found = std::find_if(open_.begin(), open_.end(), [](const OpenCompile& one) {
+    return one.announced && !one.traced;
+  });
+  return found == open_.end() ? nullptr : &*found;
+}
+
+OpenCompile& OpenCompiles::open(const Start& start, std::int64_t now_ns, OpenCompile& forgotten,
+                                bool& gave_way) {
+  gave_way = open_.size() >= kMost;
+  if (gave_way) {
+    forgotten = open_.front();
+    open_.erase(open_.begin());
+  }
+  OpenCompile& one = open_.emplace_back();
+  one.start = start;
+  one.start.span = new_span();
+  one.start.depth = static_cast<std::uint32_t>(open_.size() - 1);
+  one.start.outermost = open_.size() == 1;
+  one.began_ns = now_ns;
+  return one;
+}
+
+End OpenCompiles::close(OpenCompile& compile, std::int64_t now_ns) noexcept {
+  End said;
+  static_cast<Span&>(said) = compile.start;
+  said.took_ns = now_ns - compile.began_ns;
+  if (compile.vetoed) {
+    said.outcome = Outcome::cancelled;
+    said.reason = compile.why;
+  }
+  open_.erase(open_.begin() + (&compile - open_.data()));
+  said.outermost = open_.empty();
+  return said;
+}
+
+void Epochs::reset() noexcept {
+  ++current_;
+  seen_.clear();
+  highest_frame_ = -1;
+}
+
+bool Epochs::begins(const Id& id, Sign sign) {
+  if (id.frame < 0) return false;
+  const auto bit = static_cast<std::uint8_t>(sign);
+  // Compiled autograd's own ids count on their own; its low bits tell them apart.
+  const std::uint64_t key =
+      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(id.frame)) << 32) |
+      ((static_cast<std::uint32_t>(id.recompile) & 0xffffffu) |
+       ((static_cast<std::uint32_t>(id.autograd) & 0xffu) << 24));
+  const auto known = seen_.find(key);
+  const bool again = known != seen_.end() && (known->second & bit) != 0;
+  // Frames are numbered as they come, so a first compile of an earlier one is of another epoch.
+  const bool earlier = known == seen_.end() && id.recompile == 0 && id.frame < highest_frame_;
+  if (again || earlier) reset();
+  if (seen_.size() >= kMost) seen_.clear();
+  seen_[key] |= bit;
+  highest_frame_ = std::max(highest_frame_, id.frame);
+  return again || earlier;
+}
+
+void Breaks::broke(GraphBreak& said, Name frame_file) {
+  said.number = ++number_;
+  if (open_.size() >= kMost) open_.pop_front();
+  open_.push_back({said, frame_file});
+}
+
+const GraphBreak* Breaks::resumes(const Start& start) {
+  const ResumeText resume = read_resume(start.function.view());
+  if (resume.function.empty()) return nullptr;
+  Broken* best = nullptr;
+  for (Broken& one : open_) {
+    if (one.said.what == GraphBreak::What::resumed || one.said.reset != start.reset) continue;
+    if (one.frame_file != start.file) continue;
+    const ResumeText rest = read_resume(one.said.function.view());
+    const std::string_view function =
+        rest.function.empty() ? one.said.function.view() : rest.function;
+    if (function != resume.function) continue;
+    // The line is that of the frame, the break may lie in what it calls: a sign, not a condition.
+    const bool nearer =
+        best == nullptr || one.said.line == resume.line || best->said.line != resume.line;
+    if (nearer) best = &one;
+  }
+  if (best == nullptr) return nullptr;
+  best->said.what = GraphBreak::What::resumed;
+  best->said.resume_frame = start.frame;
+  best->said.resume_recompile = start.recompile;
+  return &best->said;
+}
+
+}  // namespace ringmain::compile

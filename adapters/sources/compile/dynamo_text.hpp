@@ -1,0 +1,62 @@
+// What is in the texts that PyTorch's structured trace carries? Reasons of graph breaks and of
+// recompiles, graphs and guards are written for people; here are the parts that events have fields
+// for.
+//
+// All of it is guesswork on bytes that anybody may have written: what is not found stays empty, and
+// nothing is read outside of the text. Views point into what was given. Costs a pass over the text.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace ringmain::compile {
+
+/// Of the artifact dynamo_graph_break_reason.
+struct BreakText {
+  std::string_view file;
+  std::uint32_t line = 0;
+  std::string_view code;       // gb0025
+  std::string_view reason;     // "Call to `torch._dynamo.graph_break()`"
+  std::string_view explained;  // from the reason on, as PyTorch's own exception has it
+};
+[[nodiscard]] BreakText read_break(std::string_view text) noexcept;
+
+/// Of one cached code's reason in the artifact recompile_reasons: "6/1: k == 3   # def …".
+struct ReasonText {
+  std::int32_t frame = -1;
+  std::int32_t recompile = -1;
+  std::string_view condition;  // "k == 3"
+};
+[[nodiscard]] ReasonText read_reason(std::string_view text) noexcept;
+
+/// Of dynamo_output_graph: the code of a module with its graph as forward().
+struct GraphText {
+  std::int32_t ops = -1;
+  std::int32_t inputs = -1;
+};
+[[nodiscard]] GraphText read_graph(std::string_view text) noexcept;
+
+/// Of dynamo_cpp_guards_str: the tree of guards.
+struct GuardsText {
+  std::uint32_t count = 0;
+  std::int64_t check_ns = 0;
+};
+[[nodiscard]] GuardsText read_guards(std::string_view text) noexcept;
+
+/// Of a failure's reason: does it say that a frame was compiled too often?
+struct LimitText {
+  bool is = false;
+  bool accumulated = false;
+  std::uint32_t limit = 0;
+};
+[[nodiscard]] LimitText read_limit(std::string_view reason) noexcept;
+
+/// The function whose rest a code object of that name is, and the line where it goes on:
+/// "torch_dynamo_resume_in_forward_at_40".
+struct ResumeText {
+  std::string_view function;  // "": it is no such code
+  std::uint32_t line = 0;
+};
+[[nodiscard]] ResumeText read_resume(std::string_view name) noexcept;
+
+}  // namespace ringmain::compile

@@ -1,0 +1,166 @@
+// Is a graph break joined with the frame behind it, and a callback with the trace of its compile?
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/tests/compile/tap_rig.hpp"
+
+namespace ringmain::compile {
+namespace {
+
+const std::string kBreak =
+    "Graph break in user code at /src/m.py:40\n"
+    "Graph Break Reason: Encountered graph break when attempting to trace CALL: f(x, y):\n\n"
+    "Call to `torch._dynamo.graph_break()`\n  Explanation: User-inserted graph break.\n\n"
+    " For more details, please visit: https://example.org/gb/gb0025.html\n\n"
+    "User code traceback:\n  File \"/src/m.py\", line 40, in forward\n";
+
+struct LinkRig : TapRig {
+  LinkRig() { say("str", R"(["/src/m.py", 1])", ""); }
+};
+
+TEST(TapLinksTest, ABreakSaysWhyAndWhereAndWhichFrameGoesOn) {
+  LinkRig rig;
+  rig.begin(at(0, 0), "forward", 1, 38);
+  rig.artifact("dynamo_graph_break_reason", at(0, 0), kBreak);
+  rig.end(at(0, 0, 1));
+  rig.begin(at(1, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);
+  ASSERT_EQ(rig.breaks.size(), 2u);
+  const GraphBreak& broke = rig.breaks[0];
+  EXPECT_EQ(broke.what, GraphBreak::What::broke);
+  EXPECT_EQ(broke.reason.view(), "Call to `torch._dynamo.graph_break()`");
+  EXPECT_TRUE(broke.explained.view().starts_with("Call to"));
+  EXPECT_TRUE(broke.explained.view().ends_with("gb0025.html"));
+  EXPECT_EQ(broke.code.view(), "gb0025");
+  EXPECT_EQ(broke.file.view(), "/src/m.py");
+  EXPECT_EQ(broke.line, 40u);
+  EXPECT_EQ(broke.function.view(), "forward");
+  EXPECT_EQ(broke.resume_frame, -1);
+  const GraphBreak& resumed = rig.breaks[1];
+  EXPECT_EQ(resumed.what, GraphBreak::What::resumed);
+  EXPECT_EQ(resumed.number, broke.number);
+  EXPECT_EQ(resumed.frame, 0);
+  EXPECT_EQ(resumed.resume_frame, 1);
+  EXPECT_EQ(resumed.resume_recompile, 0);
+  EXPECT_EQ(rig.starts[1].resumes_break, broke.number);
+  EXPECT_EQ(rig.starts[0].resumes_break, 0u);
+}
+
+TEST(TapLinksTest, ASecondBreakInTheRestIsItsOwnLink) {
+  LinkRig rig;
+  std::string second = kBreak;
+  second.replace(second.find("m.py:40"), 7, "m.py:50");
+  rig.begin(at(0, 0), "forward", 1, 38);
+  rig.artifact("dynamo_graph_break_reason", at(0, 0), kBreak);
+  rig.begin(at(1, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);
+  rig.artifact("dynamo_graph_break_reason", at(1, 0), second);
+  rig.begin(at(2, 0), "torch_dynamo_resume_in_forward_at_50", 1, 50);
+  rig.begin(at(2, 1), "torch_dynamo_resume_in_forward_at_50", 1, 50);  // compiled again: no break
+  ASSERT_EQ(rig.breaks.size(), 4u);
+  EXPECT_EQ(rig.starts[1].resumes_break, 1u);
+  EXPECT_EQ(rig.starts[2].resumes_break, 2u);
+  EXPECT_EQ(rig.breaks[3].frame, 1);
+  EXPECT_EQ(rig.breaks[3].resume_frame, 2);
+  EXPECT_EQ(rig.starts[3].resumes_break, 0u);
+}
+
+TEST(TapLinksTest, ABreakBeforeAResetIsNotResumedAfterIt) {
+  LinkRig rig;
+  rig.begin(at(0, 0), "forward", 1, 38);
+  rig.artifact("dynamo_graph_break_reason", at(0, 0), kBreak);
+  rig.tap.reset();
+  rig.begin(at(0, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);
+  EXPECT_EQ(rig.breaks.size(), 1u);
+}
+
+TEST(TapLinksTest, CallbackAndTraceAreOneStartAndOneEnd) {
+  TapRig rig;
+  rig.begin(at(0, 0), "forward");  // PyTorch's order
+  EXPECT_EQ(rig.tap.started(Trigger::dynamo, "0/0"), PublishCode::accepted);
+  rig.tap.ended(Trigger::dynamo, "0/0");
+  rig.bus.deliver();
+  EXPECT_TRUE(rig.ends.empty());  // the trace will say how it went
+  rig.end(at(0, 0), R"("fail_type": "Unsupported")");
+  EXPECT_EQ(rig.starts.size(), 1u);
+  ASSERT_EQ(rig.ends.size(), 1u);
+  EXPECT_EQ(rig.ends[0].outcome, Outcome::failed);
+}
+
+TEST(TapLinksTest, CallbacksAloneGiveOutermostPairs) {
+  TapRig rig;
+  (void)rig.tap.started(Trigger::lazy_backward, "1/0");
+  rig.tap.ended(Trigger::lazy_backward, "1/0");
+  (void)rig.tap.started(Trigger::dynamo, "0/0");
+  rig.tap.ended(Trigger::dynamo, "1/0");  // the last to leave is another one
+  (void)rig.tap.started(Trigger::cudagraph_recording, "None");
+  rig.tap.ended(Trigger::cudagraph_recording, "None");
+  rig.bus.deliver();
+  ASSERT_EQ(rig.starts.size(), 3u);
+  ASSERT_EQ(rig.ends.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(rig.starts[i].span, rig.ends[i].span);
+    EXPECT_EQ(rig.ends[i].outcome, Outcome::unknown);
+    EXPECT_TRUE(rig.starts[i].outermost && rig.ends[i].outermost);
+  }
+  EXPECT_EQ(rig.starts[0].trigger, Trigger::lazy_backward);
+  EXPECT_EQ(rig.starts[2].frame, -1);
+  EXPECT_EQ(rig.starts[2].text.view(), "None");
+}
+
+TEST(TapLinksTest, AVetoReachesTheCallbackAndLeavesACancelledEnd) {
+  TapRig rig;
+  const Name why("no compiles while serving");
+  auto veto =
+      rig.bus.channel<Start>().subscribe_inline([why](const Start&) { return Verdict::veto(why); });
+  rig.begin(at(0, 0));
+  const PublishResult verdict = rig.tap.started(Trigger::dynamo, "0/0");
+  EXPECT_EQ(verdict, PublishCode::vetoed);
+  EXPECT_EQ(verdict.why, why);
+  rig.tap.ended(Trigger::dynamo, "0/0");
+  rig.end(at(0, 0), R"("fail_type": "InternalTorchDynamoError")");
+  (void)rig.tap.started(Trigger::lazy_backward, "0/0");  // and without a trace
+  rig.tap.ended(Trigger::lazy_backward, "0/0");
+  rig.bus.deliver();
+  EXPECT_TRUE(rig.starts.empty());
+  ASSERT_EQ(rig.ends.size(), 2u);
+  for (const End& end : rig.ends) {
+    EXPECT_EQ(end.outcome, Outcome::cancelled);
+    EXPECT_EQ(end.reason, why);
+  }
+}
+
+TEST(TapLinksTest, AnInlineSubscriberMayCauseRecords) {
+  TapRig rig;
+  int depth = 0;
+  auto nested = rig.bus.channel<Start>().subscribe_inline([&](const Start& start) {
+    if (start.frame == 0 && depth++ == 0)
+      rig.tap.record("{\"dynamo_start\": {}, " + at(1, 0) + "}", "");
+  });
+  rig.begin(at(0, 0));
+  EXPECT_EQ(rig.starts.size(), 2u);
+}
+
+TEST(TapLinksTest, GuardHooksSayHitsAndMisses) {
+  TapRig rig;
+  rig.tap.guard_checked(true);
+  rig.tap.guard_checked(false);
+  rig.bus.deliver();
+  ASSERT_EQ(rig.guards.size(), 2u);
+  EXPECT_EQ(rig.guards[0].what, Guard::What::hit);
+  EXPECT_EQ(rig.guards[1].what, Guard::What::miss);
+}
+
+TEST(TapLinksTest, OpenCompilesAreBoundedAndTheOldestEndsUnknown) {
+  TapRig rig;
+  for (int frame = 0; frame < 300; ++frame) rig.begin(at(frame, 0));
+  EXPECT_EQ(rig.starts.size(), 300u);
+  EXPECT_EQ(rig.ends.size(), 44u);
+  EXPECT_EQ(rig.ends[0].outcome, Outcome::unknown);
+  rig.tap.finish();
+  rig.bus.deliver();
+  EXPECT_EQ(rig.ends.size(), 300u);
+  EXPECT_TRUE(rig.ends.events().back().outermost);
+}
+
+}  // namespace
+}  // namespace ringmain::compile
