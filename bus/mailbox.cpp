@@ -1,5 +1,7 @@
 #include "ringmain/bus/mailbox.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -31,6 +33,23 @@ class PullMailbox {
     }
     return done;
   }
+  /// begin_reading() first; where it is true, end_reading() comes with finish().
+  bool take_apart(RoomFn* make_room, void* maker, std::size_t max, engine::Run& run) {
+    if (core().inert() || lane_ != nullptr) return false;
+    engine::before_drain(core());
+    if (take_into(make_room, maker, max)) {
+      run = run_;
+      return true;
+    }
+    engine::after_drain(core());
+    return false;
+  }
+  void finish() noexcept {
+    next_ = run_.count;
+    { const Finish finish{*this}; }
+    engine::after_drain(core());
+  }
+
   bool wait(nanoseconds limit) noexcept {
     return !core().inert() && (lane_ != nullptr || engine::wait_for_events(core(), limit.count()));
   }
@@ -78,6 +97,32 @@ class PullMailbox {
       engine::Lane& lane = from.lane(from.rota);
       run_ = engine::take_run(lane, room_->bytes, engine::Drainer::kBatchMax);
       if (run_.count == 0) continue;
+      lane_ = &lane;
+      next_ = 0;
+      return true;
+    }
+    return false;
+  }
+
+  /// As take(), into memory of just the size that what is there needs.
+  bool take_into(RoomFn* make_room, void* maker, std::size_t max) {
+    engine::ChannelCore& from = core();
+    for (std::uint32_t i = 0, n = from.lane_count(); i < n; ++i) {
+      if (++from.rota >= n) from.rota = 0;
+      engine::Lane& lane = from.lane(from.rota);
+      const std::uint64_t there = lane.published() - lane.consumed.load();
+      const std::size_t fits = engine::Drainer::kRoomBytes / std::max(1u, lane.slot_bytes);
+      const std::size_t wanted = std::min<std::uint64_t>({there, max, fits});
+      if (wanted == 0) continue;
+      const std::size_t bytes = wanted * lane.slot_bytes;
+      std::byte* room = make_room(maker, bytes);
+      if (room == nullptr) return false;
+      run_ = engine::take_run(lane, room, wanted);
+      if (run_.count == 0) continue;
+      if (run_.first < room || run_.first >= room + bytes) {  // a ring's own slots
+        std::memcpy(room, run_.first, std::size_t{run_.count} * run_.stride);
+        run_.first = room;
+      }
       lane_ = &lane;
       next_ = 0;
       return true;
@@ -133,6 +178,29 @@ std::size_t drain_mailbox(PullMailbox& box, ReadRunFn* read, void* reader, std::
     ~End() { PullMailbox::end_reading(box); }
   } const end{&box};
   return box.drain(read, reader, max);
+}
+bool take_run_of(PullMailbox& box, RoomFn* make_room, void* maker, std::size_t max,
+                 engine::Run& run) {
+  if (!box.begin_reading()) return false;
+  if (box.take_apart(make_room, maker, max, run)) return true;
+  PullMailbox::end_reading(&box);
+  return false;
+}
+void finish_run_of(PullMailbox& box) noexcept {
+  box.finish();
+  PullMailbox::end_reading(&box);
+}
+std::vector<std::uint64_t> mailbox_marks(const PullMailbox& box) {
+  std::vector<std::uint64_t> marks;
+  for (std::uint32_t i = 0, n = box.core().lane_count(); i < n; ++i)
+    marks.push_back(box.core().lane(i).published());
+  return marks;
+}
+bool mailbox_reached(const PullMailbox& box, const std::vector<std::uint64_t>& marks) noexcept {
+  for (std::uint32_t i = 0; i < marks.size(); ++i) {
+    if (box.core().lane(i).consumed.load() < marks[i]) return false;
+  }
+  return true;
 }
 bool wait_mailbox(PullMailbox& box, nanoseconds limit) noexcept {
   return box.wait(limit);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "ringmain/bus/coalesce.hpp"
 #include "ringmain/bus/hear.hpp"
@@ -26,6 +27,21 @@ bool wait_mailbox(PullMailbox& box, nanoseconds limit) noexcept;
 int mailbox_fd(PullMailbox& box) noexcept;
 SubscriberStats mailbox_stats(const PullMailbox& box) noexcept;
 void close_mailbox(PullMailbox* box) noexcept;
+
+/// Memory for a run, which its caller owns: `bytes` bytes, aligned to 16. nullptr: there is none.
+using RoomFn = std::byte*(void* maker, std::size_t bytes) noexcept;
+/// Takes one run of at most `max` events into memory that `make_room` gives and that nobody else
+/// will touch: other languages may keep it. False: no event is there, no memory, or it is being
+/// read. After true, finish_run_of() must follow; until then these events count as pending. Not to
+/// be mixed with drain_mailbox().
+[[nodiscard]] bool take_run_of(PullMailbox& box, RoomFn* make_room, void* maker, std::size_t max,
+                               engine::Run& run);
+void finish_run_of(PullMailbox& box) noexcept;
+/// How far each feeding channel's events have come in.
+[[nodiscard]] std::vector<std::uint64_t> mailbox_marks(const PullMailbox& box);
+/// Has all that those marks stand for been read? Threads: any.
+[[nodiscard]] bool mailbox_reached(const PullMailbox& box,
+                                   const std::vector<std::uint64_t>& marks) noexcept;
 [[nodiscard]] EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noexcept;
 }  // namespace detail
 

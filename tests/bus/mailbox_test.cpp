@@ -1,6 +1,8 @@
 // Does a mailbox that its user drains lose nothing, whatever the reader does?
 #include <atomic>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <poll.h>
 #include <stdexcept>
 #include <thread>
@@ -9,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "ringmain/bus/bus.hpp"
+#include "ringmain/bus/erased.hpp"
 
 #include "ringmain/tests/bus/events.hpp"
 #include "ringmain/tests/engine/eventually.hpp"
@@ -34,6 +37,35 @@ class MailboxTest : public ::testing::Test {
   std::vector<std::uint64_t> got_;
 };
 
+/// A run in memory of its own, as other languages take it.
+struct Taken {
+  struct Free {
+    void operator()(std::byte* given) const noexcept { std::free(given); }
+  };
+  std::unique_ptr<std::byte, Free> room;
+  std::size_t bytes = 0;
+  engine::Run run;
+  static std::byte* make(void* maker, std::size_t bytes) noexcept {
+    auto& taken = *static_cast<Taken*>(maker);
+    taken.bytes = bytes;
+    taken.room.reset(static_cast<std::byte*>(std::aligned_alloc(16, bytes)));
+    return taken.room.get();
+  }
+};
+
+class RunTest : public MailboxTest {
+ protected:
+  ~RunTest() override { detail::close_mailbox(box_); }
+  std::optional<Taken> take(std::size_t max) {
+    Taken taken;
+    if (!detail::take_run_of(*box_, &Taken::make, &taken, max, taken.run)) return std::nullopt;
+    detail::finish_run_of(*box_);
+    return taken;
+  }
+  detail::PullMailbox* box_ =
+      detail::make_pull_mailbox(detail::Erased::core(bus_), "test.*", SubscribeOptions{});
+};
+
 TEST_F(MailboxTest, ItHoldsWhatWasPublishedInOrder) {
   auto box = ticks_.mailbox();
   publish(0, 600);
@@ -54,6 +86,67 @@ TEST_F(MailboxTest, DrainTakesAtMostWhatIsAsked) {
   EXPECT_EQ(box.drain(keep(), 100), 0u);
   EXPECT_EQ(box.stats().pending, 0u);
   EXPECT_EQ(got_.size(), 10u);
+}
+
+TEST_F(RunTest, ARunLiesInMemoryThatItsTakerOwnsAndMayKeep) {
+  publish(0, 100);
+  const auto first = take(60);
+  ASSERT_TRUE(first.has_value());
+  const auto second = take(4096);
+  ASSERT_TRUE(second.has_value());
+  publish(100, 300);  // into the queue's slots that the first two have left
+  const auto third = take(4096);
+  ASSERT_TRUE(third.has_value());
+  std::uint64_t n = 0;
+  for (const auto* taken : {&*first, &*second, &*third}) {
+    const std::byte* begin = taken->room.get();
+    EXPECT_GE(taken->run.first, begin);
+    EXPECT_LE(taken->run.first + std::size_t{taken->run.count} * taken->run.stride,
+              begin + taken->bytes);
+    for (std::uint32_t i = 0; i < taken->run.count; ++i)
+      EXPECT_EQ(detail::event_of<Tick>(taken->run, i).n, n++);
+  }
+  EXPECT_EQ(first->run.count, 60u);
+  EXPECT_EQ(first->bytes, 60u * first->run.stride) << "no more memory than its events need";
+  EXPECT_EQ(n, 300u);
+  EXPECT_FALSE(take(1).has_value());
+}
+
+TEST_F(RunTest, ARunCountsAsPendingUntilItIsFinishedAndIsAloneTillThen) {
+  publish(0, 10);
+  const auto marks = detail::mailbox_marks(*box_);
+  Taken taken;
+  ASSERT_TRUE(detail::take_run_of(*box_, &Taken::make, &taken, 256, taken.run));
+  EXPECT_FALSE(detail::mailbox_reached(*box_, marks));
+  EXPECT_EQ(detail::mailbox_stats(*box_).pending, 10u);
+  Taken other;
+  EXPECT_FALSE(detail::take_run_of(*box_, &Taken::make, &other, 256, other.run));
+  detail::finish_run_of(*box_);
+  EXPECT_TRUE(detail::mailbox_reached(*box_, marks));
+  EXPECT_EQ(detail::mailbox_stats(*box_).pending, 0u);
+  EXPECT_EQ(detail::mailbox_stats(*box_).delivered, 10u);
+}
+
+TEST_F(RunTest, WithoutMemoryNothingIsTakenAndNothingLost) {
+  publish(0, 10);
+  engine::Run run;
+  const auto none = [](void*, std::size_t) noexcept -> std::byte* { return nullptr; };
+  EXPECT_FALSE(detail::take_run_of(*box_, none, nullptr, 256, run));
+  const auto taken = take(256);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->run.count, 10u);
+}
+
+TEST_F(RunTest, ItsDescriptorIsReadableAsLongAsEventsAreLeft) {
+  const int fd = detail::mailbox_fd(*box_);
+  publish(0, 10);
+  EXPECT_TRUE(readable(fd, -1));
+  EXPECT_EQ(take(4)->run.count, 4u);
+  EXPECT_TRUE(readable(fd, -1));
+  EXPECT_EQ(take(256)->run.count, 6u);
+  EXPECT_FALSE(readable(fd, 0));
+  publish(10, 11);
+  EXPECT_TRUE(readable(fd, -1));
 }
 
 TEST_F(MailboxTest, WhatAReaderThrowsLosesOnlyTheEventItThrewAt) {
