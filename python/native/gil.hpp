@@ -1,0 +1,81 @@
+// When does native code hold the GIL, and what does it do without it?
+//
+// It waits without it (Released, wait_in_slices), and lets go of Python objects without it by
+// burying them: whoever holds the GIL next digs. The interpreter's exit waits for all who are in
+// Released, so that no thread comes back to an interpreter that is gone.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <nanobind/nanobind.h>
+#include <optional>
+
+namespace ringmain::python {
+namespace nb = nanobind;
+
+/// True once the interpreter has begun to exit: nothing is called back from here on.
+[[nodiscard]] bool exiting() noexcept;
+void begin_exit() noexcept;
+/// Waits until nobody is in Released but the caller, at most `limit`.
+void wait_for_released(std::chrono::nanoseconds limit) noexcept;
+
+/// The GIL is given up while this lives. Not to be left by a thread that is being ended.
+class Released {
+ public:
+  Released() noexcept;
+  ~Released();
+  Released(const Released&) = delete;
+  Released& operator=(const Released&) = delete;
+
+ private:
+  PyThreadState* saved_;
+};
+
+/// Drops a reference, when somebody holds the GIL. Threads: any, with or without the GIL.
+void bury(PyObject* object) noexcept;
+/// Drops what was buried. With the GIL.
+void dig() noexcept;
+
+/// What Python gives as a timeout: seconds, or None for ever.
+using Seconds = std::optional<double>;
+
+class Deadline {
+ public:
+  explicit Deadline(Seconds limit)
+      : end_(limit ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(std::clamp(*limit, 0.0, 1e9)))
+                   : Clock::time_point::max()) {}
+  [[nodiscard]] std::chrono::nanoseconds left() const noexcept {
+    return std::max(Clock::duration::zero(), end_ - Clock::now());
+  }
+  [[nodiscard]] Seconds left_seconds() const noexcept {
+    if (end_ == Clock::time_point::max()) return std::nullopt;
+    return std::chrono::duration<double>(left()).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end_;
+};
+
+/// `wait(limit)` without the GIL until it is true or time is over; between two looks Ctrl-C is
+/// heard, and then nanobind::python_error thrown.
+template <class Wait>
+bool wait_in_slices(Seconds limit, Wait wait) {
+  constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(100);
+  const Deadline deadline(limit);
+  for (;;) {
+    const std::chrono::nanoseconds slice = std::min(kSlice, deadline.left());
+    bool done = false;
+    {
+      const Released released;
+      done = wait(slice);
+    }
+    dig();
+    if (done) return true;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (exiting() || deadline.left().count() == 0) return false;
+  }
+}
+
+}  // namespace ringmain::python

@@ -1,0 +1,60 @@
+// How does an event's struct look from Python? Field by field, by the description it was made with.
+#pragma once
+#include <cstddef>
+#include <nanobind/nanobind.h>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ringmain/bus/event.hpp"
+
+namespace ringmain::python {
+namespace nb = nanobind;
+
+/// A schema with its words as Python strings. Lives as long as the process, like the schema.
+class Layout {
+ public:
+  struct Field {
+    const FieldSchema* schema;
+    PyObject* name;                // interned
+    std::vector<PyObject*> words;  // of an enumeration that says them
+  };
+
+  /// The one of that schema. With the GIL; throws std::bad_alloc, nanobind::python_error.
+  static Layout& of(const Schema& schema);
+  /// What fields read that nobody wrote: zeroes without it.
+  void set_initial(std::vector<std::byte> bytes) noexcept { initial_ = std::move(bytes); }
+
+  [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
+  [[nodiscard]] const std::vector<Field>& fields() const noexcept { return fields_; }
+  /// nullptr: there is none of that name.
+  [[nodiscard]] const Field* find(PyObject* name) const noexcept;
+
+  /// The value of a field of the event at `event`: int, float, bool, or str for names, text and
+  /// enumerations that say their words. A new reference; nullptr with a Python error set.
+  static PyObject* read(const Field& field, const std::byte* event) noexcept;
+  /// Writes a Python value. Throws nanobind::python_error with one sentence where it does not fit.
+  void write(const Field& field, PyObject* value, std::byte* event) const;
+  /// Writes a whole event: keyword arguments, and what was not given as it is in C++. Throws as
+  /// write().
+  void write_all(const nb::kwargs& values, std::byte* event) const;
+
+ private:
+  explicit Layout(const Schema& schema);
+  [[noreturn]] void refuse(PyObject* kind, const Field& field, PyObject* value,
+                           const char* wanted) const;
+  void write_integer(const Field& field, PyObject* value, std::byte* event) const;
+  void write_word(const Field& field, PyObject* value, std::byte* event) const;
+  void write_text(const Field& field, PyObject* value, std::byte* event) const;
+
+  const Schema* schema_;
+  std::vector<Field> fields_;
+  std::vector<std::byte> initial_;
+};
+
+/// Any text as a Python string, damaged UTF-8 replaced. A new reference, or nullptr.
+PyObject* python_text(std::string_view text) noexcept;
+/// The UTF-8 of a Python string; lone surrogates are replaced. `held` keeps what it points into.
+std::string_view utf8_of(PyObject* text, nb::object& held);
+
+}  // namespace ringmain::python

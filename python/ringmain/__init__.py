@@ -1,0 +1,43 @@
+"""ringmain: one hook slot in, many safe subscribers out.
+
+    import ringmain
+
+    bus = ringmain.Bus.process()
+
+    @bus.on("train.*")
+    def seen(events):               # a run of one event type, on one dispatcher thread
+        print(events.channel, events.array["loss"].mean())
+
+    @ringmain.event("train.loss")
+    class Loss:
+        step: int
+        loss: float
+
+    bus.publish(Loss(1, 2.5))
+    bus.flush(10)
+    seen.remove()                   # returns: never called again
+
+docs/python.md says what runs in which thread, and what fork and exit do.
+"""
+
+import atexit
+
+from . import _native, events
+from ._bus import Bus, Channel, Subscription
+from ._mailbox import Mailbox
+from ._native import Batch, BatchResult, PublishResult, Record, Stamp
+from ._paths import cmake_prefix, get_include, program
+from ._stats import ChannelStats, PythonStats, Stats, SubscriberStats
+from ._types import EventType, Text, Unit, event, name, name_text
+
+__version__: str = _native.__version__
+
+# Callbacks end while the interpreter can still run them, and before its threads may no longer ask
+# for the GIL.
+atexit.register(_native.shut_down)
+
+__all__ = [
+    "Batch", "BatchResult", "Bus", "Channel", "ChannelStats", "EventType", "Mailbox", "PublishResult",
+    "PythonStats", "Record", "Stamp", "Stats", "Subscription", "SubscriberStats", "Text", "Unit",
+    "cmake_prefix", "event", "events", "get_include", "name", "name_text", "program",
+]

@@ -1,0 +1,306 @@
+"""The bus, its channels and its subscriptions."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from . import _native, _numpy, events
+from ._mailbox import Mailbox
+from ._stats import Stats, SubscriberStats
+from ._types import EventType, check_name, event_type_of
+
+Hear = Callable[[_native.Batch], object]
+Judge = Callable[[_native.Record], "bool | str | None"]
+Wanted = "str | type | EventType | Channel"
+
+
+class Channel:
+    """One kind of event of a bus: how to say it."""
+
+    def __init__(self, native: _native.Channel) -> None:
+        self._native = native
+        self.type = EventType(native.layout)
+
+    @property
+    def name(self) -> str:
+        return self._native.name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.type.dtype
+
+    @property
+    def wanted(self) -> bool:
+        """Is anybody listening? For skipping the work of making an event."""
+        return self._native.wanted
+
+    def publish(self, /, **fields: Any) -> _native.PublishResult:
+        """Says one event, by its fields; what is left out reads as in C++ (0 and "" in Python's own events).
+
+        Holds the GIL, and never waits for a subscriber. True unless it was lost; TypeError, ValueError or
+        OverflowError for what the event cannot hold.
+        """
+        return self._native.publish(**fields)
+
+    def publish_all(self, rows: np.ndarray[Any, Any]) -> _native.BatchResult:
+        """Says the rows of a structured array, in order. Without a copy where its dtype is the channel's."""
+        return self._native.publish_rows(_numpy.rows_of(np.atleast_1d(rows), self._native.layout))
+
+    def __repr__(self) -> str:
+        return f"<channel {self.name}>"
+
+
+class Subscription:
+    """Keeps one callback attached, until remove() or the end of its bus. Calling it calls the callback."""
+
+    def __init__(self, bus: Bus, native: _native.Hearing | _native.InlineHearing, callback: Callable[..., Any]) -> None:
+        self._bus = bus
+        self._native = native
+        self.callback = callback
+
+    @property
+    def name(self) -> str:
+        return self._native.name
+
+    @property
+    def attached(self) -> bool:
+        return not self._native.closed and not self._bus.closed
+
+    @property
+    def raised(self) -> int:
+        """How often the callback raised. The first time is on the logger "ringmain"."""
+        return self._native.raised
+
+    def stats(self) -> SubscriberStats:
+        if isinstance(self._native, _native.InlineHearing):
+            return SubscriberStats(**self._native.stats(), name=self.name, inline=True)
+        return SubscriberStats(**self._bus._native.hearing_stats(self._native), name=self.name)
+
+    def remove(self, timeout: float | None = None) -> str:
+        """After "done", no call to it is running, or will start. Waits for a running one without the GIL.
+
+        "deferred": called inside a callback; it is closed at once, and ends behind the running call. "timeout": it
+        is closed, but a call is still running; ask again. "was_not_attached": it had ended before. The caller must
+        hold no lock that the callback wants.
+        """
+        if isinstance(self._native, _native.InlineHearing):
+            return self._bus._native.remove_inline(self._native, timeout)
+        return self._bus._native.remove(self._native, timeout)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.callback(*arguments)
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"<subscription {self.name!r}>"
+
+
+class Bus:
+    """A set of channels, the workers that drain them, and the thread that calls Python back.
+
+    `Bus.process()` is the one that all of the process share; `Bus()` is one's own, for tests or apart from others:
+    close() it, or use `with`. Threads: everything may be called from any thread.
+    """
+
+    _of_process: Bus | None = None
+
+    def __init__(self, name: str = "ringmain", *, workers: int = 0) -> None:
+        self._begin(_native.NativeBus(name, workers))
+
+    def _begin(self, native: _native.NativeBus) -> None:
+        self._native = native
+        self._by_class: dict[type, Channel] = {}
+        self._steps = threading.local()
+        self._mailboxes: weakref.WeakSet[Mailbox] = weakref.WeakSet()
+
+    @classmethod
+    def process(cls) -> Bus:
+        """The bus of this process, which all its libraries share. It is never stopped: close() ends what Python
+        subscribed. In a fork's child it is the parent's still, and says "forked"."""
+        found = Bus._of_process
+        if found is None or (found.closed and not found.forked):
+            found = Bus.__new__(Bus)
+            found._begin(_native.NativeBus.process())
+            Bus._of_process = found
+        return found
+
+    # --- say ---
+
+    def channel(self, what: str | type | EventType, *, dtype: np.dtype[Any] | None = None) -> Channel:
+        """The channel of an event type; of a name that is in use, or that ringmain describes; or of a name and a
+        structured dtype. ValueError: it holds another type; KeyError: nobody has said what it holds."""
+        if isinstance(what, type):
+            found = self._by_class.get(what)
+            if found is None:
+                type_ = event_type_of(what)
+                if type_ is None:
+                    raise TypeError(f"{what.__name__} is no event; put @ringmain.event('its.name') on it")
+                found = self._by_class[what] = Channel(self._native.channel(type_._layout))
+            return found
+        if dtype is not None:
+            if not isinstance(what, str):
+                raise TypeError("a dtype goes with a name; an event type has its own fields")
+            what = EventType.of(what, np.dtype(dtype))
+        if isinstance(what, EventType):
+            return Channel(self._native.channel(what._layout))
+        native = self._native.find(what)
+        if native is not None:
+            return Channel(native)
+        if what in events.all_events:
+            return Channel(self._native.channel(events.all_events[what]._layout))
+        check_name(what)
+        raise KeyError(f"no channel {what!r} yet: nobody has said what it holds; give its dtype or its event type, or "
+                       "subscribe by name, which waits for it")
+
+    def publish(self, event: Any, /, **fields: Any) -> _native.PublishResult:
+        """Says an event: an instance of an @event class, or an event type or channel's name with its fields."""
+        if isinstance(event, (str, EventType)):
+            return self.channel(event).publish(**fields)
+        channel = self._by_class.get(type(event)) or self.channel(type(event))
+        return channel._native.publish(**vars(event), **fields)
+
+    # --- hear ---
+
+    def subscribe(self, what: str | type | EventType | Channel, callback: Hear, *, name: str = "",
+                  queue_events: int = 65536, overflow: str = "drop_newest", priority: int = 0,
+                  on_raise: str = "keep") -> Subscription:
+        """Calls `callback(batch)` on the bus's dispatcher thread, one call at a time.
+
+        `what`: an event type, a channel, or a pattern over present and future channels: "cuda.*" (one token),
+        "compile.>" (the rest). `overflow` ("drop_newest", "drop_oldest"): of the `queue_events` that wait for it per
+        channel. `on_raise`: "keep", or "detach" at the first.
+        """
+        check_callback(callback)
+        if on_raise not in ("keep", "detach"):
+            raise ValueError(f"on_raise is {on_raise!r}; use 'keep' or 'detach'")
+        asked = _native.Asked(name or name_of(callback), overflow, queue_events, priority)
+        native = self._native.subscribe(self._wanted(what), callback, asked, on_raise == "detach")
+        return Subscription(self, native, callback)
+
+    def on(self, what: str | type | EventType | Channel, **options: Any) -> Callable[[Hear], Subscription]:
+        """subscribe() as a decorator: the function becomes its Subscription."""
+        return lambda callback: self.subscribe(what, callback, **options)
+
+    def subscribe_inline(self, what: str | type | EventType | Channel, callback: Judge, *, name: str = "",
+                         priority: int = 0, on_raise: str = "allow") -> Subscription:
+        """Calls `callback(record)` in the publishing thread, before the event is queued.
+
+        None or True lets it go on; False or a reason (str) vetoes it. The publishing thread takes the GIL for it,
+        also where it is a C++ thread that has never seen Python, and waits for whoever has it: not for hot paths.
+        `on_raise`: "allow", "veto", or "detach" at the first. One channel, no pattern.
+        """
+        check_callback(callback)
+        channel = what if isinstance(what, Channel) else self.channel(what)
+        asked = _native.Asked(name or name_of(callback), "drop_newest", 65536, priority)
+        native = self._native.subscribe_inline(channel._native, callback, asked, on_raise)
+        return Subscription(self, native, callback)
+
+    def mailbox(self, what: str | type | EventType | Channel, *, name: str = "", queue_events: int = 65536,
+                overflow: str = "drop_newest") -> Mailbox:
+        """A queue that the caller drains: `async for batch in bus.mailbox("train.*")`."""
+        asked = _native.Asked(name, overflow, queue_events, 0)
+        made = Mailbox(self._native.mailbox(self._wanted(what), asked))
+        self._mailboxes.add(made)
+        return made
+
+    def _wanted(self, what: str | type | EventType | Channel) -> str | _native.Channel:
+        if isinstance(what, str):
+            check_name(what.replace("*", "x").replace(">", "x"))
+            return what
+        return what._native if isinstance(what, Channel) else self.channel(what)._native
+
+    # --- steps ---
+
+    @contextlib.contextmanager
+    def step(self, number: int | None = None, *, phase: str | None = None,
+             micro_batch: int | None = None) -> Iterator[None]:
+        """Says on `train.step` that a step begins here and ends with the scope: `with bus.step(7, phase="forward")`.
+
+        Without a number, a phase or micro-batch of the step that is open in this thread. Scopes end in the thread
+        that began them.
+        """
+        steps = getattr(self._steps, "open", None)
+        if steps is None or getattr(self._steps, "pid", 0) != os.getpid():
+            steps = self._steps.open = _native.open_steps(self._native)
+            self._steps.pid = os.getpid()
+        begun = 0
+        try:
+            if number is not None:
+                steps.begin_step(number)
+                begun += 1
+            if phase is not None:
+                steps.begin_phase(phase)
+                begun += 1
+            if micro_batch is not None:
+                steps.begin_micro_batch(micro_batch)
+                begun += 1
+            yield
+        finally:
+            for _ in range(begun):
+                steps.end()
+
+    # --- know, and end ---
+
+    def channel_names(self) -> list[str]:
+        return self._native.channel_names()
+
+    def stats(self) -> Stats:
+        return Stats.of(self._native.stats())
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Waits, without the GIL, until all that was published before has been heard, in Python too. False: time
+        ran out, or called inside a callback, which would wait for itself."""
+        return self._native.flush(timeout)
+
+    def close(self, timeout: float | None = 5.0) -> bool:
+        """Delivers what was accepted and ends: this bus, or, of the process's, what Python subscribed to it. False:
+        not within `timeout` seconds."""
+        in_time = self._native.close(timeout)
+        for mailbox in list(self._mailboxes):
+            mailbox.close()
+        return in_time
+
+    stop = close
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    @property
+    def forked(self) -> bool:
+        """This process is a fork's child, and the bus its parent's: nothing is said or heard on it."""
+        return self._native.forked
+
+    def __enter__(self) -> Bus:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+
+def check_callback(callback: object) -> None:
+    if not callable(callback):
+        raise TypeError(f"{callback!r} cannot be called")
+    if inspect.iscoroutinefunction(callback):
+        raise TypeError(f"{callback!r} is a coroutine function, which a thread cannot await; use "
+                        "`async for batch in bus.mailbox(…)`")
+
+
+def name_of(callback: object) -> str:
+    return str(getattr(callback, "__qualname__", None) or type(callback).__qualname__)
