@@ -16,6 +16,8 @@ build   zlib1g-dev              header   zlib.h
 tests   libgtest-dev            header   gtest/gtest.h
 tests   python3                 command  python3
 tests   openmpi-bin             command  mpirun
+python  python3-venv            base     python
+python  python3-dev             base     python
 bench   libbenchmark-dev        header   benchmark/benchmark.h
 bench   python3                 command  python3
 peers   libboost-dev            header   boost/signals2.hpp
@@ -61,6 +63,8 @@ have_python() {
   for python in python3 /usr/bin/python3; do "$python" -c "import $1" >/dev/null 2>&1 && return 0; done
   return 1
 }
+
+have_base() { base_python >/dev/null; }
 
 have_runtime() {
   clang++ -x c++ "-fsanitize=$1" -o /dev/null - >/dev/null 2>&1 <<<'int main() {}'

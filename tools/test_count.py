@@ -5,7 +5,8 @@ usage: test_count.py [NAME=JUNIT_FILE | --stopped NAME]…
 
 Prints the failed and the skipped tests by name and ends with the line "N passed, N failed, N skipped". A run
 whose file is absent or holds no test, or that ended with an error (--stopped) although no test in its file failed,
-counts as one failure: nothing was shown. Exits with 1 if anything failed.
+counts as one failure: nothing was shown. A test that says "results: FILE" stands for the tests in that file (JUnit's form,
+as pytest writes it), which are counted in its place. Exits with 1 if anything failed.
 """
 
 import argparse
@@ -18,12 +19,40 @@ GTEST_REASON = re.compile(r"^\S+:\d+: Skipped\n(?P<reason>.*\S.*)$", re.MULTILIN
 SCRIPT_REASON = re.compile(r"^skipped: *(?P<reason>.*\S.*)$", re.MULTILINE)
 
 
+INNER_RESULTS = re.compile(r"^results: *(?P<path>.*\S)$", re.MULTILINE)
+
+
+def read_inner(test, output):
+    """The tests that this one ran, as (passed, failed lines, skipped lines); None if it is a test by itself."""
+    found = INNER_RESULTS.search(output)
+    if not found:
+        return None
+    try:
+        cases = list(ElementTree.parse(found["path"]).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return 0, [f"{test}: left no results, or damaged ones"], []
+    passed, failed, skipped = 0, [], []
+    for case in cases:
+        name = f"{test}: {case.get('name')}"
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed.append(name)
+        elif (skip := case.find("skipped")) is not None:
+            skipped.append(f"{name}: {skip.get('message') or 'no reason given'}")
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
 def skip_reason(output):
     for form in (GTEST_REASON, SCRIPT_REASON):
         found = form.search(output)
         if found:
             return found["reason"].strip().removeprefix("skipped: ")
     return "no reason given"
+
+
+def says_so_itself(skip):
+    return skip.get("message", "").startswith("SKIP_")
 
 
 def read_run(name, path):
@@ -40,8 +69,16 @@ def read_run(name, path):
     for case in cases:
         test = f"{name}: {case.get('name').split('  # ')[0]}"  # without what a parameter prints as
         skip = case.find("skipped")
+        inner = read_inner(test, case.findtext("system-out") or "") if skip is None or says_so_itself(skip) else None
+        if inner is not None and any(inner):
+            passed += inner[0]
+            failed += inner[1]
+            skipped += inner[2]
+            if case.get("status") != "run" and skip is None and not inner[1]:
+                failed.append(f"{test}: ended with an error outside of its tests ({case.get('status')})")
+            continue
         # ctest says "skipped" of a program that is not there, too; a test skips by its own word only.
-        if skip is not None and skip.get("message", "").startswith("SKIP_"):
+        if skip is not None and says_so_itself(skip):
             skipped.append(f"{test}: {skip_reason(case.findtext('system-out') or '')}")
         elif case.get("status") == "run":
             passed += 1

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -45,6 +46,18 @@ for package in "$@"; do
 done
 chmod +x "$STATE"/bin/*
 """
+# A Python whose environments hold nothing but the wish to install.
+PYTHON = """#!/bin/bash
+[ "$1 $2" = "-m venv" ] || exec "$STATE/python" "$@"
+echo "venv $3" >>"$STATE/environments"
+mkdir -p "$3/bin"
+cp "$STATE/pip" "$3/bin/python"
+"""
+PIP = """#!/bin/bash
+[ "$1 $2" = "-m pip" ] || exit 0
+echo "$*" >>"$STATE/environments"
+[ ! -e "$STATE/pip-fails" ] || { echo "no matching distribution" >&2; exit 1; }
+"""
 CTEST = """#!/bin/bash
 echo "ctest $*" >>"$STATE/calls"
 while [ "$1" != --output-junit ]; do shift; done
@@ -73,7 +86,7 @@ class DevTest(unittest.TestCase):
         (self.state / "bin").mkdir()
         (self.tree / "tools").mkdir(parents=True)
         shutil.copy(ROOT / "dev", self.tree / "dev")
-        for name in ("packages.bash", "test_count.py"):
+        for name in ("packages.bash", "environment.bash", "python_packages.txt", "test_count.py"):
             shutil.copy(ROOT / "tools" / name, self.tree / "tools" / name)
         for name in PLAIN:
             (self.state / "bin" / name).symlink_to(shutil.which(name))
@@ -95,6 +108,10 @@ class DevTest(unittest.TestCase):
             self.stand_in(name)
         self.stand_in("c++", COMPILER)
         self.stand_in("ctest", CTEST)
+        (self.state / "python").symlink_to(sys.executable)
+        self.program(self.state / "pip", PIP)
+        (self.state / "bin" / "python3").unlink()
+        self.stand_in("python3", PYTHON)
         (self.state / "headers").write_text("\n".join(
             ("concurrentqueue/concurrentqueue.h", "simdjson.h", "zlib.h", "gtest/gtest.h", "relacy/relacy.hpp", "")))
 
@@ -272,6 +289,85 @@ class Count(DevTest):
         run = subprocess.run([str(self.tree / ".ci" / "run")], capture_output=True, text=True, check=False,
                              env={**os.environ, "PATH": str(self.state / "bin"), "STATE": str(self.state)})
         self.assertEqual((run.returncode, self.last_line(run)), (1, "3 passed, 3 failed, 3 skipped"))
+
+
+INNER = """<testsuites><testsuite><testcase name="test_a"/><testcase name="test_b"/>
+<testcase name="test_c"><skipped message="no torch here"/></testcase>{more}</testsuite></testsuites>
+"""
+OUTER = """<testcase name="python.some" status="{status}"><system-out>results: {path}
+</system-out></testcase>"""
+
+
+class Python(DevTest):
+    def setUp(self):
+        super().setUp()
+        self.everything_is_here()
+        (self.state / "junit.xml").write_text(JUNIT.format(more=""))
+
+    def environments(self):
+        path = self.state / "environments"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def test_an_environment_is_made_once_for_a_list_of_packages(self):
+        for _ in range(2):
+            self.assertEqual(self.dev("test").returncode, 0)
+        made, filled = self.environments()
+        self.assertEqual(made, f"venv {self.tree}/build/venv")
+        self.assertIn("torch==2.13.0", filled)
+        packages = self.tree / "tools" / "python_packages.txt"
+        packages.write_text(packages.read_text() + "another\n")
+        self.assertEqual(self.dev("test").returncode, 0)
+        self.assertEqual(len(self.environments()), 4)
+
+    def test_torch_is_left_out_when_asked(self):
+        self.assertEqual(self.dev("test", "--no-torch").returncode, 0)
+        made, filled = self.environments()
+        self.assertEqual(made, f"venv {self.tree}/build/venv-without-torch")
+        self.assertNotIn("torch", filled)
+        self.assertIn("nanobind", filled)
+
+    def test_quick_makes_none(self):
+        self.assertEqual(self.dev("test", "--quick").returncode, 0)
+        self.assertEqual(self.environments(), [])
+
+    def test_packages_that_cannot_be_installed_are_one_failure_and_the_rest_runs(self):
+        (self.state / "pip-fails").touch()
+        run = self.dev("test")
+        self.assertEqual((run.returncode, run.stdout.splitlines()[-1]), (1, "3 passed, 1 failed, 3 skipped"))
+        self.assertIn("no matching distribution\ndev: build/venv could not be filled; see build/venv.log", run.stderr)
+        self.assertEqual(run.stderr.count("dev: "), 1)
+
+    def test_a_python_that_will_not_do_gets_one_sentence(self):
+        environment = {"PATH": str(self.state / "bin"), "STATE": str(self.state), "HOME": str(self.state)}
+        script = f'root={self.tree}; die() {{ echo "dev: $*" >&2; exit 1; }}; source "$root/tools/environment.bash"; ' \
+                 'base_python() { return 1; }; environment'
+        run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, env=environment)
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual(run.stderr, "dev: the Python package needs Python 3.11 or newer with its headers, venv and pip "
+                                     "(Debian: python3-venv, python3-dev).\n")
+
+    def count(self, inner, status="run"):
+        path = self.state / "inner.xml"
+        path.unlink(missing_ok=True)
+        if inner is not None:
+            path.write_text(inner)
+        (self.state / "junit.xml").write_text(JUNIT.format(more=OUTER.format(status=status, path=path)))
+        return self.dev("test", "--quick").stdout
+
+    def test_each_test_of_pytest_is_counted(self):
+        told = self.count(INNER.format(more=""))
+        self.assertIn("3 passed, 0 failed, 2 skipped", told)
+        self.assertIn("release: python.some: test_c: no torch here", told)
+
+    def test_a_failure_in_pytest_is_one(self):
+        told = self.count(INNER.format(more='<testcase name="test_d"><failure/></testcase>'), "fail")
+        self.assertIn("3 passed, 1 failed, 2 skipped", told)
+        self.assertIn("release: python.some: test_d\n", told)
+
+    def test_a_crash_is_one_failure(self):
+        self.assertIn("1 passed, 1 failed, 1 skipped", self.count(None, "fail"))
+        self.assertIn("3 passed, 1 failed, 2 skipped", self.count(INNER.format(more=""), "fail"))
+        self.assertIn("1 passed, 1 failed, 1 skipped", self.count("<testsuites/>", "fail"))
 
 
 class Install(DevTest):

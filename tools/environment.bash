@@ -1,0 +1,39 @@
+# Where does the Python package's tests' own Python come from? A virtual environment below build/, made once for each list of
+# packages.
+#
+# Sourced by ./dev, behind packages.bash.
+
+# The first interpreter that the package can be built with, in an environment of its own.
+base_python() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    "$python" - >/dev/null 2>&1 <<'PYTHON' && printf '%s' "$python" && return 0
+import ensurepip, os, sys, sysconfig, venv
+sys.exit(sys.version_info < (3, 11) or not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))
+PYTHON
+  done
+  return 1
+}
+
+# Sets $python to the interpreter of build/venv, or, without torch, of build/venv-without-torch.
+environment() {
+  local folder="$root/build/venv" packages='' package base log
+  [ "${1-}" != --no-torch ] || folder+=-without-torch
+  while read -r package; do
+    case ${1-}/$package in */'#'* | */ | --no-torch/torch*) ;; *) packages+="${packages:+ }$package" ;; esac
+  done <"$root/tools/python_packages.txt"
+  python=$folder/bin/python
+  if [ "$(cat "$folder/packages.txt" 2>/dev/null)" = "$packages" ] && "$python" -c '' 2>/dev/null; then return 0; fi
+  base=$(base_python) ||
+    die "the Python package needs Python 3.11 or newer with its headers, venv and pip (Debian: python3-venv, python3-dev)."
+  say "dev: making build/${folder##*/}: $packages"
+  rm -rf "$folder"
+  mkdir -p "${folder%/*}"
+  log="$folder.log"
+  # shellcheck disable=SC2086 # the list is words
+  if ! "$base" -m venv "$folder" >"$log" 2>&1 || ! "$python" -m pip install --quiet $packages >>"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    die "build/${folder##*/} could not be filled; see build/${log##*/}, say where packages come from (PIP_INDEX_URL, PIP_FIND_LINKS), or leave torch out: ./dev test --no-torch"
+  fi
+  printf '%s\n' "$packages" >"$folder/packages.txt"
+}
