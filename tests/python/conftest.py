@@ -1,5 +1,8 @@
 """What the tests of the Python package share."""
 
+import threading
+import time
+
 import pytest
 import ringmain
 
@@ -51,3 +54,14 @@ def keep():
 @pytest.fixture
 def long():
     return LONG
+
+
+@pytest.fixture
+def eventually():
+    def wait_for(condition):
+        end = time.monotonic() + LONG
+        while not condition() and time.monotonic() < end:
+            threading.Event().wait(0.001)
+        return condition()
+
+    return wait_for
