@@ -96,5 +96,6 @@ class NativeBus {
 void shut_down();
 void bind_bus(nb::module_& m);
 void bind_steps(nb::module_& m);
+void bind_compile(nb::module_& m);
 
 }  // namespace ringmain::python

@@ -7,6 +7,7 @@
 #include "ringmain/bus/bus_events.hpp"
 
 #include "ringmain/adapters/sources/collective/events.hpp"
+#include "ringmain/adapters/sources/compile/events.hpp"
 #include "ringmain/adapters/sources/cuda/events.hpp"
 #include "ringmain/adapters/sources/nvtx/events.hpp"
 #include "ringmain/adapters/sources/replay/events.hpp"
@@ -37,6 +38,9 @@ std::vector<const Schema*> described_events() {
   std::vector<const Schema*> all;
   add<step::Step>(all);
   add<collective::Issued, collective::Started, collective::Completed, collective::Failed>(all);
+  add<compile::Start, compile::End, compile::Graph, compile::GraphBreak, compile::Guard,
+      compile::Recompile, compile::DynamicShape, compile::Cache, compile::Backend, compile::Phase,
+      compile::Limit, compile::Reset, compile::Metrics, compile::Wait>(all);
   add<cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
       cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
       cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization>(all);

@@ -10,4 +10,5 @@ NB_MODULE(_native, m) {
   ringmain::python::bind_channel(m);
   ringmain::python::bind_bus(m);
   ringmain::python::bind_steps(m);
+  ringmain::python::bind_compile(m);
 }
