@@ -1,14 +1,18 @@
 // `ringmain replay`: what may be asked, and is what was asked possible?
 #include <algorithm>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "ringmain/bus/bus.hpp"
 
+#include "ringmain/adapters/sources/compile/trace_tap.hpp"
+
 #include "ringmain/cli/provider_names.hpp"
 #include "ringmain/cli/replay_report.hpp"
 #include "ringmain/cli/replay_run.hpp"
+#include "ringmain/cli/replay_torch_trace.hpp"
 #include "ringmain/cli/terminal.hpp"
 #include "ringmain/cli/verbs.hpp"
 
@@ -28,8 +32,7 @@ std::string read_sink(const std::string& sink, ReplayCall& call) {
   return "";
 }
 
-std::string read_select(const std::string& pattern) {
-  const auto& channels = replay::kind_channels();
+std::string read_select(const std::string& pattern, std::span<const std::string_view> channels) {
   const bool any = std::any_of(channels.begin(), channels.end(), [&](std::string_view channel) {
     return pattern_matches(pattern, channel);
   });
@@ -68,6 +71,22 @@ std::string read_numbers(const Arguments& arguments, ReplayCall& call) {
   return "";
 }
 
+std::string read_format(const Arguments& arguments, ReplayCall& call) {
+  const auto format = arguments.value("--format").value_or("kineto");
+  if (format != "kineto" && format != "torch_trace") {
+    return "--format is kineto or torch_trace, and not " + quoted(format) +
+           did_you_mean(format, {"kineto", "torch_trace"});
+  }
+  call.torch_trace = format == "torch_trace";
+  for (const char* const option : {"--order", "--loop", "--memory-max"}) {
+    if (call.torch_trace && arguments.has(option)) {
+      return std::string(option) +
+             " is for Kineto traces: a structured trace is played once, line by line";
+    }
+  }
+  return "";
+}
+
 /// Fills `call`; a sentence where that cannot be.
 std::string read_call(const Arguments& arguments, ReplayCall& call) {
   call.files = arguments.operands();
@@ -80,6 +99,7 @@ std::string read_call(const Arguments& arguments, ReplayCall& call) {
   call.json = arguments.has("--json");
   call.quiet = arguments.has("--quiet");
   call.progress = !arguments.has("--no-progress");
+  if (auto sentence = read_format(arguments, call); !sentence.empty()) return sentence;
   if (auto sentence = read_numbers(arguments, call); !sentence.empty()) return sentence;
   if (const auto order = arguments.value("--order")) {
     if (*order != "thread" && *order != "recorded") {
@@ -89,7 +109,10 @@ std::string read_call(const Arguments& arguments, ReplayCall& call) {
     call.options.order = *order == "thread" ? replay::Order::thread : replay::Order::recorded;
   }
   if (const auto pattern = arguments.value("--select")) {
-    if (auto sentence = read_select(*pattern); !sentence.empty()) return sentence;
+    const auto channels = call.torch_trace
+                              ? compile::TraceTap::channels()
+                              : std::span<const std::string_view>(replay::kind_channels());
+    if (auto sentence = read_select(*pattern, channels); !sentence.empty()) return sentence;
     call.options.select = *pattern;
   }
   for (const std::string& sink : arguments.values("--sink")) {
@@ -103,6 +126,7 @@ int run(const Arguments& arguments) {
   if (const std::string sentence = read_call(arguments, call); !sentence.empty()) {
     return wrong_usage("replay", sentence);
   }
+  if (call.torch_trace) return replay_torch_trace(call);
   const ReplayResult result = run_replay(call);
   std::FILE* to = call.output_taken ? stderr : stdout;
   if (call.json) {
@@ -127,6 +151,9 @@ int run(const Arguments& arguments) {
 
 const Verb& replay_verb() {
   static const Option kOptions[] = {
+      {"--format", "FORMAT",
+       "kineto: what torch.profiler writes (the default)\n"
+       "torch_trace: what PyTorch writes under TORCH_TRACE: its compiles"},
       {"--speed", "FACTOR", "1: as recorded (the default); 10: ten times as fast; max: flat out"},
       {"--order", "ORDER",
        "thread: a thread per recorded thread, each in its order (the default)\n"
@@ -144,21 +171,24 @@ const Verb& replay_verb() {
       {"--json", "", "the summary as one JSON object"},
       {"--quiet", "", "no summary, no progress: only what went wrong"},
       {"--no-progress", "", "no progress line, also on a terminal"}};
-  static const Verb kVerb{"replay",
-                          "FILE…",
-                          "play recorded Kineto traces through the channels",
-                          "Reads traces that torch.profiler wrote (Chrome JSON, plain or gzip; - "
-                          "is standard input) and\n"
-                          "publishes every record, from a thread per recorded thread, without "
-                          "loss. Meanwhile subscribers\n"
-                          "come and go. At the end: what each channel was offered and delivered, "
-                          "and how long it took.\n"
-                          "Several files are played together, by their recorded times.\n\n"
-                          "exit status: 0; 1 where a trace could not be read to its end, a sink "
-                          "failed, or an event was\n"
-                          "lost; 2 for a wrong call; 130 after Ctrl-C.",
-                          kOptions,
-                          run};
+  static const Verb kVerb{
+      "replay",
+      "FILE…",
+      "play recorded traces through the channels",
+      "Reads traces that torch.profiler wrote (Chrome JSON, plain or gzip; - "
+      "is standard input) and\n"
+      "publishes every record, from a thread per recorded thread, without "
+      "loss. Meanwhile subscribers\n"
+      "come and go. At the end: what each channel was offered and delivered, "
+      "and how long it took.\n"
+      "Several files are played together, by their recorded times.\n"
+      "With --format torch_trace it plays structured logs of PyTorch instead, one "
+      "after the other.\n\n"
+      "exit status: 0; 1 where a trace could not be read to its end, a sink "
+      "failed, or an event was\n"
+      "lost; 2 for a wrong call; 130 after Ctrl-C.",
+      kOptions,
+      run};
   return kVerb;
 }
 

@@ -18,6 +18,7 @@ struct ReplayCall {
   replay::ReplayOptions options;
   unsigned workers = 0;
   std::vector<std::string> sinks;  // "name:argument", as the registry knows them
+  bool torch_trace = false;        // not Kineto's format
   bool output_taken = false;       // one of them writes to standard output
   bool json = false;
   bool quiet = false;

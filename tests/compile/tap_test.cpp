@@ -146,7 +146,7 @@ TEST(TapTest, ARecompileNamesEachGuardThatFailed) {
 
 TEST(TapTest, ABackwardIsASpanFromItsPhaseToItsMetrics) {
   TapRig rig;
-  rig.begin(at(0, 0));
+  rig.begin(at(0, 0), "forward", 0, 38);
   rig.end(at(0, 0));
   rig.event('B', "entire_backward_compile", at(0, 0), 100);
   rig.event('E', "entire_backward_compile", at(0, 0), 350);
@@ -154,6 +154,8 @@ TEST(TapTest, ABackwardIsASpanFromItsPhaseToItsMetrics) {
   ASSERT_EQ(rig.starts.size(), 2u);
   ASSERT_EQ(rig.ends.size(), 2u);
   EXPECT_EQ(rig.starts[1].trigger, Trigger::lazy_backward);
+  EXPECT_EQ(rig.starts[1].function.view(), "forward");
+  EXPECT_EQ(rig.starts[1].line, 38u);
   EXPECT_EQ(rig.ends[1].trigger, Trigger::lazy_backward);
   EXPECT_EQ(rig.ends[1].span, rig.starts[1].span);
   EXPECT_TRUE(rig.metrics[1].backward);

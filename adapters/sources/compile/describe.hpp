@@ -134,4 +134,13 @@ constexpr auto describe(EventOf<Wait>) {
                field<&E::thread>("thread", Unit::id));
 }
 
+/// `f.operator()<E>()` for each event that a structured trace can give.
+template <class F>
+constexpr void for_each_traced(F&& f) {
+  [&f]<class... E>(EventOf<E>...) { (f.template operator()<E>(), ...); }(
+      EventOf<Start>{}, EventOf<End>{}, EventOf<Graph>{}, EventOf<GraphBreak>{}, EventOf<Guard>{},
+      EventOf<Recompile>{}, EventOf<DynamicShape>{}, EventOf<Cache>{}, EventOf<Backend>{},
+      EventOf<Phase>{}, EventOf<Limit>{}, EventOf<Reset>{}, EventOf<Metrics>{});
+}
+
 }  // namespace ringmain::compile

@@ -33,6 +33,11 @@ void count(std::map<std::string, std::uint64_t>& counts, std::string_view name) 
   }
 }
 
+std::uint64_t key_of(const Id& id) noexcept {
+  return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(id.frame)) << 32) |
+         static_cast<std::uint32_t>(id.recompile);
+}
+
 /// As PyTorch writes it.
 Name text_of(const Id& id) {
   std::string text = id.autograd < 0 ? "" : "!" + std::to_string(id.autograd);
@@ -165,8 +170,23 @@ void Interpreter::close(OpenCompile& compile, End fields, std::int64_t now_ns,
   out.push_back({said, now_ns});
 }
 
+/// A backward says no place, but its forward, which has the same id, did.
+void Interpreter::place_like_forward(const Id& id, Start& start) const noexcept {
+  const auto known = last_starts_.find(key_of(id));
+  if (known == last_starts_.end() || !same_compile(known->second, id)) return;
+  start.function = known->second.function;
+  start.file = known->second.file;
+  start.line = known->second.line;
+}
+
 void Interpreter::open_from_trace(Here& here, Start start) {
   static_cast<Id&>(start) = here.id;
+  if (start.trigger == Trigger::dynamo) {
+    if (last_starts_.size() >= kStartsMost) last_starts_.clear();
+    last_starts_[key_of(here.id)] = start;
+  } else {
+    place_like_forward(here.id, start);
+  }
   OpenCompile* known = open_.find(here.id, start.trigger);
   if (known != nullptr && known->traced) {  // whose end was lost
     close(*known, {}, here.time_ns, here.out);
@@ -204,6 +224,7 @@ std::uint64_t Interpreter::started(Trigger trigger, std::string_view id, const T
     start.trigger = trigger;
     start.thread = now.thread;
     start.text = Name(id.substr(0, 64));
+    place_like_forward(here.id, start);
     known = &open(start, now.time_ns, out);
   }
   known->announced = true;

@@ -102,6 +102,7 @@ class Interpreter {
   static constexpr std::size_t kThreadsMost = 1024;
   static constexpr std::size_t kPhasesMost = 256;
   static constexpr std::size_t kFilesMost = 65536;
+  static constexpr std::size_t kStartsMost = 4096;
 
   Read dispatch(const Json& metadata, const TraceRecord& record, std::vector<Timed>& out);
   Id id_of(const Json& metadata) noexcept;
@@ -109,6 +110,7 @@ class Interpreter {
   OpenCompile& open(Start start, std::int64_t now_ns, std::vector<Timed>& out);
   void close(OpenCompile& compile, End fields, std::int64_t now_ns, std::vector<Timed>& out);
   void open_from_trace(Here& here, Start start);
+  void place_like_forward(const Id& id, Start& start) const noexcept;
   void end_from_trace(Here& here, Trigger trigger, const Json& metrics);
   void say_limit(Here& here, const Json& metrics);
   /// The payload as an object; nothing where it is none.
@@ -126,6 +128,7 @@ class Interpreter {
   Epochs epochs_;
   Breaks breaks_;
   std::unordered_map<std::int64_t, Name> files_;
+  std::unordered_map<std::uint64_t, Start> last_starts_;              // by frame and recompile
   std::unordered_map<std::uint32_t, std::vector<OpenPhase>> phases_;  // by thread
   std::uint32_t recompile_limit_ = 0;
   std::int64_t clock_offset_ns_ = 0;

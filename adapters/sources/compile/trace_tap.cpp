@@ -33,6 +33,14 @@ using ChannelTo = Channel<E>*;
 using Channels = EachOf<ChannelTo, Said>::Tuple;
 using Publishers = EachOf<Publisher, Said>::Tuple;
 
+template <class>
+struct NamesOf;
+template <class... E>
+struct NamesOf<std::variant<E...>> {
+  static constexpr std::array<std::string_view, sizeof...(E)> kNames{
+      describe(EventOf<E>{}).name...};
+};
+
 Channels channels_of(Bus& bus) {
   Channels made{};
   std::apply(
@@ -66,6 +74,10 @@ std::uint64_t new_span() noexcept {
 std::uint32_t this_thread() noexcept {
   static thread_local const auto id = static_cast<std::uint32_t>(::gettid());
   return id;
+}
+
+std::span<const std::string_view> TraceTap::channels() noexcept {
+  return NamesOf<Said>::kNames;
 }
 
 struct TraceTap::Core {

@@ -76,6 +76,9 @@ class TraceTap {
   [[nodiscard]] static std::span<const std::string_view> wanted() noexcept;
   [[nodiscard]] static std::span<const std::string_view> wanted_artifacts() noexcept;
 
+  /// The channels that it publishes on.
+  [[nodiscard]] static std::span<const std::string_view> channels() noexcept;
+
   /// A start callback ran. What inline subscribers say of the compile.start: `vetoed` when the
   /// compile should be refused, with the reason.
   PublishResult started(Trigger trigger, std::string_view id) noexcept;
