@@ -11,4 +11,5 @@ NB_MODULE(_native, m) {
   ringmain::python::bind_bus(m);
   ringmain::python::bind_steps(m);
   ringmain::python::bind_compile(m);
+  ringmain::python::bind_guard_hook(m);
 }

@@ -1,1 +1,6 @@
 """PyTorch on the bus: attach() for its events, and its own registries with handles and without their traps."""
+
+from ._attach import AlreadyAttached, Attachment, Report, SurfaceReport, attach
+from ._hooks import CompileVetoed
+
+__all__ = ["AlreadyAttached", "Attachment", "CompileVetoed", "Report", "SurfaceReport", "attach"]

@@ -1,0 +1,139 @@
+"""What does attach() do, and what does it leave behind? One attachment per process: PyTorch has one slot of each kind."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from ._gpu import GpuTrace
+from ._hooks import BackendNames, CompileCallbacks, GuardVerdicts, MonitorEvents
+from ._surface import Surface, Voice
+from ._tap import TraceTap
+from ._voice import BusVoice
+
+_lock = threading.RLock()
+_attached: Attachment | None = None
+
+
+class AlreadyAttached(RuntimeError):
+    """PyTorch speaks to another bus already."""
+
+
+@dataclass(frozen=True)
+class SurfaceReport:
+    """Whether one of PyTorch's surfaces is heard."""
+
+    name: str
+    live: bool
+    why_not: str  # "" if live
+    errors: int  # kept away from PyTorch
+    last_error: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is heard of PyTorch and what is not. str() of it is a table for people."""
+
+    torch: str
+    surfaces: tuple[SurfaceReport, ...]
+
+    def __getitem__(self, name: str) -> SurfaceReport:
+        for surface in self.surfaces:
+            if surface.name == name:
+                return surface
+        raise KeyError(f"{name!r}; there are {', '.join(surface.name for surface in self.surfaces)}")
+
+    def __str__(self) -> str:
+        lines = [f"PyTorch {self.torch}"]
+        for surface in self.surfaces:
+            state = "live" if surface.live else f"not live: {surface.why_not}"
+            failed = f"; {surface.errors} errors kept away, the last: {surface.last_error}" if surface.errors else ""
+            lines.append(f"  {surface.name:<18} {state}{failed}")
+        return "\n".join(lines)
+
+
+class Attachment:
+    """PyTorch's events on a bus, until detach(). A context manager."""
+
+    def __init__(self, bus: Any, voice: Voice, surfaces: list[Surface]) -> None:
+        self.bus = bus
+        self._voice = voice
+        self._surfaces = surfaces
+
+    @property
+    def attached(self) -> bool:
+        return _attached is self
+
+    def report(self) -> Report:
+        torch = sys.modules.get("torch")
+        version = str(getattr(torch, "__version__", "not imported yet"))
+        return Report(version, tuple(SurfaceReport(s.name, s.live, s.why_not, s.errors, s.last_error)
+                                     for s in self._surfaces))
+
+    def detach(self) -> None:
+        """Puts everything back as it was. May be called again."""
+        global _attached
+        with _lock:
+            if _attached is not self:
+                return
+            _attached = None
+            for surface in reversed(self._surfaces):
+                surface.detach()
+
+    def __enter__(self) -> Attachment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.detach()
+
+
+def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guards: bool = True,
+           gpu_trace: bool | None = None, monitor: bool = True, backends: bool = True) -> Attachment:
+    """Puts PyTorch's events on the bus (without one: on Bus.process()) from now on, and says in report() which of its
+    surfaces are live.
+
+    gpu_trace: None takes it where PyTorch was built for a GPU; True activates it anyway, which cannot be undone.
+    The same bus again returns the attachment that there is; another one raises AlreadyAttached.
+    """
+    global _attached
+    if bus is None:
+        from ringmain import Bus
+
+        bus = Bus.process()
+    with _lock:
+        if _attached is not None:
+            if _attached.bus is bus or _attached.bus == bus:
+                return _attached
+            raise AlreadyAttached(f"PyTorch speaks to {_attached.bus!r} already; detach() that attachment first, or "
+                                  "subscribe there")
+        voice = BusVoice(bus)
+        wanted: list[tuple[bool, Surface]] = [
+            (trace, TraceTap(voice, _when_dynamo_is_there)), (callbacks, CompileCallbacks(voice)),
+            (guards, GuardVerdicts(voice)), (gpu_trace is not False, GpuTrace(voice, gpu_trace)),
+            (monitor, MonitorEvents(voice)), (backends, BackendNames(voice))]
+        attachment = _attached = Attachment(bus, voice, [surface for _, surface in wanted])
+        dynamo_loaded = "torch._dynamo.callback" in sys.modules
+        for asked_for, surface in wanted:
+            if not asked_for:
+                continue
+            if isinstance(surface, (CompileCallbacks, BackendNames)) and trace and not dynamo_loaded:
+                surface.why_not = _LATER
+                continue
+            surface.attach()
+        return attachment
+
+
+_LATER = "waits for TorchDynamo to be imported"
+
+
+def _when_dynamo_is_there() -> None:
+    """TorchDynamo's own modules take a second to import: whoever never compiles does not pay it. Its first trace
+    record comes before its first callback."""
+    if "torch._dynamo.callback" not in sys.modules:
+        return
+    with _lock:
+        for surface in _attached._surfaces if _attached is not None else ():
+            if surface.why_not == _LATER:
+                surface.attach()

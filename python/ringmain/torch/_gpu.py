@@ -1,0 +1,101 @@
+"""How do the ten kinds of PyTorch's GPU trace come onto the bus?
+
+Eight are calls to the GPU and go onto cuda.*, with layer `torch`. Memory is the caching allocator's blocks, not
+cudaMalloc: torch.memory_block. PyTorch says neither device nor size; handles are addresses that come again, so each
+carries how often it has been made anew. A handle whose making was not seen (from IPC, from before us) has generation 0.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from ._surface import Surface, Voice
+from .gpu_trace import take_out
+
+_HANDLES_MAX = 65_536  # more than this are not told apart by generation any more
+NO_STREAM = 2**64 - 1
+
+# kind in PyTorch: channel, what its arguments are
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "EventCreation": ("cuda.event_creation", ("event",)),
+    "EventDeletion": ("cuda.event_deletion", ("event",)),
+    "EventRecord": ("cuda.event_record", ("event", "stream")),
+    "EventWait": ("cuda.event_wait", ("event", "stream")),
+    "MemoryAllocation": ("torch.memory_block", ("address",)),
+    "MemoryDeallocation": ("torch.memory_block", ("address",)),
+    "StreamCreation": ("cuda.stream_creation", ("stream",)),
+    "DeviceSynchronization": ("cuda.device_synchronization", ()),
+    "StreamSynchronization": ("cuda.stream_synchronization", ("stream",)),
+    "EventSynchronization": ("cuda.event_synchronization", ("event",)),
+}
+_MADE = {"EventCreation": "event", "StreamCreation": "stream", "MemoryAllocation": "address"}
+
+
+class GpuTrace(Surface):
+    """A callback in each of the ten registries. Activation is once and for good in a process, so it is only done where
+    PyTorch was built for a GPU, or if it is asked for."""
+
+    name = "GPU trace"
+
+    def __init__(self, voice: Voice, activate: bool | None) -> None:
+        super().__init__(voice)
+        self._activate = activate
+        self._added: list[tuple[Any, Callable[..., None]]] = []
+        self._made: dict[tuple[str, int], int] = {}
+
+    def hook_in(self) -> str:
+        if self._activate is False:
+            return "not asked for"
+        import torch
+
+        built_for = torch.version.cuda or getattr(torch.version, "hip", None)
+        if self._activate is None and not built_for:
+            return "this PyTorch was not built for a GPU"
+        activate = getattr(torch._C, "_activate_gpu_trace", None)
+        if activate is None:
+            return "this PyTorch has no GPU trace"
+        registries = importlib.import_module("torch.cuda._gpu_trace")
+        for kind, (channel, names) in KINDS.items():
+            registry = getattr(registries, f"{kind}Callbacks", None)
+            if registry is not None:
+                callback = self._callback(kind, channel, names)
+                registry.add_callback(callback)
+                self._added.append((registry, callback))
+        activate()
+        return "" if self._added else "torch.cuda._gpu_trace has none of the registries that are known here"
+
+    def hook_out(self) -> None:
+        for registry, callback in self._added:
+            take_out(registry, callback)
+        self._added.clear()
+        self._made.clear()
+
+    def _callback(self, kind: str, channel: str, names: tuple[str, ...]) -> Callable[..., None]:
+        voice, made = self.voice, _MADE.get(kind)
+        own: dict[str, object] = {"layer": "torch"} if channel.startswith("cuda.") else {
+            "freed": kind == "MemoryDeallocation"}
+        own |= {"phase": "begin"} if kind.endswith("Synchronization") else {}
+        handle = names[0] if names else ""
+
+        def say(*args: int) -> None:  # newer PyTorch may say more than we know names for
+            try:
+                generation = self._generation(handle, args[0], made is not None) if handle else 0
+                if voice.wanted(channel):
+                    fields: dict[str, object] = dict(zip(names, args, strict=False))
+                    voice.publish(channel, **fields, **own, **({"generation": generation} if handle else {}))
+            except Exception as error:
+                self.failed(error)
+
+        return say
+
+    def _generation(self, handle: str, value: int, is_new: bool) -> int:
+        key = (handle, value)
+        generation = self._made.get(key, 0)
+        if is_new:
+            if len(self._made) >= _HANDLES_MAX:
+                self._made.clear()
+            generation += 1
+            self._made[key] = generation
+        return generation

@@ -1,0 +1,170 @@
+"""Where else does PyTorch let one listen? Compile callbacks, guard verdicts, torch.monitor, the backend registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import backends
+from ._callbacks import Handle
+from ._dynamo import dynamo_callbacks
+from ._surface import GuardHook, Surface, Voice
+
+
+class CompileVetoed(AssertionError):
+    """An inline subscriber of compile.start refused this compile. An AssertionError, because TorchDynamo lets those
+    through unchanged."""
+
+
+class CompileCallbacks(Surface):
+    """TorchDynamo's start and end callbacks, and its reset."""
+
+    name = "compile callbacks"
+
+    def __init__(self, voice: Voice) -> None:
+        super().__init__(voice)
+        self._handles: list[Handle] = []
+
+    def hook_in(self) -> str:
+        reason = dynamo_callbacks.connect()
+        if not reason:
+            self._handles = [dynamo_callbacks.starts.add(self._started), dynamo_callbacks.ends.add(self._ended),
+                             dynamo_callbacks.resets.add(self.voice.reset)]
+        return reason
+
+    def hook_out(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        dynamo_callbacks.disconnect_if_idle()
+
+    def _started(self, args: Any) -> None:
+        veto = ""
+        try:
+            backends.observe()
+            veto = self.voice.compile_started(_number(args), str(args.compile_id))
+        except Exception as error:
+            self.failed(error)
+        if veto:
+            raise CompileVetoed(f"compile {args.compile_id} was vetoed: {veto}")
+
+    def _ended(self, args: Any) -> None:
+        try:
+            self.voice.compile_ended(_number(args), str(args.compile_id))
+        except Exception as error:
+            self.failed(error)
+
+
+def _number(args: Any) -> int:
+    number = getattr(args.callback_trigger, "value", 0)
+    return number if isinstance(number, int) and 1 <= number <= 4 else 0
+
+
+class GuardVerdicts(Surface):
+    """PyTorch's one slot for a guard-complete hook. Ours stands in it, and whoever sets or clears the slot meanwhile,
+    as guard collectives do, is chained behind ours: their verdict counts, and what they are told was there before is
+    what they would have found without us."""
+
+    name = "guard verdicts"
+
+    def __init__(self, voice: Voice) -> None:
+        super().__init__(voice)
+        self._hook: GuardHook | None = None
+        self._set: Any = None
+        self._module: Any = None
+
+    def hook_in(self) -> str:
+        import torch
+
+        module = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+        self._set = getattr(module, "set_guard_complete_hook", None)
+        if self._set is None:
+            return "this PyTorch has no set_guard_complete_hook"
+        self._module = module
+        self._hook = self.voice.guard_hook(None)
+        self._hook.chain(self._set(self._hook))
+        self._module.set_guard_complete_hook = self._set_behind_us
+        return ""
+
+    def hook_out(self) -> None:
+        if self._module.set_guard_complete_hook == self._set_behind_us:
+            self._module.set_guard_complete_hook = self._set
+        hook = self._hook
+        chained = hook.chain(None) if hook is not None else None
+        found = self._set(chained)
+        if found is not hook:  # somebody who kept the original function took the slot from us: theirs it stays
+            self._set(found)
+
+    @property
+    def errors(self) -> int:
+        return self._errors + (self._hook.errors if self._hook is not None else 0)
+
+    @property
+    def last_error(self) -> str:
+        return self._hook.last_error if self._hook is not None and self._hook.errors else self._last_error
+
+    def _set_behind_us(self, next: Any) -> Any:
+        return self._hook.chain(next) if self._hook is not None else self._set(next)
+
+class MonitorEvents(Surface):
+    """torch.monitor's events. PyTorch holds a lock while handlers run: an inline subscriber must not log one."""
+
+    name = "torch.monitor"
+
+    def __init__(self, voice: Voice) -> None:
+        super().__init__(voice)
+        self._handle: Any = None
+
+    def hook_in(self) -> str:
+        try:
+            from torch import monitor
+        except ImportError as error:
+            return f"torch.monitor cannot be imported: {error}"
+        if not hasattr(monitor, "register_event_handler"):
+            return "this PyTorch's torch.monitor has no register_event_handler"
+        self._handle = monitor.register_event_handler(self._logged)
+        return ""
+
+    def hook_out(self) -> None:
+        from torch import monitor
+
+        handle, self._handle = self._handle, None
+        if handle is not None:  # an unknown one is undefined behaviour there
+            monitor.unregister_event_handler(handle)
+
+    def _logged(self, event: Any) -> None:
+        try:
+            if not self.voice.wanted("torch.monitor"):
+                return
+            at_ns = int(event.timestamp.timestamp() * 1e9)
+            for key, value in (event.data or {"": ""}).items():
+                number = float(value) if isinstance(value, (int, float)) else float("nan")
+                text = "" if isinstance(value, (int, float)) else str(value)
+                self.voice.publish("torch.monitor", name=event.name, key=key, number=number, text=text,
+                                   logged_at_ns=at_ns)
+        except Exception as error:
+            self.failed(error)
+
+
+class BackendNames(Surface):
+    """Which compiler backends there are: those that are known when one listens, and what happens to them then."""
+
+    name = "backend registry"
+
+    def __init__(self, voice: Voice) -> None:
+        super().__init__(voice)
+        self._handle: Handle | None = None
+
+    def hook_in(self) -> str:
+        self._handle = backends.subscribe(self._said, backfill=True)
+        return ""
+
+    def hook_out(self) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+
+    def _said(self, event: backends.BackendEvent) -> None:
+        try:
+            what = {"registered": "registered", "unregistered": "removed"}.get(event.what)
+            if what is not None:
+                self.voice.publish("compile.backend", what=what, name=event.name, tags=",".join(event.tags))
+        except Exception as error:
+            self.failed(error)

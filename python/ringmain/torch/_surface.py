@@ -1,0 +1,100 @@
+"""What of PyTorch is heard, what is not, and why not? One Surface for each place where we hook in."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any, Protocol
+
+log = logging.getLogger("ringmain.torch")
+
+
+class GuardHook(Protocol):
+    """A guard-complete hook that never raises; the one behind it decides."""
+
+    @property
+    def errors(self) -> int: ...
+
+    @property
+    def last_error(self) -> str: ...
+
+    def __call__(self, hit: bool) -> bool: ...
+
+    def chain(self, next: Any) -> Any:
+        """Puts another one behind it; returns the one that was there."""
+
+
+class Voice(Protocol):
+    """Where the hooks say what they hear. Nothing in it waits or raises for a bus that has closed."""
+
+    def wanted(self, channel: str) -> bool: ...
+
+    def publish(self, channel: str, **fields: object) -> None: ...
+
+    def record(self, metadata: str, payload: str | None, time_ns: int) -> None: ...
+
+    def compile_started(self, trigger: int, compile_id: str) -> str:
+        """Returns why the compile is vetoed, or ""."""
+
+    def compile_ended(self, trigger: int, compile_id: str) -> None: ...
+
+    def guard_hook(self, chained: Any) -> GuardHook: ...
+
+    def reset(self) -> None: ...
+
+
+class Surface:
+    """One place of PyTorch where we listen. Subclasses hook in and out; what they do there never raises."""
+
+    name = ""
+
+    def __init__(self, voice: Voice) -> None:
+        self.voice = voice
+        self.live = False
+        self.why_not = "not asked for"
+        self._errors = 0
+        self._last_error = ""
+        self._lock = threading.Lock()
+
+    def hook_in(self) -> str:
+        """Returns "" or why it cannot. May raise: then the exception is the reason."""
+        raise NotImplementedError
+
+    def hook_out(self) -> None:
+        """Restores what was there before."""
+        raise NotImplementedError
+
+    @property
+    def errors(self) -> int:
+        """How many were kept away from PyTorch."""
+        return self._errors
+
+    @property
+    def last_error(self) -> str:
+        return self._last_error
+
+    def attach(self) -> None:
+        try:
+            self.why_not = self.hook_in()
+        except Exception as error:
+            self.why_not = f"{type(error).__name__}: {error}"
+        self.live = not self.why_not
+
+    def detach(self) -> None:
+        if not self.live:
+            return
+        self.live = False
+        self.why_not = "detached"
+        try:
+            self.hook_out()
+        except Exception as error:
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        """Keeps an error of ours away from PyTorch: counted, and the first is logged."""
+        with self._lock:
+            self._errors += 1
+            self._last_error = f"{type(error).__name__}: {error}"
+            first = self._errors == 1
+        if first:
+            log.error("ringmain.torch: %s went wrong and goes on", self.name, exc_info=error)

@@ -1,0 +1,126 @@
+"""Real compiles on the bus, against PyTorch's counters; the examples of PyTorch's own documentation as written."""
+
+import torch
+from torch._dynamo.utils import counters
+
+
+def ids(events):
+    return [(event["frame"], event["recompile"]) for event in events]
+
+
+def test_a_branch_on_data_breaks_the_graph_and_the_resuming_frame_is_linked(heard):
+    counters.clear()
+
+    @torch.compile(backend="eager")
+    def toy_example(a, b):
+        x = a / (torch.abs(a) + 1)
+        if b.sum() < 0:
+            b = b * -1
+        return x * b
+
+    for _ in range(3):
+        toy_example(torch.ones(10), torch.ones(10))
+    broke, resumed = [[e for e in heard.on("compile.graph_break") if e["what"] == what] for what in ("broke", "resumed")]
+    assert len(broke) == sum(counters["unimplemented"].values()) == 1
+    assert next(iter(counters["unimplemented"])).startswith(broke[0]["reason"])
+    assert broke[0]["function"] == "toy_example" and broke[0]["file"] == __file__
+    assert [(b["number"], r["resume_frame"]) for b, r in zip(broke, resumed, strict=True)] == [(broke[0]["number"], 1)]
+    starts = heard.on("compile.start")
+    assert ids(starts) == [(0, 0), (1, 0)]
+    assert starts[1]["resumes_break"] == broke[0]["number"]
+    graphs = heard.on("compile.graph")
+    assert len(graphs) == counters["stats"]["unique_graphs"] == 2
+    assert sum(graph["ops"] for graph in graphs) == counters["stats"]["calls_captured"]
+    verdicts = [e["what"] for e in heard.on("compile.guard") if e["what"] in ("hit", "miss")]
+    assert verdicts == ["hit"] * 4  # two later calls, two frames each
+
+
+def test_a_loop_over_a_number_specialises_on_it_and_recompiles_for_each(heard):
+    @torch.compile(backend="eager", dynamic=False)
+    def loop(x, n):
+        for _ in range(n):
+            x = x + 1
+        return x
+
+    for n in (1, 2, 3, 2):
+        assert loop(torch.zeros(1), n).item() == n
+    assert ids(heard.on("compile.start")) == [(0, 0), (0, 1), (0, 2)]
+    recompiles = heard.on("compile.recompile")
+    assert ids(recompiles) == [(0, 1), (0, 2)]
+    assert "n == 1" in recompiles[0]["reason"]
+    failed = [e for e in heard.on("compile.guard") if e["what"] == "failed"]
+    assert [(e["of_frame"], e["of_recompile"]) for e in failed[:1]] == [(0, 0)]
+    assert "n == 1" in failed[0]["text"]
+    assert [graph["ops"] for graph in heard.on("compile.graph")] == [1, 2, 3]
+
+
+def test_a_shape_becomes_dynamic_when_it_changes(heard):
+    @torch.compile(backend="eager")
+    def double(x):
+        return x * 2
+
+    for length in (3, 4, 5, 6):
+        double(torch.ones(length))
+    assert ids(heard.on("compile.start")) == [(0, 0), (0, 1)]
+    assert "expected 3, actual 4" in heard.on("compile.recompile")[0]["reason"]
+    said = [(e["what"], e["source"]) for e in heard.on("compile.dynamic_shape")]
+    assert ("automatic", "L['x']") in said
+    assert ("created", "L['x'].size()[0]") in said
+    assert heard.on("compile.graph")[1]["inputs"] == 2  # the size is one
+
+
+def test_a_marked_dimension_is_a_symbol_from_the_start(heard):
+    @torch.compile(backend="eager")
+    def scaled(x):
+        return x.cos() * x.shape[0]
+
+    marked = torch.ones(6, 2)
+    torch._dynamo.mark_dynamic(marked, 0)
+    scaled(marked)
+    scaled(torch.ones(9, 2))
+    assert len(heard.on("compile.start")) == 1
+    [created] = [e for e in heard.on("compile.dynamic_shape") if e["what"] == "created"]
+    assert created["value"] == "6"
+
+
+def test_beyond_the_recompile_limit_there_is_silence(heard):
+    counters.clear()
+
+    def powered(x, k):
+        return x ** k
+
+    with torch._dynamo.config.patch(recompile_limit=2, automatic_dynamic_shapes=False):
+        run = torch.compile(powered, backend="eager")
+        for k in range(2, 7):
+            run(torch.ones(2), k)
+    assert ids(heard.on("compile.start")) == [(0, 0), (0, 1)]
+    [limit] = heard.on("compile.limit")
+    assert (limit["what"], limit["limit"]) == ("recompile", 2)
+
+
+def test_a_failing_backend_ends_its_compile_as_failed(heard):
+    def refuse(graph, inputs):
+        raise RuntimeError("refuses on purpose")
+
+    for _ in range(2):
+        try:
+            torch.compile(lambda x: x.tan(), backend=refuse)(torch.ones(3))
+        except torch._dynamo.exc.BackendCompilerFailed:
+            pass
+    ends = heard.on("compile.end")
+    assert [end["outcome"] for end in ends] == ["failed", "failed"]
+    assert {end["exception"] for end in ends} == {"BackendCompilerFailed"}
+    assert "refuses on purpose" in ends[0]["reason"]
+
+
+def test_start_and_end_of_each_compile_share_a_span_and_say_where(heard):
+    def somewhere(x):
+        return x + 11
+
+    torch.compile(somewhere, backend="eager")(torch.ones(2))
+    [start], [end] = heard.on("compile.start"), heard.on("compile.end")
+    assert start["span"] == end["span"] != 0
+    assert (start["file"], start["function"]) == (__file__, "somewhere")
+    assert start["line"] == somewhere.__code__.co_firstlineno
+    assert end["took_ns"] > 0 and start["outermost"] and end["outermost"]
+    assert start["trigger"] == "dynamo"
