@@ -74,6 +74,16 @@ class NvtxSource final : public Source {
   }
 };
 
+/// Calls to MPI are seen only where they pass a library that was there before MPI's.
+class MpiSource final : public Source {
+ public:
+  static Result<std::unique_ptr<MpiSource>> open(Bus&, std::string_view) {
+    return Error{Error::Code::refused,
+                 "MPI is heard in programs that are started so: ringmain run --source mpi "
+                 "--sink … -- mpirun …"};
+  }
+};
+
 }  // namespace
 
 void add_builtin_providers(Registry& registry) {
@@ -101,6 +111,13 @@ void add_builtin_providers(Registry& registry) {
   nvtx.run.environment = {{"NVTX_INJECTION64_PATH", "{libdir}/ringmain/libringmain_nvtx.so",
                            EnvironmentEdit::How::set, "RINGMAIN_NVTX_CHAIN"}};
   add(source_provider<NvtxSource>(std::move(nvtx)));
+
+  Provider mpi;
+  mpi.name = "mpi";
+  mpi.summary = "what ranks ask of Open MPI or MPICH, in C, C++, Fortran and Python";
+  mpi.run.environment = {
+      {"LD_PRELOAD", "{libdir}/ringmain/libringmain_mpi.so", EnvironmentEdit::How::prepend, ""}};
+  add(source_provider<MpiSource>(std::move(mpi)));
 }
 
 }  // namespace ringmain::registry

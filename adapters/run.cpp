@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "ringmain/adapters/registry.hpp"
+#include "ringmain/adapters/run.h"
 
 namespace ringmain::run {
 namespace {
@@ -281,6 +282,16 @@ void start_at_start() {
 
 }  // namespace ringmain::run
 
-extern "C" void* ringmain_run_join(const char* source) {
+extern "C" {
+
+void* ringmain_run_join(const char* source) {
   return ringmain::run::join(source);
 }
+void ringmain_run_could_not_attach(const char* source, const char* why) {
+  ringmain::run::could_not_attach(source, why);
+}
+void ringmain_run_flush(int64_t limit_ns) {
+  ringmain::run::flush(ringmain::nanoseconds(limit_ns));
+}
+
+}  // extern "C"

@@ -13,6 +13,8 @@
 
 #include "ringmain/bus/bus.hpp"
 
+#include "ringmain/adapters/run.h"  // the same for C
+
 namespace ringmain::run {
 
 /// What was asked for; in the environment of every process of the command.
@@ -43,6 +45,3 @@ void flush(nanoseconds limit);
 void finish();
 
 }  // namespace ringmain::run
-
-/// join() for sources written in C: a ringmain::Bus*.
-extern "C" void* ringmain_run_join(const char* source);

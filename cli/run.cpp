@@ -103,34 +103,36 @@ void prepend(const std::string& variable, const std::string& value) {
   ::setenv(variable.c_str(), (any ? value + ":" + before : value).c_str(), 1);
 }
 
-void apply(EnvironmentEdit edit, const std::string& libraries) {
+/// A sentence where that library cannot get into the command from the start.
+std::string preload(const std::string& command, const std::string& library) {
+  if (::access(library.c_str(), R_OK) != 0)
+    return library + " is not there; install ringmain again";
+  if (library.find_first_of(" :\t\n") != library.npos) {
+    return "the path " + library +
+           " has a space or a colon in it, which LD_PRELOAD cannot say; install ringmain elsewhere";
+  }
+  prepend("LD_PRELOAD", library);
+  const std::string path = find_command(command);
+  const std::string hindrance = path.empty() ? "" : preload_hindrance(path);
+  return hindrance.empty() ? "" : "nothing can be loaded into " + path + ": " + hindrance;
+}
+
+/// The same, for an edit that preloads something.
+std::string apply(EnvironmentEdit edit, const std::string& command, const std::string& libraries) {
   for (std::size_t at = 0; (at = edit.value.find("{libdir}", at)) != edit.value.npos;) {
     edit.value.replace(at, 8, libraries);
     at += libraries.size();
   }
-  if (edit.how == EnvironmentEdit::How::prepend) return prepend(edit.variable, edit.value);
+  if (edit.variable == "LD_PRELOAD" && edit.how == EnvironmentEdit::How::prepend)
+    return preload(command, edit.value);
+  if (edit.how == EnvironmentEdit::How::prepend) return prepend(edit.variable, edit.value), "";
   const char* before = std::getenv(edit.variable.c_str());
   // A run within a run finds itself there.
   if (before != nullptr && !edit.kept_as.empty() && before != edit.value) {
     ::setenv(edit.kept_as.c_str(), before, 1);
   }
   ::setenv(edit.variable.c_str(), edit.value.c_str(), 1);
-}
-
-/// A sentence where the library cannot get into the command from the start.
-std::string preload(const std::string& command, const std::string& libraries) {
-  const std::string library = libraries + "/libringmain_run.so.0";
-  if (::access(library.c_str(), R_OK) != 0)
-    return library + " is not there; install ringmain again";
-  if (library.find_first_of(" :\t\n") != library.npos) {
-    return "the folder " + libraries +
-           " has a space or a colon in its name, which LD_PRELOAD cannot say; install ringmain "
-           "elsewhere";
-  }
-  prepend("LD_PRELOAD", library);
-  const std::string path = find_command(command);
-  const std::string hindrance = path.empty() ? "" : preload_hindrance(path);
-  return hindrance.empty() ? "" : "nothing can be loaded into " + path + ": " + hindrance;
+  return "";
 }
 
 void say_missing(const RunCall& call, const std::string& why) {
@@ -150,10 +152,14 @@ int run(const Arguments& arguments) {
   }
   const std::string libraries = registry::library_folder();
   for (const ProviderInfo& source : call.sources) {
-    for (const EnvironmentEdit& edit : source.run.environment) apply(edit, libraries);
+    for (const EnvironmentEdit& edit : source.run.environment) {
+      if (const std::string why = apply(edit, call.command[0], libraries); !why.empty())
+        (void)failed("source " + source.name + " cannot attach: " + why);
+    }
   }
   if (call.plan.at_start) {
-    if (const std::string why = preload(call.command[0], libraries); !why.empty()) {
+    if (const std::string why = preload(call.command[0], libraries + "/libringmain_run.so.0");
+        !why.empty()) {
       say_missing(call, why);
     }
   }

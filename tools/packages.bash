@@ -15,7 +15,10 @@ build   libsimdjson-dev         header   simdjson.h
 build   zlib1g-dev              header   zlib.h
 tests   libgtest-dev            header   gtest/gtest.h
 tests   python3                 command  python3
-tests   openmpi-bin             command  mpirun
+tests   openmpi-bin             command  mpirun.openmpi
+tests   libopenmpi-dev          command  mpicc.openmpi
+tests   mpich                   command  mpirun.mpich
+tests   libmpich-dev            command  mpicc.mpich
 python  python3-venv            base     python
 python  python3-dev             base     python
 bench   libbenchmark-dev        header   benchmark/benchmark.h

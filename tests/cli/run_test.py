@@ -210,6 +210,8 @@ class TreesTest(RunTest):
         self.assertEqual(run.stdout, "unset\n")
         self.assertIn("source heartbeat cannot attach: nothing can be loaded into", run.stderr)
         self.assertIn("it is linked statically", run.stderr)
+        self.assertIn("source mpi cannot attach: nothing can be loaded into",
+                      self.run_it("--source", "mpi", "--summary", "--", STATIC).stderr)
 
 
 class SeamTest(RunTest):

@@ -1,0 +1,115 @@
+#include "ringmain/adapters/sources/mpi/mpi_abi.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "ringmain/adapters/sources/mpi/mpi_say.hpp"
+
+namespace ringmain::mpi {
+namespace {
+
+constinit Requests in_flight;
+Groups& groups() noexcept {
+  static Groups& all = *new Groups;  // never destroyed: programs end while they communicate
+  return all;
+}
+
+std::uint32_t comm_name(MPI_Comm comm) noexcept {
+  char text[MPI_MAX_OBJECT_NAME + 1] = {};
+  int size = 0;
+  if (PMPI_Comm_get_name(comm, text, &size) != MPI_SUCCESS) return 0;
+  return name_of(text);
+}
+
+void ask_topology(MPI_Comm comm, GroupFacts& facts) noexcept {
+  int kind = MPI_UNDEFINED;
+  if (PMPI_Topo_test(comm, &kind) != MPI_SUCCESS) return;
+  if (kind == MPI_CART) {
+    int dimensions = 0;
+    (void)PMPI_Cartdim_get(comm, &dimensions);
+    facts.sources = facts.destinations = 2 * dimensions;
+  } else if (kind == MPI_GRAPH) {
+    int neighbours = 0;
+    (void)PMPI_Graph_neighbors_count(comm, facts.rank, &neighbours);
+    facts.sources = facts.destinations = neighbours;
+  } else if (kind == MPI_DIST_GRAPH) {
+    int in = 0;
+    int out = 0;
+    int weighted = 0;
+    (void)PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    facts.sources = in;
+    facts.destinations = out;
+  }
+}
+
+GroupFacts ask(MPI_Comm comm) noexcept {
+  GroupFacts facts;
+  int rank = -1;
+  int size = 0;
+  int between = 0;
+  (void)PMPI_Comm_rank(comm, &rank);
+  (void)PMPI_Comm_size(comm, &size);
+  (void)PMPI_Comm_test_inter(comm, &between);
+  facts.name = comm_name(comm);
+  facts.rank = rank;
+  facts.size = size;
+  if (between != 0) {
+    int remote = 0;
+    (void)PMPI_Comm_remote_size(comm, &remote);
+    facts.remote = remote;
+  } else {
+    ask_topology(comm, facts);
+  }
+  return facts;
+}
+
+std::uint32_t reason_of(int error_class) noexcept {
+  char text[MPI_MAX_ERROR_STRING + 1] = {};
+  int size = 0;
+  if (PMPI_Error_string(error_class, text, &size) != MPI_SUCCESS) return name_of("unknown error");
+  return name_of(text);
+}
+
+}  // namespace
+
+Requests& requests() noexcept {
+  return in_flight;
+}
+
+Group& group_of(MPI_Comm comm) noexcept {
+  static Group nobody;
+  if (comm == MPI_COMM_NULL) return nobody;
+  const std::uint64_t handle = bits_of(comm);
+  if (Group* const known = groups().find(handle)) [[likely]]
+    return *known;
+  Group* const added = groups().add(handle, ask(comm));
+  return added == nullptr ? nobody : *added;
+}
+void forget_group(MPI_Comm comm) noexcept {
+  if (comm != MPI_COMM_NULL) groups().forget(bits_of(comm));
+}
+void rename_group(MPI_Comm comm) noexcept {
+  if (comm != MPI_COMM_NULL) group_of(comm).name = comm_name(comm);
+}
+
+void ended(const Operation& operation, int code, const MPI_Status* status) noexcept {
+  if (code != MPI_SUCCESS) {
+    int error_class = code;
+    (void)PMPI_Error_class(code, &error_class);
+    return failed(operation, reason_of(error_class), error_class);
+  }
+  std::uint64_t bytes = operation.bytes;
+  if (status != nullptr && operation.point_to_point) {
+    int cancelled = 0;
+    (void)PMPI_Test_cancelled(status, &cancelled);
+    if (cancelled != 0) return failed(operation, name_of("cancelled"), MPI_SUCCESS);
+    MPI_Count came = -1;
+    if (operation.receives && PMPI_Get_elements_x(status, MPI_BYTE, &came) == MPI_SUCCESS &&
+        came >= 0) {
+      bytes = std::max(operation.gives_bytes, static_cast<std::uint64_t>(came));
+    }
+  }
+  completed(operation, bytes);
+}
+
+}  // namespace ringmain::mpi

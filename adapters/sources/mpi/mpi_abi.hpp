@@ -1,0 +1,59 @@
+// What differs between kinds of MPI, and what is asked of MPI itself. Compiled once for each kind.
+//
+// Whatever is asked here is asked of the profiling interface, with handles that were checked: MPI
+// ends the program when it is asked about a null one.
+#pragma once
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <cstdint>
+#include <mpi.h>
+#include <type_traits>
+
+#include "ringmain/adapters/sources/mpi/mpi_calls.hpp"
+#include "ringmain/adapters/sources/mpi/mpi_groups.hpp"
+#include "ringmain/adapters/sources/mpi/mpi_requests.hpp"
+
+// Open MPI's Fortran passes C's MPI_… by. MPICH's mpif.h calls it, so that is watched in C; its
+// mpi_f08 calls it too where buffers are given, and passes it by elsewhere (Wait, Barrier, Init).
+#ifdef OPEN_MPI
+#define RINGMAIN_MPI_WATCHES_MPIFH 1
+#else
+#define RINGMAIN_MPI_WATCHES_MPIFH 0
+#endif
+
+namespace ringmain::mpi {
+
+static_assert(std::is_same_v<MPI_Fint, int>, "arrays of counts are read as C's, also Fortran's");
+
+/// A handle's bits: a pointer's in Open MPI, an integer's in MPICH.
+template <class Handle>
+[[nodiscard]] std::uint64_t bits_of(Handle handle) noexcept {
+  if constexpr (std::is_pointer_v<Handle>) {
+    return reinterpret_cast<std::uintptr_t>(handle);
+  } else {
+    return static_cast<std::uint32_t>(handle);
+  }
+}
+
+/// The requests of this process that are in flight.
+[[nodiscard]] Requests& requests() noexcept;
+
+/// The communicator behind the handle; one without a name or a rank for MPI_COMM_NULL and for what
+/// has no room. The first call for each takes a lock.
+[[nodiscard]] Group& group_of(MPI_Comm comm) noexcept;
+/// The handle is going to be another's, or has a new name.
+void forget_group(MPI_Comm comm) noexcept;
+void rename_group(MPI_Comm comm) noexcept;
+
+struct TypeFacts {
+  std::uint32_t name = 0;  // a ringmain_name(): int32, float64 …; "derived" for what programs make
+  std::uint64_t bytes = 0;
+};
+[[nodiscard]] TypeFacts type_of(MPI_Datatype type) noexcept;
+/// Before the first type_of().
+void name_types() noexcept;
+
+/// Ends `operation`: by MPI's answer, and by the status if it has one.
+void ended(const Operation& operation, int code, const MPI_Status* status) noexcept;
+
+}  // namespace ringmain::mpi

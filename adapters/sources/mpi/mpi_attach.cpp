@@ -1,0 +1,100 @@
+// Where do the calls of a program go that has this kind of MPI? Each line of mpi_calls.hpp becomes
+// a function here.
+#include <atomic>
+
+#include "ringmain/adapters/sources/mpi/mpi_watch.hpp"
+
+namespace ringmain::mpi {
+namespace {
+
+#define RINGMAIN_MPI_ROW_OF(name_, number, said, shape_)    \
+  struct Row##name_ {                                       \
+    static constexpr Call kCall = number;                   \
+    static constexpr const char* kOperation = said;         \
+    template <class... A>                                   \
+    static int original(A... given) noexcept {              \
+      return PMPI_##name_(given...);                        \
+    }                                                       \
+    template <class... A>                                   \
+    static shapes::Shape shape(const A&... read) noexcept { \
+      return shapes::shape_(read...);                       \
+    }                                                       \
+  };
+#define RINGMAIN_MPI_ROW(name, small, said, shape, kinds) \
+  RINGMAIN_MPI_ROW_OF(name, k##name, said, shape)
+#define RINGMAIN_MPI_ROW_I(name, small, said, shape, kinds) \
+  RINGMAIN_MPI_ROW_OF(I##small, kI##small, said, shape)
+RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_ROW)
+RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_ROW_I)
+RINGMAIN_MPI_BLOCKING(RINGMAIN_MPI_ROW)
+RINGMAIN_MPI_NONBLOCKING(RINGMAIN_MPI_ROW)
+RINGMAIN_MPI_PERSISTENT(RINGMAIN_MPI_ROW)
+
+template <class Watched>
+void watch_row(Targets& targets, Call call) noexcept {
+  watch(targets, call, Watched::c, Watched::template fortran<Layer::mpifh>,
+        Watched::template fortran<Layer::f08>);
+}
+
+constinit std::atomic<std::uint64_t> without_room{0};
+
+}  // namespace
+
+Behind& behind() noexcept {
+  static constinit Behind all;
+  return all;
+}
+
+int& fortran_depth() noexcept {
+  static thread_local constinit int depth = 0;
+  return depth;
+}
+
+void name_operations() noexcept {
+#define RINGMAIN_MPI_NAME(name, ...) \
+  behind().operations[Row##name::kCall] = name_of(Row##name::kOperation);
+#define RINGMAIN_MPI_NAME_I(name, small, ...) RINGMAIN_MPI_NAME(I##small)
+  RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_NAME)
+  RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_NAME_I)
+  RINGMAIN_MPI_BLOCKING(RINGMAIN_MPI_NAME)
+  RINGMAIN_MPI_NONBLOCKING(RINGMAIN_MPI_NAME)
+  RINGMAIN_MPI_PERSISTENT(RINGMAIN_MPI_NAME)
+}
+
+void keep(const Operation& operation, MPI_Request request, bool persistent) noexcept {
+  if (request == MPI_REQUEST_NULL) return ended(operation, MPI_SUCCESS, nullptr);
+  Request* const place = requests().take(bits_of(request));
+  if (place == nullptr) {
+    ++without_room;
+    return;
+  }
+  place->operation = operation;
+  place->persistent = persistent;
+  place->active = !persistent;
+  Requests::show(*place);
+}
+
+}  // namespace ringmain::mpi
+
+int ringmain_mpi_attach(ringmain::mpi::Targets* targets, const char**) {
+  using namespace ringmain::mpi;
+  behind().originals = *targets;
+#define RINGMAIN_MPI_LIST(...) Kinds<__VA_ARGS__>
+#define RINGMAIN_MPI_PUT(how, name, kinds) \
+  watch_row<how<Row##name, RINGMAIN_MPI_LIST kinds>>(*targets, Row##name::kCall);
+#define RINGMAIN_MPI_BLOCKS(name, small, said, shape, kinds) RINGMAIN_MPI_PUT(Blocking, name, kinds)
+#define RINGMAIN_MPI_GOES_ON(name, small, said, shape, kinds) \
+  RINGMAIN_MPI_PUT(NonBlocking, name, kinds)
+#define RINGMAIN_MPI_GOES_ON_I(name, small, said, shape, kinds) \
+  RINGMAIN_MPI_PUT(NonBlocking, I##small, kinds)
+#define RINGMAIN_MPI_STAYS(name, small, said, shape, kinds) \
+  RINGMAIN_MPI_PUT(Persistent, name, kinds)
+  RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_BLOCKS)
+  RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_GOES_ON_I)
+  RINGMAIN_MPI_BLOCKING(RINGMAIN_MPI_BLOCKS)
+  RINGMAIN_MPI_NONBLOCKING(RINGMAIN_MPI_GOES_ON)
+  RINGMAIN_MPI_PERSISTENT(RINGMAIN_MPI_STAYS)
+  watch_requests(*targets);
+  watch_program(*targets);
+  return 1;
+}

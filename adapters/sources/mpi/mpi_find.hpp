@@ -1,0 +1,12 @@
+// Which MPI has this process, and what watches it?
+#pragma once
+#include "ringmain/adapters/sources/mpi/mpi_calls.hpp"
+
+namespace ringmain::mpi {
+
+/// Fills `targets` with where the calls go: to the library for the MPI that is loaded, or to that
+/// MPI itself where nothing can watch it, which is then said on standard error.
+/// Threads: one, once.
+void find(Targets& targets) noexcept;
+
+}  // namespace ringmain::mpi

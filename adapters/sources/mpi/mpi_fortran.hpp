@@ -1,0 +1,16 @@
+// What does Fortran say in other words than C? Addresses that stand for "ignore" and "in place",
+// and statuses.
+#pragma once
+#include "ringmain/adapters/sources/mpi/mpi_abi.hpp"
+
+namespace ringmain::mpi::fortran {
+
+/// As Fortran lays it out: an array of integers.
+struct Status {
+  MPI_Fint words[sizeof(MPI_Status) / sizeof(MPI_Fint)];
+};
+
+[[nodiscard]] bool is_in_place(const void* at) noexcept;
+[[nodiscard]] bool is_ignored(const Status* status) noexcept;
+
+}  // namespace ringmain::mpi::fortran

@@ -1,0 +1,194 @@
+// What happens around a call that moves data? It is said that it was asked for, MPI does it, and it
+// is said how it ended; or, where it goes on, its request is kept until it is completed.
+//
+// While nobody listens a call costs three loads more. Otherwise two looks at the clock, two
+// publishes and what mpi_shapes.hpp asks of MPI; no lock and no allocation once the thread, the
+// communicator and the names are known.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "ringmain/adapters/sources/mpi/mpi_abi.hpp"
+#include "ringmain/adapters/sources/mpi/mpi_fortran.hpp"
+#include "ringmain/adapters/sources/mpi/mpi_say.hpp"
+#include "ringmain/adapters/sources/mpi/mpi_shapes.hpp"
+
+namespace ringmain::mpi {
+
+/// Fortran's ways to MPI: mpif.h's and `use mpi`'s symbols, and mpi_f08's.
+enum class Layer : unsigned { mpifh, f08 };
+
+/// Set before any call comes: MPI's own functions for Fortran, and what operations are called.
+struct Behind {
+  Targets originals{};
+  std::array<std::uint32_t, kCalls> operations{};  // ringmain_name()s
+};
+[[nodiscard]] Behind& behind() noexcept;
+/// Fills `operations`, before anything is said.
+void name_operations() noexcept;
+
+/// In how many calls from Fortran this thread is: those that they make to C are not heard again.
+[[nodiscard]] int& fortran_depth() noexcept;
+
+template <class... F>
+void call_original(Layer layer, Call call, F... parameters) noexcept {
+  struct Inside {
+    int& depth = ++fortran_depth();
+    ~Inside() { --depth; }
+  } const inside;
+  const Targets& all = behind().originals;
+  const Function found = layer == Layer::f08 ? all.f08[call] : all.mpifh[call];
+  reinterpret_cast<void (*)(F...)>(found)(parameters...);
+}
+
+/// The operation of a call that moves `shape`, before it has an id.
+inline Operation operation_of(Call call, const shapes::Shape& shape) noexcept {
+  Operation operation;
+  Group& group = *shape.group;
+  operation.name = behind().operations[call];
+  operation.group = group.name;
+  operation.rank = group.rank;
+  operation.group_size = group.size;
+  if (shape.collective) operation.sequence = ++group.collectives;
+  operation.in_elements = shape.give.elements;
+  operation.out_elements = shape.get.elements;
+  operation.bytes = std::max(shape.give.bytes, shape.get.bytes);
+  operation.gives_bytes = shape.give.bytes;
+  operation.dtype = shape.give.dtype != 0 ? shape.give.dtype : shape.get.dtype;
+  operation.peer = shape.peer;
+  operation.point_to_point = !shape.collective;
+  operation.receives = !shape.collective && shape.get.dtype != 0;
+  return operation;
+}
+
+/// Is this a call that nobody hears, or was its begin said already?
+[[nodiscard]] inline bool unheard() noexcept {
+  return !heard() || fortran_depth() > 0;
+}
+
+/// Has `call` come to these; to Fortran's where its ways pass C's by, and MPI has them.
+template <class C, class F>
+void watch(Targets& targets, Call call, C* c, F* mpifh, F* f08) noexcept {
+  targets.c[call] = reinterpret_cast<Function>(c);
+  if (RINGMAIN_MPI_WATCHES_MPIFH && targets.mpifh[call] != nullptr)
+    targets.mpifh[call] = reinterpret_cast<Function>(mpifh);
+  if (targets.f08[call] != nullptr) targets.f08[call] = reinterpret_cast<Function>(f08);
+}
+/// What has more to watch than the calls that move data.
+void watch_requests(Targets& targets) noexcept;
+void watch_program(Targets& targets) noexcept;
+
+/// Keeps what goes on under its request.
+void keep(const Operation& operation, MPI_Request request, bool persistent) noexcept;
+
+/// Puts a status of ours where the program wants none.
+template <class Status>
+class AnyStatus {
+ public:
+  template <class T>
+  T in_place_of(T parameter) noexcept {
+    return parameter;
+  }
+  MPI_Status* in_place_of(MPI_Status* given) noexcept {
+    return used_ = given == MPI_STATUS_IGNORE ? &own_ : given;
+  }
+  fortran::Status* in_place_of(fortran::Status* given) noexcept {
+    return used_ = fortran::is_ignored(given) ? &own_ : given;
+  }
+  /// nullptr: the call has none.
+  [[nodiscard]] const Status* used() const noexcept { return used_; }
+
+ private:
+  Status own_{};
+  Status* used_ = nullptr;
+};
+
+template <class... P>
+struct Kinds {};
+
+template <class Row, class List>
+struct Blocking;
+template <class Row, class... P>
+struct Blocking<Row, Kinds<P...>> {
+  static int c(typename P::C... given) noexcept {
+    if (unheard()) return Row::original(given...);
+    Operation operation = operation_of(Row::kCall, Row::shape(P::of_c(given)...));
+    issued(operation, false);
+    AnyStatus<MPI_Status> status;
+    const int code = Row::original(status.in_place_of(given)...);
+    ended(operation, code, status.used());
+    return code;
+  }
+  template <Layer layer>
+  static void fortran(typename P::F... given, MPI_Fint* code) noexcept {
+    MPI_Fint own_code = MPI_SUCCESS;  // in mpi_f08 the program may leave its own out
+    if (code == nullptr) code = &own_code;
+    if (!heard()) return call_original(layer, Row::kCall, given..., code);
+    Operation operation = operation_of(Row::kCall, Row::shape(P::of_fortran(given)...));
+    issued(operation, false);
+    AnyStatus<fortran::Status> status;
+    call_original(layer, Row::kCall, status.in_place_of(given)..., code);
+    MPI_Status read{};
+    if (status.used() != nullptr) (void)PMPI_Status_f2c(status.used()->words, &read);
+    ended(operation, *code, status.used() == nullptr ? nullptr : &read);
+  }
+};
+
+template <class Row, class List>
+struct NonBlocking;
+template <class Row, class... P>
+struct NonBlocking<Row, Kinds<P...>> {
+  static int c(typename P::C... given, MPI_Request* request) noexcept {
+    if (unheard()) return Row::original(given..., request);
+    Operation operation = operation_of(Row::kCall, Row::shape(P::of_c(given)...));
+    issued(operation, true);
+    const int code = Row::original(given..., request);
+    if (code != MPI_SUCCESS) {
+      ended(operation, code, nullptr);
+    } else {
+      keep(operation, *request, false);
+    }
+    return code;
+  }
+  template <Layer layer>
+  static void fortran(typename P::F... given, MPI_Fint* request, MPI_Fint* code) noexcept {
+    MPI_Fint own_code = MPI_SUCCESS;
+    if (code == nullptr) code = &own_code;
+    if (!heard()) return call_original(layer, Row::kCall, given..., request, code);
+    Operation operation = operation_of(Row::kCall, Row::shape(P::of_fortran(given)...));
+    issued(operation, true);
+    call_original(layer, Row::kCall, given..., request, code);
+    if (*code != MPI_SUCCESS) {
+      ended(operation, *code, nullptr);
+    } else {
+      keep(operation, PMPI_Request_f2c(*request), false);
+    }
+  }
+};
+
+/// Nothing is asked for yet: Start does that, as often as it is called.
+template <class Row, class List>
+struct Persistent;
+template <class Row, class... P>
+struct Persistent<Row, Kinds<P...>> {
+  static int c(typename P::C... given, MPI_Request* request) noexcept {
+    const int code = Row::original(given..., request);
+    if (code == MPI_SUCCESS && opened() && fortran_depth() == 0) {
+      keep(operation_of(Row::kCall, Row::shape(P::of_c(given)...)), *request, true);
+    }
+    return code;
+  }
+  template <Layer layer>
+  static void fortran(typename P::F... given, MPI_Fint* request, MPI_Fint* code) noexcept {
+    MPI_Fint own_code = MPI_SUCCESS;
+    if (code == nullptr) code = &own_code;
+    call_original(layer, Row::kCall, given..., request, code);
+    if (*code == MPI_SUCCESS && opened()) {
+      keep(operation_of(Row::kCall, Row::shape(P::of_fortran(given)...)),
+           PMPI_Request_f2c(*request), true);
+    }
+  }
+};
+
+}  // namespace ringmain::mpi

@@ -1,0 +1,6 @@
+/* Asks the MPI that nobody knows once, and ends with its answer. */
+int MPI_Init(int* argc, char*** argv);
+
+int main(void) {
+  return MPI_Init(0, 0);
+}
