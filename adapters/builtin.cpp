@@ -84,6 +84,16 @@ class MpiSource final : public Source {
   }
 };
 
+/// PyTorch lets a package in at `import torch`, where it is asked to attach.
+class TorchSource final : public Source {
+ public:
+  static Result<std::unique_ptr<TorchSource>> open(Bus&, std::string_view) {
+    return Error{Error::Code::refused,
+                 "PyTorch is heard in Python programs: ringmain run --source torch --sink … -- "
+                 "COMMAND, or ringmain.torch.attach(bus) in the program"};
+  }
+};
+
 }  // namespace
 
 void add_builtin_providers(Registry& registry) {
@@ -118,6 +128,15 @@ void add_builtin_providers(Registry& registry) {
   mpi.run.environment = {
       {"LD_PRELOAD", "{libdir}/ringmain/libringmain_mpi.so", EnvironmentEdit::How::prepend, ""}};
   add(source_provider<MpiSource>(std::move(mpi)));
+
+  Provider torch;
+  torch.name = "torch";
+  torch.summary = "PyTorch's compiles, GPU trace and monitor events, where pip installed ringmain";
+  torch.run.environment = {
+      {"RINGMAIN_ATTACH", "torch"},
+      {"RINGMAIN_RUN_LIBRARY", "{libdir}/libringmain_run.so.0"},
+  };
+  add(source_provider<TorchSource>(std::move(torch)));
 }
 
 }  // namespace ringmain::registry

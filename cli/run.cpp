@@ -157,6 +157,8 @@ int run(const Arguments& arguments) {
         (void)failed("source " + source.name + " cannot attach: " + why);
     }
   }
+  // Where nothing is named, PyTorch is asked for as well: a program without it does not notice.
+  if (call.sources.empty()) ::setenv("RINGMAIN_ATTACH", "torch", 1);
   if (call.plan.at_start) {
     if (const std::string why = preload(call.command[0], libraries + "/libringmain_run.so.0");
         !why.empty()) {
@@ -184,7 +186,8 @@ const Verb& run_verb() {
       "has\n"
       "the sources attach to each of its processes: children and ranks too. Without a source, "
       "what\n"
-      "a program publishes itself is heard. 'ringmain providers' lists sources and sinks.\n\n"
+      "a program publishes itself is heard, and what PyTorch does in it. 'ringmain providers'\n"
+      "lists sources and sinks.\n\n"
       "exit status: the command's; 2 for a wrong call, 126 if the command cannot be executed, 127\n"
       "if there is none.",
       kOptions,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 
 import ringmain
 
@@ -17,16 +18,22 @@ SOURCE = "torch"
 
 
 def attach_as_asked() -> Attachment | None:
-    """None: this process belongs to a run that did not ask for PyTorch."""
-    if "RINGMAIN_RUN_SOURCES" in os.environ and not _joined():
+    """None: this process belongs to a run that asked for other sources, or compiles for another process."""
+    if any("compile_worker" in word for word in sys.orig_argv):
+        return None  # one of Inductor's: what it does is the other process's compile
+    sources = [line.partition(":")[0] for line in os.environ.get("RINGMAIN_RUN_SOURCES", "").splitlines()]
+    if sources and SOURCE not in sources:
         return None
+    if sources:
+        _join()
     return attach(ringmain.Bus.process())
 
 
-def _joined() -> bool:
-    """Whether the run asks for PyTorch; then its sinks are open on the process's bus."""
+def _join() -> None:
+    """Opens the run's sinks on the process's bus."""
     library = ctypes.CDLL(os.environ.get("RINGMAIN_RUN_LIBRARY", "libringmain_run.so.0"), mode=ctypes.RTLD_GLOBAL)
     join = library.ringmain_run_join
     join.argtypes = [ctypes.c_char_p]
     join.restype = ctypes.c_void_p
-    return bool(join(SOURCE.encode()))
+    if not join(SOURCE.encode()):
+        raise RuntimeError("the library of `ringmain run` found no run to join")
