@@ -5,9 +5,17 @@
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
+set(libraries ringmain ringmain_registry ringmain_compile ringmain_run)
+set(namelink "")
+if(RINGMAIN_FOR_WHEEL)
+  # A wheel holds no links: each library is there once, by the name that the loader wants.
+  set_property(TARGET ${libraries} PROPERTY VERSION)
+  set(namelink NAMELINK_SKIP)
+  install(TARGETS ringmain_python LIBRARY DESTINATION .)
+endif()
 
-install(TARGETS ringmain ringmain_registry ringmain_compile ringmain_run ringmain_headers EXPORT ringmainTargets
-  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+install(TARGETS ${libraries} ringmain_headers EXPORT ringmainTargets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${namelink}
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 get_property(mpi_pieces GLOBAL PROPERTY RINGMAIN_MPI_PIECES)
@@ -41,6 +49,10 @@ install(FILES
   "${PROJECT_SOURCE_DIR}/cmake/RingmainPlugin.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/WritePluginManifest.cmake"
   DESTINATION "${package_dir}")
+
+if(RINGMAIN_FOR_WHEEL)
+  return()  # a compiler finds no library there by -lringmain, and the licence lies in the wheel's own folder
+endif()
 
 # The paths of the pkg-config file follow the file, so that a moved prefix still works.
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

@@ -1,5 +1,6 @@
 #include "ringmain/python/native/batch.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <utility>
@@ -142,7 +143,7 @@ void bind_batch(nb::module_& m) {
         return record_of(records.batch, records.next++);
       });
   PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
-  nb::class_<Batch>(m, "Batch", nb::type_slots(slots),
+  nb::class_<Batch>(m, "Batch", nb::type_slots(slots), nb::is_weak_referenceable(),
                     "A run of events of one type and one channel, in the memory that the engine "
                     "took it into, which it owns.")
       .def_prop_ro("channel", &Batch::channel)
