@@ -162,6 +162,7 @@ void bind_bus(nb::module_& m) {
       .def_prop_ro("forked", &NativeBus::forked);
   m.def("in_callback", &engine::in_callback);
   m.def("shut_down", &shut_down);
+  m.def("expect_leaks", [] { nb::set_leak_warnings(false); });
   static PyMethodDef run = {"_run_dispatcher", &run_dispatcher, METH_O, nullptr};
   m.attr("_run_dispatcher") = nb::steal(PyCFunction_New(&run, nullptr));
   m.def("_capsule", [](const std::shared_ptr<Dispatcher>& by) {

@@ -13,6 +13,8 @@
 namespace ringmain::python {
 namespace {
 
+const engine::Born loaded;
+
 /// All that live; the GIL is its lock.
 std::set<NativeBus*>& living() {
   static auto& all = *new std::set<NativeBus*>;
@@ -262,6 +264,8 @@ bool NativeBus::close(Seconds limit) {
 }
 
 void shut_down() {
+  // The engine destroys nothing in a fork's child that was made before, Python's callbacks neither.
+  if (loaded.forked()) nb::set_leak_warnings(false);
   const std::set<NativeBus*> all = living();
   for (NativeBus* bus : all) {
     if (living().contains(bus) && bus->dispatcher() && !bus->closed())
@@ -271,10 +275,7 @@ void shut_down() {
     if (living().contains(bus)) bus->end_python(Seconds(3.0));
   }
   begin_exit();
-  {
-    const Released released;
-    wait_for_released(std::chrono::seconds(1));
-  }
+  wait_for_released(std::chrono::seconds(1));
   dig();
 }
 

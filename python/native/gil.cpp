@@ -14,7 +14,15 @@ std::atomic<bool> exit_begun{false};
 std::atomic<int> released{0};
 std::atomic<bool> something_buried{false};
 
-enum : unsigned { kForkGraves = 8 };  // a leaf: nothing is locked under it
+enum : unsigned { kForkGraves = 8, kForkReleased = 9 };  // leaves: nothing is locked under them
+
+/// In a fork's child there are no other threads that could be in Released.
+class Forgetting final : public engine::ForkWitness {
+ public:
+  Forgetting() : ForkWitness(kForkReleased) { begin_watching(); }
+  void in_child() noexcept override { released = 0; }
+};
+[[maybe_unused]] const Forgetting& forgetting = *new Forgetting;
 
 struct Graves {
   engine::ForkMutex mutex{kForkGraves};
@@ -41,15 +49,22 @@ void wait_for_released(std::chrono::nanoseconds limit) noexcept {
   std::condition_variable never;
   std::unique_lock lock(mutex);
   const auto end = std::chrono::steady_clock::now() + limit;
-  while (released > 1 && std::chrono::steady_clock::now() < end)
+  PyThreadState* const saved = PyEval_SaveThread();  // they want it to come back
+  while (released > 0 && std::chrono::steady_clock::now() < end)
     never.wait_for(lock, std::chrono::milliseconds(1));
+  PyEval_RestoreThread(saved);
 }
 
 Released::Released() noexcept {
-  ++released;
-  saved_ = PyEval_SaveThread();
+  ++released;  // before the look: the exit sees either this, or no one come
+  if (!exit_begun) {
+    saved_ = PyEval_SaveThread();
+  } else {
+    --released;
+  }
 }
 Released::~Released() {
+  if (saved_ == nullptr) return;
   PyEval_RestoreThread(saved_);
   --released;
 }

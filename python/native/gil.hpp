@@ -16,10 +16,11 @@ namespace nb = nanobind;
 /// True once the interpreter has begun to exit: nothing is called back from here on.
 [[nodiscard]] bool exiting() noexcept;
 void begin_exit() noexcept;
-/// Waits until nobody is in Released but the caller, at most `limit`.
+/// Waits until nobody is in Released, at most `limit`. With the GIL, which it gives up meanwhile.
 void wait_for_released(std::chrono::nanoseconds limit) noexcept;
 
-/// The GIL is given up while this lives. Not to be left by a thread that is being ended.
+/// The GIL is given up while this lives; but not once the exit has begun, for then there might be
+/// no coming back.
 class Released {
  public:
   Released() noexcept;
@@ -28,7 +29,7 @@ class Released {
   Released& operator=(const Released&) = delete;
 
  private:
-  PyThreadState* saved_;
+  PyThreadState* saved_ = nullptr;
 };
 
 /// Drops a reference, when somebody holds the GIL. Threads: any, with or without the GIL.
@@ -58,14 +59,15 @@ class Deadline {
   Clock::time_point end_;
 };
 
-/// `wait(limit)` without the GIL until it is true or time is over; between two looks Ctrl-C is
+/// `wait(limit)` without the GIL, until it is true or time is over; between two looks Ctrl-C is
 /// heard, and then nanobind::python_error thrown.
 template <class Wait>
 bool wait_in_slices(Seconds limit, Wait wait) {
   constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(100);
   const Deadline deadline(limit);
   for (;;) {
-    const std::chrono::nanoseconds slice = std::min(kSlice, deadline.left());
+    const auto none = std::chrono::nanoseconds::zero();
+    const std::chrono::nanoseconds slice = exiting() ? none : std::min(kSlice, deadline.left());
     bool done = false;
     {
       const Released released;

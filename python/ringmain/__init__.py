@@ -22,7 +22,7 @@ docs/python.md says what runs in which thread, and what fork and exit do.
 
 import atexit
 
-from . import _native, events
+from . import _native, _thread, events
 from ._bus import Bus, Channel, Subscription
 from ._mailbox import Mailbox
 from ._native import Batch, BatchResult, PublishResult, Record, Stamp
@@ -32,9 +32,7 @@ from ._types import EventType, Text, Unit, event, name, name_text
 
 __version__: str = _native.__version__
 
-# Callbacks end while the interpreter can still run them, and before its threads may no longer ask
-# for the GIL.
-atexit.register(_native.shut_down)
+atexit.register(_thread.at_exit)
 
 __all__ = [
     "Batch", "BatchResult", "Bus", "Channel", "ChannelStats", "EventType", "Mailbox", "PublishResult",

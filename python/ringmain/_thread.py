@@ -1,11 +1,27 @@
 """The thread that calls callbacks back: Python's own, so that debuggers and threading.local know it."""
 
+from __future__ import annotations
+
 import threading
+import weakref
 
 from . import _native
+
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
 def start(dispatcher: _native.Dispatcher, name: str) -> None:
     # A daemon: the interpreter's exit ends it itself, when it has heard what there was.
-    threading.Thread(target=_native._run_dispatcher, args=(_native._capsule(dispatcher),),
-                     name=f"{name}-dispatcher", daemon=True).start()
+    thread = threading.Thread(target=_native._run_dispatcher, args=(_native._capsule(dispatcher),),
+                              name=f"{name}-dispatcher", daemon=True)
+    _threads.add(thread)
+    thread.start()
+
+
+def at_exit() -> None:
+    """Callbacks end while the interpreter can still run them, and before its threads may no longer ask for the GIL."""
+    _native.shut_down()
+    for thread in list(_threads):
+        thread.join(1.0)  # it has ended, unless a callback never returns
+    if threading.active_count() > 1:
+        _native.expect_leaks()  # of what daemon threads hold that the interpreter cuts off
