@@ -12,6 +12,7 @@ from ._hooks import BackendNames, CompileCallbacks, GuardVerdicts, MonitorEvents
 from ._surface import Surface, Voice
 from ._tap import TraceTap
 from ._voice import BusVoice
+from ._waits import WaitCounters
 
 _lock = threading.RLock()
 _attached: Attachment | None = None
@@ -90,7 +91,8 @@ class Attachment:
 
 
 def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guards: bool = True,
-           gpu_trace: bool | None = None, monitor: bool = True, backends: bool = True) -> Attachment:
+           gpu_trace: bool | None = None, monitor: bool = True, backends: bool = True,
+           waits: bool = True) -> Attachment:
     """Puts PyTorch's events on the bus (without one: on Bus.process()) from now on, and says in report() which of its
     surfaces are live.
 
@@ -98,9 +100,9 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
     The same bus again returns the attachment that there is; another one raises AlreadyAttached.
     """
     global _attached
-    if bus is None:
-        from ringmain import Bus
+    from ringmain import Bus
 
+    if bus is None:
         bus = Bus.process()
     with _lock:
         if _attached is not None:
@@ -112,7 +114,8 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
         wanted: list[tuple[bool, Surface]] = [
             (trace, TraceTap(voice, _when_dynamo_is_there)), (callbacks, CompileCallbacks(voice)),
             (guards, GuardVerdicts(voice)), (gpu_trace is not False, GpuTrace(voice, gpu_trace)),
-            (monitor, MonitorEvents(voice)), (backends, BackendNames(voice))]
+            (monitor, MonitorEvents(voice)), (backends, BackendNames(voice)),
+            (waits, WaitCounters(voice, bus is Bus._of_process))]
         attachment = _attached = Attachment(bus, voice, [surface for _, surface in wanted])
         dynamo_loaded = "torch._dynamo.callback" in sys.modules
         for asked_for, surface in wanted:
