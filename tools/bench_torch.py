@@ -2,11 +2,12 @@
 """What does ringmain.torch cost a compile, and a training step of two ranks?
 
 Two figures for each. "ours": the CPU time of our own code, hook by hook (this thread's clock, read before and after each
-call; what the reading costs is said, and is in it) and of the bus's threads, as a share of the compile's or
-step's wall time. "A/B": the same work with and without us, in turn in one process, as the ratio of each pair, its
-median and the 95 % interval of the median (bootstrap): that also holds what PyTorch does because we listen.
+call; what the reading costs is said, and is in it) and of the bus's threads, as a share of the CPU time of the process.
+"A/B": the same work with and without us, in turn in one process, as the ratio of each pair, its median and the 95 %
+interval of the median (bootstrap), of wall time and of the process's CPU time: that also holds what PyTorch does
+because we listen. Other work on the machine is in the wall times and hardly in the CPU times.
 
-usage: bench_torch.py [--rounds N] [--steps N] [--json FILE], with the package on PYTHONPATH; about three minutes on 2 cores.
+usage: bench_torch.py [--rounds N] [--steps N] [--json FILE], with the package on PYTHONPATH; some minutes on 2 cores.
 """
 
 import argparse
@@ -105,12 +106,24 @@ def listen(bus):
     return heard
 
 
+class Times:
+    """Wall and CPU time of a piece of work, in ns."""
+
+    def __enter__(self):
+        self._began = time.perf_counter_ns(), time.process_time_ns()
+        return self
+
+    def __exit__(self, *_):
+        self.wall = time.perf_counter_ns() - self._began[0]
+        self.cpu = time.process_time_ns() - self._began[1]
+
+
 def one_compile(backend):
     torch._dynamo.reset()
     model = torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(8)))
-    began = time.perf_counter_ns()
-    torch.compile(model, backend=backend)(torch.ones(4, 16)).sum().backward()
-    return time.perf_counter_ns() - began
+    with Times() as times:
+        torch.compile(model, backend=backend)(torch.ones(4, 16)).sum().backward()
+    return times
 
 
 def bench_compiles(backend, rounds, meter):
@@ -137,7 +150,7 @@ def bench_compiles(backend, rounds, meter):
                     took[how].append(one_compile(backend))
                     bus.flush(10)
                     if how == "heard":
-                        spent += took[how][-1]
+                        spent += took[how][-1].cpu
                         bus_ns += bus_threads_ns(own) - threads_ns
                         add(ours, meter.take())
     return report(f"compile, {backend}", took, ours, bus_ns, spent, rounds)
@@ -152,11 +165,17 @@ def meter_us():
     return meter.took_ns[""] / 1e3 / 10_000
 
 
-def report(what, took, ours, bus_ns, spent_ns, units):
+def report(what, took, ours, bus_ns, spent_ns, units, units_each=1):
     base = took["without"]
-    return {"what": what, "median_ms": statistics.median(base) / 1e6, "units": units,
-            "ratios": {how: interval([a / b for a, b in zip(times, base, strict=True)])
-                       for how, times in took.items() if how != "without"},
+
+    def ratios(clock):
+        return {how: interval([getattr(a, clock) / getattr(b, clock) for a, b in zip(times, base, strict=True)])
+                for how, times in took.items() if how != "without"}
+
+    return {"what": what, "units": units,
+            "median_ms": {clock: statistics.median(getattr(t, clock) for t in base) / 1e6 / units_each
+                          for clock in ("wall", "cpu")},
+            "ratios": {"wall": ratios("wall"), "cpu": ratios("cpu")},
             "hooks": {name: {"calls": calls / units, "us": ns / 1e3 / units} for name, (calls, ns) in ours.items()},
             "hooks_share": sum(ns for _, ns in ours.values()) / spent_ns, "bus_share": bus_ns / spent_ns}
 
@@ -174,17 +193,19 @@ def train(rank, folder, steps, out):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     data = torch.randn(64, 512)
 
+    def step(bus, n):
+        with bus.step(n):
+            optimizer.zero_grad()
+            compiled(data).square().mean().backward()
+            optimizer.step()
+
     def block(bus):
-        began = 0
-        for n in range(STEPS_PER_BLOCK + 1):  # the first is not counted: what came before still ends in it
-            if n == 1:
-                torch.distributed.barrier()
-                began = time.perf_counter_ns()
-            with bus.step(n):
-                optimizer.zero_grad()
-                compiled(data).square().mean().backward()
-                optimizer.step()
-        return (time.perf_counter_ns() - began) / STEPS_PER_BLOCK
+        step(bus, 0)  # not counted: what came before still ends in it
+        torch.distributed.barrier()
+        with Times() as times:
+            for n in range(STEPS_PER_BLOCK):
+                step(bus, n)
+        return times
 
     before = tasks()
     with ringmain.Bus() as quiet, ringmain.Bus() as bus:
@@ -208,14 +229,14 @@ def train(rank, folder, steps, out):
                 bus.flush(10)
                 meter.take()
                 threads_ns = bus_threads_ns(own)
-                spent += block(bus) * STEPS_PER_BLOCK
+                spent += block(bus).cpu
                 bus.flush(10)
                 bus_ns += bus_threads_ns(own) - threads_ns
                 add(ours, meter.take())
                 meter.restore_guards(attachment)
     torch.distributed.destroy_process_group()
     if rank == 0:
-        result = report("step of two ranks, gloo", took, ours, bus_ns, spent, steps)
+        result = report("step of two ranks, gloo", took, ours, bus_ns, spent, steps, STEPS_PER_BLOCK)
         result["heard"] = heard
         Path(out).write_text(json.dumps(result), encoding="utf-8")
 
@@ -228,14 +249,16 @@ def bench_steps(steps):
 
 
 def show(result):
-    print(f"\n{result['what']}: {result['median_ms']:.1f} ms without us")
-    for how, ratio in result["ratios"].items():
-        print(f"  A/B {how:<8} x {ratio['median']:.4f}  ({ratio['low']:.4f} to {ratio['high']:.4f}, "
-              f"{ratio['pairs']} pairs)")
+    wall, cpu = result["median_ms"]["wall"], result["median_ms"]["cpu"]
+    print(f"\n{result['what']}: {wall:.1f} ms, {cpu:.1f} ms of CPU time, without us")
+    for clock, ratios in result["ratios"].items():
+        for how, ratio in ratios.items():
+            print(f"  A/B {how:<8} {clock:<5} x {ratio['median']:.4f}  ({ratio['low']:.4f} to {ratio['high']:.4f}, "
+                  f"{ratio['pairs']} pairs)")
     for name, figures in sorted(result["hooks"].items(), key=lambda item: -item[1]["us"]):
         print(f"  ours {name:<20} {figures['us']:9.1f} us in {figures['calls']:.1f} calls")
-    print(f"  ours in hooks: {100 * result['hooks_share']:.3f} %; in the bus's threads: "
-          f"{100 * result['bus_share']:.3f} %")
+    print(f"  ours in hooks: {100 * result['hooks_share']:.3f} % of the CPU time; in the bus's threads: "
+          f"{100 * result['bus_share']:.3f} %", flush=True)
 
 
 def main():
