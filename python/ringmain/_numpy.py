@@ -19,13 +19,13 @@ def _dtype_of_field(kind: str, unit: str, size: int, words: str) -> np.dtype[Any
     metadata: dict[str, str] = {"ringmain_unit": unit} if unit else {}
     if kind == "text":
         dtype = np.dtype([("size_and_cut", "u2"), ("bytes", f"S{size - 2}")])
-        return np.dtype(dtype, metadata={**metadata, "ringmain": "text"})  # type: ignore[call-overload, no-any-return]
+        return np.dtype(dtype, metadata={**metadata, "ringmain": "text"})
     if kind == "name":
         metadata["ringmain"] = "name"
     if kind == "enum":
         metadata |= {"ringmain": "enum", "ringmain_enumerators": words}
     dtype = np.dtype("u4" if kind == "name" else f"u{size}" if kind == "enum" else _DTYPES[kind])
-    return np.dtype(dtype, metadata=metadata) if metadata else dtype  # type: ignore[call-overload, no-any-return]
+    return np.dtype(dtype, metadata=metadata) if metadata else dtype
 
 
 def _structured(layout: _native.Layout, offset: int, size: int) -> np.dtype[Any]:
@@ -54,7 +54,7 @@ def dtype_of(layout: _native.Layout) -> np.dtype[Any]:
 def array_of(batch: _native.Batch) -> np.ndarray[Any, Any]:
     """The batch's memory as an array that holds it."""
     dtype = _structured(batch._layout, batch._payload_offset, batch._stride)
-    return np.ndarray((len(batch),), dtype=dtype, buffer=batch)
+    return np.ndarray((len(batch),), dtype=dtype, buffer=memoryview(batch))
 
 
 def rows_of(array: np.ndarray[Any, Any], layout: _native.Layout) -> np.ndarray[Any, Any]:

@@ -103,7 +103,7 @@ def event(name: str) -> Callable[[type[T]], type[T]]:
         made = cls if dataclasses.is_dataclass(cls) else dataclasses.dataclass(cls)
         type_ = EventType.of(name, made)
         setattr(made, "__ringmain_event__", type_)
-        return typing.cast("type[T]", made)
+        return made
 
     return make
 
@@ -150,7 +150,7 @@ def _fields_of_dtype(dtype: np.dtype[Any]) -> list[tuple[str, str, str, int, str
 
 
 def _field_of_dtype(field: str, dtype: np.dtype[Any]) -> tuple[str, str, str, int, str]:
-    metadata = dtype.metadata or {}
+    metadata: dict[str, Any] = dict(dtype.metadata or {})
     unit = str(metadata.get("ringmain_unit", ""))
     kind = metadata.get("ringmain")
     if kind == "name":
