@@ -36,7 +36,7 @@ def wheel(tmp_path_factory):
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
     """The bin folder of a fresh environment that has the wheel, and NumPy from here."""
-    folder = tmp_path_factory.mktemp("fresh") / "an environment"
+    folder = tmp_path_factory.mktemp("fresh") / "environment"
     run(sys.executable, "-m", "venv", folder)
     run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
     packages = run(folder / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])").strip()
@@ -73,7 +73,7 @@ def test_the_program_works(installed):
 SCRIPT = """
 import ringmain
 from pathlib import Path
-assert "an environment" in ringmain.__file__, ringmain.__file__
+assert "fresh" in ringmain.__file__, ringmain.__file__
 assert (Path(ringmain.get_include()) / "ringmain" / "bus" / "bus.hpp").exists() and Path(ringmain.program()).exists()
 bus, heard = ringmain.Bus.process(), []
 bus.subscribe("train.*", heard.append)
