@@ -48,11 +48,12 @@ void Housekeeper::run() noexcept {
     (void)round(rung, now_ns(), asked);
   }
   running_.store(0, std::memory_order_release);  // H2
-  tell_rounds();
+  // Whoever waits for a round that will not come: another word wakes him, and he sees why.
+  tell_rounds(begun_.load(std::memory_order_relaxed) + 1);  // relaxed: only this thread counts it
 }
 
-void Housekeeper::tell_rounds() noexcept {
-  finished_.fetch_add(1, std::memory_order_acq_rel);  // H2
+void Housekeeper::tell_rounds(std::uint32_t finished) noexcept {
+  finished_.store(finished, std::memory_order_release);  // H2
   futex_wake(finished_, INT_MAX);
 }
 
@@ -95,7 +96,7 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t ring) noexcep
 }
 
 bool Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked_ns) noexcept {
-  begun_.fetch_add(1, std::memory_order_acq_rel);  // H3
+  const std::uint32_t number = begun_.fetch_add(1, std::memory_order_acq_rel) + 1;  // H3
   const CallbackScope scope;  // what the herald calls may be the user's, which must not wait for us
   const bool last = (rung & Bell::kLast) != 0;
   try {
@@ -107,10 +108,7 @@ bool Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked
   }
   const bool all = !herald_ || herald_->round(rung, now);
   workers_.dig();
-  if (all || last)
-    tell_rounds();
-  else
-    begun_.fetch_sub(1, std::memory_order_acq_rel);  // H3: who waits, waits for the next one
+  if (all || last) tell_rounds(number);  // else who waits, also for this one, waits for the next
   return all;
 }
 

@@ -120,7 +120,7 @@ class Housekeeper {
   void look_at(ChannelCore& channel, std::int64_t now_ns, bool last) noexcept;
   void tell_throws(std::int64_t now_ns);
   void find_smallest_budget(const std::vector<Ref<ChannelCore>>& channels) noexcept;
-  void tell_rounds() noexcept;
+  void tell_rounds(std::uint32_t finished) noexcept;
 
   Workers& workers_;
   Bell bell_;
@@ -128,8 +128,9 @@ class Housekeeper {
   std::thread thread_;
   Count wakes_;
   Atomic<std::uint32_t> running_{0};
-  Atomic<std::uint32_t> begun_{0}, finished_{0};  // rounds
-  Atomic<std::int64_t> smallest_budget_ns_{0};    // 0: nobody has one
+  Atomic<std::uint32_t> begun_{0};              // rounds
+  Atomic<std::uint32_t> finished_{0};           // the last of them that left nothing owed
+  Atomic<std::int64_t> smallest_budget_ns_{0};  // 0: nobody has one
   Atomic<std::uint32_t> news_{0};
   Atomic<std::uint32_t> interested_{0};
   Atomic<std::uint32_t> stale_{0};  // the smallest may have left
