@@ -35,6 +35,14 @@ class Guarantees(CheckTest):
         self.assert_fails(self.CHECK, "the models' table has no -DOTHER")
         self.assert_fails(self.CHECK, "no such file")
 
+    def test_what_only_ctest_names_is_found_or_missed(self):
+        self.write("tests/stress/CMakeLists.txt", "add_test(NAME soak.a_small_one COMMAND soak)\n")
+        self.write("tests/interleave/faults.txt", "[woken-late] park\nengine/worker.cpp\n- a\n+ b\n")
+        self.page("`soak.a_small_one`, `interleave.finds.woken-late`")
+        self.assert_passes(self.CHECK)
+        self.page("`interleave.finds.woken-early`")
+        self.assert_fails(self.CHECK, "no suite interleave")
+
     def test_a_promise_without_a_test_is_none(self):
         self.page("by construction")
         self.assert_fails(self.CHECK, "G3 names no test")
