@@ -4,14 +4,37 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <new>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "ringmain/bus/attachment.hpp"
 #include "ringmain/bus/bus_core.hpp"
+#include "ringmain/bus/copies.hpp"
 
 namespace ringmain {
-namespace detail {}  // namespace detail
+namespace {
+
+/// A copy that is loaded later says it in its own process bus.
+void tell_of_copies() noexcept {
+  try {
+    const std::vector<std::string> files = loaded_copies();
+    if (files.size() < 2) return;
+    std::string list = files.front();
+    for (std::size_t i = 1; i < files.size(); ++i) list += ", " + files[i];
+    std::fprintf(stderr,
+                 "ringmain: %zu copies of the library are in this process (%s): each has a process "
+                 "bus of its own, and what is said on one is not heard on another; keep one of "
+                 "them.\n",
+                 files.size(), list.c_str());
+  } catch (const std::bad_alloc&) {
+    // It will not matter now.
+  }
+}
+
+}  // namespace
 
 Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}
 
@@ -41,7 +64,10 @@ Bus& Bus::process() {
   // the middle resets, as it does not with a guarded static.
   static std::once_flag once;
   static Bus* bus = nullptr;
-  std::call_once(once, [] { bus = new Bus; });
+  std::call_once(once, [] {
+    bus = new Bus;
+    tell_of_copies();
+  });
   return *bus;
 }
 

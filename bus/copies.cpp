@@ -1,0 +1,50 @@
+#include "ringmain/bus/copies.hpp"
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <link.h>
+
+namespace ringmain {
+namespace {
+
+/// Names are collected first: nothing may be opened while the loader's list is walked.
+std::vector<std::string> loaded_objects() {
+  std::vector<std::string> names;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* to) {
+        static_cast<std::vector<std::string>*>(to)->emplace_back(object->dlpi_name);
+        return 0;
+      },
+      &names);
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> loaded_copies() {
+  struct Copy {
+    const void* base;
+    std::string file;
+  };
+  std::vector<Copy> copies;
+  const auto note = [&copies](const void* inside) {
+    Dl_info info{};
+    if (::dladdr(inside, &info) == 0 || info.dli_fname == nullptr) return;
+    if (std::none_of(copies.begin(), copies.end(),
+                     [&](const Copy& c) { return c.base == info.dli_fbase; }))
+      copies.push_back({info.dli_fbase, info.dli_fname});
+  };
+  note(reinterpret_cast<const void*>(&loaded_copies));
+  for (const std::string& name : loaded_objects()) {
+    void* object = ::dlopen(name.empty() ? nullptr : name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (object == nullptr) continue;  // the kernel's own, or gone by now
+    // Found in what it depends on, too: dladdr() says whose it is.
+    if (const void* symbol = ::dlsym(object, "ringmain_c_abi")) note(symbol);
+    ::dlclose(object);
+  }
+  std::vector<std::string> files;
+  for (const Copy& copy : copies) files.push_back(copy.file);
+  return files;
+}
+
+}  // namespace ringmain
