@@ -93,8 +93,8 @@ class PullMailbox {
   bool take() {
     engine::ChannelCore& from = core();
     for (std::uint32_t i = 0, n = from.lane_count(); i < n; ++i) {
-      if (++from.rota >= n) from.rota = 0;
-      engine::Lane& lane = from.lane(from.rota);
+      if (++from.last_lane >= n) from.last_lane = 0;
+      engine::Lane& lane = from.lane(from.last_lane);
       run_ = engine::take_run(lane, room_->bytes, engine::Drainer::kBatchMax);
       if (run_.count == 0) continue;
       lane_ = &lane;
@@ -108,8 +108,8 @@ class PullMailbox {
   bool take_into(RoomFn* make_room, void* maker, std::size_t max) {
     engine::ChannelCore& from = core();
     for (std::uint32_t i = 0, n = from.lane_count(); i < n; ++i) {
-      if (++from.rota >= n) from.rota = 0;
-      engine::Lane& lane = from.lane(from.rota);
+      if (++from.last_lane >= n) from.last_lane = 0;
+      engine::Lane& lane = from.lane(from.last_lane);
       const std::uint64_t there = lane.published() - lane.consumed.load();
       const std::size_t fits = engine::Drainer::kRoomBytes / std::max(1u, lane.slot_bytes);
       const std::size_t wanted = std::min<std::uint64_t>({there, max, fits});

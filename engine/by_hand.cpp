@@ -42,7 +42,7 @@ std::size_t Workers::deliver_round(std::size_t max, const Deadline& deadline) no
     }
     if (!channel || channel->options().pulled) continue;
     if (deadline.passed()) break;
-    channel->rota = channel->lane_count() - 1;  // the first lane is the next
+    channel->last_lane = channel->lane_count() - 1;  // the first lane is the next
     taken += drain(*workers_.front(), *channel, max - taken);
     if (channel->retired.load(std::memory_order_acquire) != 0 && !channel->anything_left())  // Q1
       dispose(*channel);

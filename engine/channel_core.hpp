@@ -171,8 +171,17 @@ class ChannelCore final : public Counted {
   [[nodiscard]] std::uint64_t offered() const noexcept;
   [[nodiscard]] const Histogram* latency() const noexcept { return latency_.get(); }
 
-  /// The lease's holder: which lane is next.
-  alignas(kLineBytes) std::uint32_t rota = 0;
+  /// The lease's holder: which lane it looked at last.
+  alignas(kLineBytes) std::uint32_t last_lane = 0;
+  /// Said by the lease's holder.
+  Atomic<bool> busy{false};
+  /// A sweep: there was nothing since the last one, and there is nothing.
+  [[nodiscard]] bool is_quiet() noexcept {
+    // Relaxed: a channel that is taken for quiet is looked at again behind its lease.
+    if (!busy.load(std::memory_order_relaxed)) return !anything_left();
+    busy.store(false, std::memory_order_relaxed);  // relaxed: as above
+    return false;
+  }
   /// Events handed to all subscribers, raised before `consumed`: the other side of I2.
   Count dispatched;
   [[nodiscard]] const Atomic<const Snapshot*>& snapshot() const noexcept { return list_.current(); }

@@ -189,8 +189,8 @@ void hand_to_all(Drainer& drainer, const ChannelCore& channel, const Run& run) n
 }
 
 Lane& next_lane(ChannelCore& channel, std::uint32_t lanes) noexcept {
-  if (++channel.rota >= lanes) channel.rota = 0;
-  return channel.lane(channel.rota);
+  if (++channel.last_lane >= lanes) channel.last_lane = 0;
+  return channel.lane(channel.last_lane);
 }
 
 }  // namespace

@@ -11,6 +11,11 @@ enum : std::size_t { kQuantum = 256 };
 enum : std::uint32_t { kRoundsPerSweep = 256 };
 enum : std::int64_t { kSweepNs = 1'000'000, kFirstRealtimeNs = 100'000 };
 
+/// Of the lowest bit.
+std::uint32_t index_of(std::uint32_t word, std::uint64_t bits) noexcept {
+  return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+}
+
 }  // namespace
 
 Worker::Worker(Workers& all, unsigned index, const WaitOptions& wait)
@@ -21,8 +26,7 @@ Worker::Worker(Workers& all, unsigned index, const WaitOptions& wait)
 
 void Worker::run() noexcept {
   for (;;) {
-    adopt();
-    const bool served = serve();
+    const bool served = all_.count_ == 1 ? serve_alone() : serve_in_turn();
     // A callback forked and came back: nothing of what is here is this process's.
     if (all_.aborting() && all_.forked()) return;
     if (served) continue;
@@ -43,15 +47,13 @@ void Worker::run() noexcept {
 
 // --- leases ---
 
+/// All that wait: there is nobody to share them with.
 void Worker::adopt() noexcept {
-  const std::uint32_t words = all_.words_.load(std::memory_order_acquire);  // E6
-  for (std::uint32_t i = 0; i < words; ++i) {
-    // Relaxed looks: the exchange behind them decides, and park() looks again in the order S.
-    if (all_.passed_[i].load(std::memory_order_relaxed) != 0) {
-      adopt_word(i, all_.passed_[i].exchange(0, std::memory_order_acquire), true);  // E4
-    }
-    if (all_.signals_[i].load(std::memory_order_relaxed) != 0) {
-      adopt_word(i, all_.signals_[i].exchange(0, std::memory_order_seq_cst), false);  // S
+  for (std::uint32_t word = 0, words = all_.rota_.words(); word < words; ++word) {
+    for (std::uint64_t bits = all_.rota_.take_all_passed(word); bits != 0; bits &= bits - 1)
+      keep(at(index_of(word, bits)));
+    for (std::uint64_t bits = all_.rota_.take_all_signals(word); bits != 0; bits &= bits - 1) {
+      if (ask_for_lease(index_of(word, bits))) keep(at(index_of(word, bits)));
     }
   }
 }
@@ -60,35 +62,39 @@ void Worker::keep(ChannelCore& channel) noexcept {
   const auto after =
       std::upper_bound(held_.begin(), held_.end(), channel.index(),
                        [](std::uint32_t index, const Held& h) { return index < h.index; });
-  held_.insert(after, {&channel, channel.index(), true});
+  held_.insert(after, {&channel, channel.index()});
 }
 
-void Worker::adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noexcept {
-  for (; bits != 0; bits &= bits - 1) {
-    Atomic<ChannelCore*>& entry =
-        all_.table_[word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits))];
-    if (leased) {                                    // it is ours, so it is there
-      keep(*entry.load(std::memory_order_acquire));  // E6
-      continue;
-    }
-    ChannelCore* channel = entry.load(std::memory_order_acquire);  // E6
-    visiting.store(channel, std::memory_order_release);            // N2
-    light_or_fence();                                              // L5
-    // A bit may be left from the index's last channel: a pulled one is its reader's alone.
-    if (channel != nullptr && entry.load(std::memory_order_acquire) == channel &&  // E6
-        !channel->options().pulled &&
-        channel->line.leased.exchange(1, std::memory_order_seq_cst) == 0) {  // E3, S
-      keep(*channel);
-    }
-    visiting.store(nullptr, std::memory_order_release);  // N2
-  }
+/// `f` of the channel at that place, which is not freed meanwhile. False: there is none, or by `f`.
+template <class F>
+bool Worker::visit(std::uint32_t index, F f) noexcept {
+  Atomic<ChannelCore*>& entry = all_.table_[index];
+  ChannelCore* channel = entry.load(std::memory_order_acquire);                               // E6
+  visiting.store(channel, std::memory_order_release);                                         // N2
+  light_or_fence();                                                                           // L5
+  const bool there = channel != nullptr && entry.load(std::memory_order_acquire) == channel;  // E6
+  const bool result = there && f(*channel);
+  visiting.store(nullptr, std::memory_order_release);  // N2
+  return result;
+}
+
+/// False: it is another's, or no worker's.
+bool Worker::ask_for_lease(std::uint32_t index) noexcept {
+  return visit(index, [](ChannelCore& channel) {
+    // A signal may be left from the index's last channel: a pulled one is its reader's alone.
+    return !channel.options().pulled &&
+           channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // E3, S
+  });
+}
+
+/// Of a channel whose lease we have.
+ChannelCore& Worker::at(std::uint32_t index) noexcept {
+  return *all_.table_[index].load(std::memory_order_acquire);  // E6
 }
 
 void Worker::pass_all_but(const ChannelCore* kept) noexcept {
   for (const Held& h : held_) {
-    if (h.channel == kept) continue;
-    const std::uint32_t i = h.channel->index();
-    all_.passed_[i / 64].fetch_or(1ull << (i % 64), std::memory_order_seq_cst);  // E4, S
+    if (h.channel != kept) all_.rota_.pass(h.index);
   }
   std::erase_if(held_, [kept](const Held& h) { return h.channel != kept; });
 }
@@ -97,17 +103,14 @@ void Worker::pass_all_but(const ChannelCore* kept) noexcept {
 
 void Worker::before_callbacks(ChannelCore& channel) noexcept {
   if (std::exchange(was_parked_, false)) all_.house_.bell().stir();
-  if (all_.count_ == 1) return;  // nobody to hand anything to
-  bool look = searching_;
+  channel.busy.store(true, std::memory_order_relaxed);  // relaxed: a sweep sees it or the next
+  if (all_.count_ == 1) return;                         // nobody to hand anything to
   stop_searching();
   // A callback may never return: others must be able to serve the rest, and this one too if it
   // delivers in parallel.
-  const bool parallel = channel.options().parallel;
-  if (held_.size() > 1 || parallel) {
-    pass_all_but(parallel ? nullptr : &channel);
-    look = true;
-  }
-  if (look && all_.anything_for_all()) all_.wake_one(woke_);
+  pass_all_but(channel.options().parallel ? nullptr : &channel);
+  // Whoever passed on what waits there may be busy by now.
+  if (all_.rota_.anything()) all_.wake_one(woke_);
 }
 
 void Worker::stop_searching() noexcept {
@@ -122,73 +125,127 @@ bool Worker::dig() noexcept {
   if (!all_.graveyard_.occupied()) return false;
   stop_searching();
   pass_all_but(nullptr);
-  if (all_.count_ > 1 && all_.anything_for_all()) all_.wake_one(woke_);
+  if (all_.count_ > 1 && all_.rota_.anything()) all_.wake_one(woke_);
   all_.dig();
   return true;
 }
 
-bool Worker::serve() noexcept {
+/// A quantum of a channel that is held. Where there was nothing it is still held, unless its end
+/// was what it waited for.
+std::size_t Worker::serve(ChannelCore& channel) noexcept {
+  last_served_ = channel.index();
+  const std::size_t taken = drain(*this, channel, kQuantum);
+  if (taken != 0) {
+    batches.add(1);
+    events.add(taken);
+  } else if (channel.retired.load(std::memory_order_acquire) != 0 &&  // Q1
+             !channel.anything_left()) {
+    std::erase_if(held_, [&](const Held& h) { return h.channel == &channel; });
+    all_.dispose(channel);
+  }
+  return taken;
+}
+
+/// From the one behind the last, by index. `one`: no more than one that has events.
+std::size_t Worker::serve_held(bool one) noexcept {
   std::size_t served = 0;
-  // From the one behind the last, by index: others are passed on before callbacks and adopted again
-  // behind them, in any order, and must not lose their turn by it.
-  auto at = static_cast<std::size_t>(
+  auto place = static_cast<std::size_t>(
       std::upper_bound(held_.begin(), held_.end(), last_served_,
                        [](std::uint32_t index, const Held& h) { return index < h.index; }) -
       held_.begin());
-  for (std::size_t i = 0, n = held_.size(); i < n && !held_.empty(); ++i) {
-    if (at >= held_.size()) at = 0;
-    ChannelCore& channel = *held_[at].channel;
-    last_served_ = held_[at].index;
-    const std::size_t taken = drain(*this, channel, kQuantum);
-    if (taken == 0) {
-      if (channel.retired.load(std::memory_order_acquire) != 0 && !channel.anything_left()) {  // Q1
-        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(at));
-        all_.dispose(channel);
-      } else {
-        ++at;
-      }
-      continue;
-    }
-    batches.add(1);
-    events.add(taken);
-    served += taken;
-    if (all_.count_ > 1) {  // the others were passed on: take them up again
-      if (!held_.empty()) held_.front().busy = true;
-      break;
-    }
-    held_[at++].busy = true;
+  for (std::size_t left = held_.size(); left > 0 && !held_.empty(); --left) {
+    if (place >= held_.size()) place = 0;
+    const std::size_t before = held_.size();
+    served += serve(*held_[place].channel);
+    if (one && served != 0) break;
+    if (held_.size() == before) ++place;
   }
-  if (served == 0) return false;
-  wait_.worked(served);
+  return served;
+}
+
+bool Worker::serve_alone() noexcept {
+  adopt();
+  const std::size_t served = serve_held(false);
+  if (served != 0) worked(served);
+  return served != 0;
+}
+
+/// One channel, the one whose turn it is, and before any that is held: those were empty. So nothing
+/// waits for more than the rota says, and a worker that is delayed delays what it serves, no more.
+bool Worker::serve_in_turn() noexcept {
+  const Rota::Turn next = all_.rota_.take();
+  std::size_t served = 0;
+  if (next.kind != Rota::Turn::none) {
+    if (next.kind == Rota::Turn::passed || ask_for_lease(next.index)) {
+      ChannelCore& channel = at(next.index);
+      keep(channel);
+      served = serve(channel);
+    }
+  } else {
+    served = serve_held(true);
+  }
+  if (served != 0) {
+    if (all_.rota_.anything()) pass_all_but(nullptr);  // it had its turn
+    worked(served);
+  }
+  return served != 0 || next.kind != Rota::Turn::none;
+}
+
+void Worker::worked(std::size_t events_served) noexcept {
+  wait_.worked(events_served);
   realtime_wait_ns_ = kFirstRealtimeNs;
   if (++rounds_ % kRoundsPerSweep == 0) sweep();
-  return true;
 }
 
 /// Channels that had nothing for a while are given up, so that looking at them costs nothing.
 void Worker::sweep() noexcept {
   const std::int64_t now = now_ns();
-  if (now - swept_ns_ < kSweepNs) return;
-  swept_ns_ = now;
+  std::int64_t last = all_.swept_ns_.load(std::memory_order_relaxed);  // relaxed: once is enough
+  if (now - last < kSweepNs ||
+      !all_.swept_ns_.compare_exchange_strong(last, now, std::memory_order_relaxed)) {  // relaxed
+    return;
+  }
   if (all_.realtime_.load(std::memory_order_relaxed) != 0)
     all_.signal_realtime();  // relaxed: soon is enough
   if (dig()) return;
   given_.clear();
-  std::erase_if(held_, [this](Held& h) {
-    if (std::exchange(h.busy, false)) return false;
-    given_.push_back({h.channel, h.channel->index()});
-    h.channel->line.leased.store(0, std::memory_order_release);  // E3
+  std::erase_if(held_, [this](const Held& h) {
+    if (!h.channel->is_quiet()) return false;
+    let_go_of(*h.channel);
     return true;
   });
-  if (!given_.empty()) recheck();
+  if (all_.count_ > 1) sweep_rota();
+  if (given_.empty()) return;
+  recheck();
+  if (all_.count_ > 1) pass_all_but(nullptr);  // not in their turn
+}
+
+/// Taken out one by one, and only what looks quiet: whoever holds many holds all of them up when
+/// the machine stops it.
+void Worker::sweep_rota() noexcept {
+  for (std::uint32_t word = 0, words = all_.rota_.words(); word < words; ++word) {
+    for (std::uint64_t bits = all_.rota_.look_at_passed(word); bits != 0; bits &= bits - 1) {
+      const std::uint32_t index = index_of(word, bits);
+      if (!visit(index, [](ChannelCore& c) { return c.is_quiet(); })) continue;
+      if (!all_.rota_.take_passed(index)) continue;
+      ChannelCore& channel = at(index);
+      if (channel.anything_left()) {
+        all_.rota_.pass(index);
+      } else {
+        let_go_of(channel);
+      }
+    }
+  }
+}
+
+void Worker::let_go_of(ChannelCore& channel) noexcept {
+  given_.push_back({&channel, channel.index()});
+  channel.line.leased.store(0, std::memory_order_release);  // E3
 }
 
 void Worker::give_up() noexcept {
   given_.clear();
-  for (const Held& h : held_) {
-    given_.push_back({h.channel, h.channel->index()});
-    h.channel->line.leased.store(0, std::memory_order_release);  // E3
-  }
+  for (const Held& h : held_) let_go_of(*h.channel);
   held_.clear();
 }
 
@@ -197,16 +254,13 @@ void Worker::give_up() noexcept {
 void Worker::recheck() noexcept {
   heavy();  // L2
   for (const Given& g : given_) {
-    Atomic<ChannelCore*>& entry = all_.table_[g.index];
-    visiting.store(g.channel, std::memory_order_release);      // N2
-    light_or_fence();                                          // L5
-    if (entry.load(std::memory_order_acquire) == g.channel &&  // E6
-        (g.channel->anything_left() ||
-         g.channel->retired.load(std::memory_order_acquire) != 0) &&           // Q1
-        g.channel->line.leased.exchange(1, std::memory_order_seq_cst) == 0) {  // E3, S
+    if (visit(g.index, [&g](ChannelCore& channel) {
+          return &channel == g.channel &&
+                 (channel.anything_left() ||
+                  channel.retired.load(std::memory_order_acquire) != 0) &&         // Q1
+                 channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // E3, S
+        }))
       keep(*g.channel);
-    }
-    visiting.store(nullptr, std::memory_order_release);  // N2
   }
 }
 
@@ -228,7 +282,7 @@ void Worker::park() noexcept {
                        std::memory_order_seq_cst);  // S
   searching_ = false;
   recheck();
-  if (held_.empty() && !all_.anything_for_all() && !all_.graveyard_.occupied() && !all_.stopped()) {
+  if (held_.empty() && !all_.rota_.anything() && !all_.graveyard_.occupied() && !all_.stopped()) {
     std::int64_t limit = -1;
     if (all_.realtime_.load(std::memory_order_relaxed) != 0) {  // relaxed: a new one wakes us
       const std::int64_t longest = all_.options_.wait.realtime_ns_max;

@@ -84,9 +84,9 @@ bool Workers::add(ChannelCore& channel) noexcept {
   channel.hold();
   // By hand nobody sleeps, so that nobody is to be signalled.
   if (options_.by_hand && !channel.options().pulled)
-    channel.line.leased.store(1, std::memory_order_release);   // E3
-  table_[index].store(&channel, std::memory_order_release);    // E6
-  words_.store((next_ + 63) / 64, std::memory_order_release);  // E6
+    channel.line.leased.store(1, std::memory_order_release);  // E3
+  table_[index].store(&channel, std::memory_order_release);   // E6
+  rota_.use(next_);
   return true;
 }
 
@@ -95,10 +95,8 @@ void Workers::retire(ChannelCore& channel) noexcept {
   if (channel.options().pulled) return dispose(channel);  // no worker ever has it
   if (options_.by_hand && !channel.anything_left()) return dispose(channel);
   channel.retired.store(1, std::memory_order_release);  // Q1
-  // Not by signal(), which leaves a bit alone that is set: whoever takes this one must see the
-  // store before it.
-  const std::uint32_t i = channel.index();
-  signals_[i / 64].fetch_or(1ull << (i % 64), std::memory_order_seq_cst);  // S
+  // Also if it is signalled already: whoever takes this signal must see the store before it.
+  rota_.signal(channel.index());
   std::uint32_t woke = kNone;
   wake_one(woke);
 }
@@ -143,11 +141,7 @@ void Workers::unwatch(Drainer& drainer) noexcept {
 // --- waking ---
 
 void Workers::signal(ChannelCore& channel, std::uint32_t& woke) noexcept {
-  const std::uint32_t i = channel.index();
-  const std::uint64_t bit = 1ull << (i % 64);
-  Atomic<std::uint64_t>& word = signals_[i / 64];
-  if ((word.load(std::memory_order_seq_cst) & bit) == 0)
-    word.fetch_or(bit, std::memory_order_seq_cst);  // S
+  rota_.signal_once(channel.index());
   wake_one(woke);
 }
 
@@ -169,15 +163,6 @@ void Workers::wake_digger() noexcept {
   wake_one(woke);
 }
 
-bool Workers::anything_for_all() const noexcept {
-  const std::uint32_t words = words_.load(std::memory_order_acquire);  // E6
-  for (std::uint32_t i = 0; i < words; ++i) {
-    if (passed_[i].load(std::memory_order_seq_cst) != 0) return true;   // S
-    if (signals_[i].load(std::memory_order_seq_cst) != 0) return true;  // S
-  }
-  return false;
-}
-
 void Workers::watch_realtime() noexcept {
   realtime_.store(1, std::memory_order_seq_cst);  // S
   for (const auto& w : workers_) {
@@ -192,8 +177,8 @@ void Workers::signal_realtime() noexcept {
     const ChannelCore* c =
         table_[i].load(std::memory_order_relaxed);  // relaxed: written under our lock
     if (c == nullptr || !c->has_realtime() || c->line.leased.load(std::memory_order_relaxed) != 0)
-      continue;                                                              // relaxed: a hint
-    signals_[i / 64].fetch_or(1ull << (i % 64), std::memory_order_seq_cst);  // S
+      continue;  // relaxed: a hint
+    rota_.signal(i);
   }
 }
 

@@ -1,11 +1,12 @@
 // The workers of one bus: who drains which channel, who sleeps, who is woken.
 //
-// A channel is drained by the holder of its lease. A publisher that finds it unleased sets the
-// channel's bit in `signals` and wakes one worker; a worker takes bits, then leases. A worker that
-// is about to run callbacks passes its other leases on, so that a stuck callback holds up one
-// channel. Before it parks it gives its leases up, says that it is parked, makes every thread pass
-// a barrier (heavy), and looks again. Protocol: tests/model/lane_protocol.md; edges S, E3, E4, L2,
-// L3 by the same names.
+// A channel is drained by the holder of its lease. A publisher that finds it unleased signals it in
+// the rota and wakes one worker. Several workers take one channel at a time from there, the one
+// whose turn it is; a worker that is about to run callbacks passes its other leases on, so that a
+// stuck callback holds up one channel, and behind them that one too if others wait. A worker that
+// is alone keeps them all, and goes round by itself. Before it parks it gives its leases up, says
+// that it is parked, makes every thread pass a barrier (heavy), and looks again. Protocol:
+// tests/model/lane_protocol.md; edges S, E3, E4, L2, L3 by the same names.
 #pragma once
 #include <array>
 #include <bit>
@@ -23,6 +24,7 @@
 #include "ringmain/engine/fork.hpp"
 #include "ringmain/engine/graveyard.hpp"
 #include "ringmain/engine/housekeeper.hpp"
+#include "ringmain/engine/rota.hpp"
 #include "ringmain/engine/wait_strategy.hpp"
 
 namespace ringmain::engine {
@@ -59,13 +61,21 @@ struct Worker final : Drainer {
   struct Held {
     ChannelCore* channel;
     std::uint32_t index;
-    bool busy;  // since the last sweep
   };
 
   void adopt() noexcept;
   void keep(ChannelCore& channel) noexcept;
-  void adopt_word(std::uint32_t word, std::uint64_t bits, bool leased) noexcept;
-  bool serve() noexcept;
+  template <class F>
+  bool visit(std::uint32_t index, F f) noexcept;
+  bool ask_for_lease(std::uint32_t index) noexcept;
+  ChannelCore& at(std::uint32_t index) noexcept;
+  bool serve_alone() noexcept;
+  bool serve_in_turn() noexcept;
+  std::size_t serve_held(bool one) noexcept;
+  std::size_t serve(ChannelCore& channel) noexcept;
+  void let_go_of(ChannelCore& channel) noexcept;
+  void worked(std::size_t events) noexcept;
+  void sweep_rota() noexcept;
   void pass_all_but(const ChannelCore* kept) noexcept;
   void stop_searching() noexcept;
   bool dig() noexcept;
@@ -87,7 +97,6 @@ struct Worker final : Drainer {
   std::uint32_t last_served_ = 0;  // the index of the channel whose turn it was
   std::uint32_t woke_ = 0;
   std::uint32_t rounds_ = 0;
-  std::int64_t swept_ns_ = 0;
   std::int64_t realtime_wait_ns_ = 0;
   bool searching_ = false;
   bool was_parked_ = true;  // and the housekeeper may not know that it no longer is
@@ -95,7 +104,7 @@ struct Worker final : Drainer {
 
 class Workers final : public Counted, private ForkWitness {
  public:
-  enum : std::uint32_t { kChannelsMax = 4096, kWorkersMax = 32, kNone = ~0u };
+  enum : std::uint32_t { kChannelsMax = Rota::kChannelsMax, kWorkersMax = 32, kNone = ~0u };
   enum : std::size_t { kAll = ~std::size_t{0} };
 
   explicit Workers(WorkersOptions options);
@@ -220,14 +229,12 @@ class Workers final : public Counted, private ForkWitness {
     kEpoch = 1ull << 40,
     kParkedMask = 0xffffffffull
   };
-  enum : std::uint32_t { kWords = kChannelsMax / 64 };
 
   void in_child() noexcept override;
   void wake_one(std::uint32_t& woke) noexcept;
   void help(ChannelCore& channel) noexcept;
   std::size_t deliver_round(std::size_t max, const Deadline& deadline) noexcept;
   void tell_waiters() noexcept;
-  bool anything_for_all() const noexcept;
   void dispose(ChannelCore& channel) noexcept;
   void free_disposed() noexcept;
   void signal_realtime() noexcept;
@@ -252,15 +259,14 @@ class Workers final : public Counted, private ForkWitness {
   alignas(kLineBytes) Atomic<std::uint32_t> waiters_{0};
   Atomic<bool> aborting_{false};
   Atomic<std::uint32_t> quit_{0};
-  Atomic<std::uint32_t> words_{0};  // of signals and passed that are in use
   Atomic<std::uint32_t> realtime_{0};
   Graveyard graveyard_;
   alignas(kLineBytes) Atomic<std::uint32_t> done_key_{0};
   Atomic<std::uint32_t> gone_{0};
   Atomic<std::uint32_t> stopping_{0};
   alignas(kLineBytes) Atomic<std::uint64_t> tickets_{1};
-  alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> signals_{};
-  alignas(kLineBytes) std::array<Atomic<std::uint64_t>, kWords> passed_{};
+  Rota rota_;
+  alignas(kLineBytes) Atomic<std::int64_t> swept_ns_{0};
   std::array<Atomic<ChannelCore*>, kChannelsMax> table_{};
 
   Atomic<std::uint32_t> delivering_{0};  // by hand: 1 while somebody delivers, callbacks included

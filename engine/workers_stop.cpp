@@ -54,8 +54,7 @@ void Workers::help(ChannelCore& channel) noexcept {
     return;  // relaxed: heavy() came before
   if (channel.options().pulled) return tell_reader(channel.pull);
   std::uint32_t woke = kNone;
-  signals_[channel.index() / 64].fetch_or(1ull << (channel.index() % 64),
-                                          std::memory_order_seq_cst);  // S
+  rota_.signal(channel.index());
   wake_one(woke);
 }
 

@@ -25,10 +25,15 @@ namespace {
 
 class ManyChannelsTest : public ::testing::TestWithParam<unsigned> {};
 
-TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeAnotherGetsManyMore) {
+/// Counted in the callbacks, so a worker that the machine stops between taking a channel up and
+/// calling its subscriber makes that channel's wait look long, and no other's: these few are
+/// allowed for. tests/model/rota.pml and the scenario `turns` show the bound where turns are taken.
+TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeOthersGetManyMore) {
   constexpr std::size_t kChannels = 1000;
   constexpr std::uint64_t kTurns = 20;
-  Bus bus(with_workers(GetParam()));
+  const unsigned workers = GetParam();
+  const std::uint64_t bound = workers * (kChannels - 1) + workers;
+  Bus bus(with_workers(workers));
   struct Seen {
     std::atomic<std::uint64_t> turns{0};
     std::uint64_t last = 0;  // touched by one worker at a time
@@ -37,7 +42,7 @@ TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeAnotherGets
   std::vector<Channel<Plain>*> channels;
   std::vector<Subscription> subs;
   std::atomic<std::uint64_t> turns{0};
-  std::atomic<std::uint64_t> longest{0};
+  std::atomic<std::uint64_t> too_long{0};
   std::atomic<bool> over{false};
   for (std::size_t i = 0; i < kChannels; ++i)
     channels.push_back(&bus.channel<Plain>("many." + std::to_string(i)));
@@ -45,12 +50,7 @@ TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeAnotherGets
     subs.push_back(channels[i]->subscribe_batch([&, i](Batch<Plain>) {
       const std::uint64_t now = ++turns;
       // From the third turn on: by then all have become busy.
-      if (++seen[i].turns > 2) {
-        std::uint64_t before = longest;
-        while (now - seen[i].last > before &&
-               !longest.compare_exchange_weak(before, now - seen[i].last)) {
-        }
-      }
+      if (++seen[i].turns > 2 && now - seen[i].last > bound + 1) ++too_long;
       seen[i].last = now;
       if (!over) channels[i]->post({now});  // it is never empty
     }));
@@ -60,11 +60,11 @@ TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeAnotherGets
     return std::all_of(seen.begin(), seen.end(), [](const Seen& s) { return s.turns >= kTurns; });
   }));
   over = true;
-  EXPECT_LE(longest, kChannels + 1);
+  EXPECT_LE(too_long, workers == 1 ? 0u : turns / 100) << "of " << turns << " turns";
   ASSERT_TRUE(bus.flush(kLong));
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, ManyChannelsTest, ::testing::Values(1u));
+INSTANTIATE_TEST_SUITE_P(Workers, ManyChannelsTest, ::testing::Values(1u, 2u, 4u));
 
 /// Set while the test runs.
 class Environment {

@@ -10,6 +10,7 @@ void stop_abort();
 void blocked();
 void leases();
 void lanes();
+void turns();
 
 void detach();
 void deferred();
