@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
-#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -15,27 +14,6 @@
 #include "ringmain/bus/copies.hpp"
 
 namespace ringmain {
-namespace {
-
-/// A copy that is loaded later says it in its own process bus.
-void tell_of_copies() noexcept {
-  try {
-    const std::vector<std::string> files = loaded_copies();
-    if (files.size() < 2) return;
-    std::string list = files.front();
-    for (std::size_t i = 1; i < files.size(); ++i) list += ", " + files[i];
-    std::fprintf(stderr,
-                 "ringmain: %zu copies of the library are in this process (%s): each has a process "
-                 "bus of its own, and what is said on one is not heard on another; keep one of "
-                 "them.\n",
-                 files.size(), list.c_str());
-  } catch (const std::bad_alloc&) {
-    // It will not matter now.
-  }
-}
-
-}  // namespace
-
 Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}
 
 Bus::Bus(detail::BusCore* core) noexcept : core_(core) {
@@ -66,7 +44,7 @@ Bus& Bus::process() {
   static Bus* bus = nullptr;
   std::call_once(once, [] {
     bus = new Bus;
-    tell_of_copies();
+    detail::tell_of_copies();
   });
   return *bus;
 }

@@ -1,8 +1,10 @@
 #include "ringmain/bus/copies.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <dlfcn.h>
 #include <link.h>
+#include <new>
 
 namespace ringmain {
 namespace {
@@ -45,6 +47,22 @@ std::vector<std::string> loaded_copies() {
   std::vector<std::string> files;
   for (const Copy& copy : copies) files.push_back(copy.file);
   return files;
+}
+
+void detail::tell_of_copies() noexcept {
+  try {
+    const std::vector<std::string> files = loaded_copies();
+    if (files.size() < 2) return;
+    std::string list = files.front();
+    for (std::size_t i = 1; i < files.size(); ++i) list += ", " + files[i];
+    std::fprintf(stderr,
+                 "ringmain: %zu copies of the library are in this process (%s): each has a process "
+                 "bus of its own, and what is said on one is not heard on another; keep one of "
+                 "them.\n",
+                 files.size(), list.c_str());
+  } catch (const std::bad_alloc&) {
+    // It will not matter now.
+  }
 }
 
 }  // namespace ringmain

@@ -11,4 +11,9 @@ namespace ringmain {
 /// not seen. Threads: any. Takes the loader's lock; throws std::bad_alloc.
 [[nodiscard]] std::vector<std::string> loaded_copies();
 
+namespace detail {
+/// Names them on stderr, if there are several. A copy that is loaded later says it itself.
+void tell_of_copies() noexcept;
+}  // namespace detail
+
 }  // namespace ringmain
