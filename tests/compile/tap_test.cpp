@@ -66,6 +66,8 @@ TEST(TapTest, NestedCompilesAreSpansOfTheirOwnWithinOneOutermostPair) {
   EXPECT_FALSE(rig.ends[0].outermost);
   EXPECT_TRUE(rig.ends[1].outermost);
   EXPECT_EQ(rig.ends[0].span, rig.starts[0].span);
+  EXPECT_NE(rig.ends[1].span, rig.starts[0].span);
+  EXPECT_EQ(rig.ends[1].pair, rig.starts[0].pair);
 }
 
 TEST(TapTest, IdsThatBeginAgainAreAnotherEpoch) {

@@ -20,11 +20,12 @@ constexpr auto with_id(std::string_view name, F... fields) {
 }
 template <class E, class... F>
 constexpr auto with_span(std::string_view name, F... fields) {
-  return with_id<E>(
-      name, field<&E::trigger>("trigger", kTriggers), field<&E::span>("span", Unit::id),
-      field<&E::outermost>("outermost"), field<&E::depth>("depth", Unit::count), fields...,
-      field<&E::function>("function"), field<&E::file>("file"), field<&E::line>("line"),
-      field<&E::thread>("thread", Unit::id), field<&E::text>("text"));
+  return with_id<E>(name, field<&E::trigger>("trigger", kTriggers),
+                    field<&E::span>("span", Unit::id), field<&E::pair>("pair", Unit::id),
+                    field<&E::outermost>("outermost"), field<&E::depth>("depth", Unit::count),
+                    fields..., field<&E::function>("function"), field<&E::file>("file"),
+                    field<&E::line>("line"), field<&E::thread>("thread", Unit::id),
+                    field<&E::text>("text"));
 }
 
 }  // namespace detail

@@ -42,6 +42,8 @@ OpenCompile& OpenCompiles::open(const Start& start, std::int64_t now_ns, OpenCom
   one.start.span = new_span();
   one.start.depth = static_cast<std::uint32_t>(open_.size() - 1);
   one.start.outermost = open_.size() == 1;
+  if (one.start.outermost) ++pair_;
+  one.start.pair = pair_;
   one.began_ns = now_ns;
   return one;
 }
@@ -56,6 +58,7 @@ End OpenCompiles::close(OpenCompile& compile, std::int64_t now_ns) noexcept {
   }
   open_.erase(open_.begin() + (&compile - open_.data()));
   said.outermost = open_.empty();
+  said.pair = pair_;
   return said;
 }
 

@@ -44,6 +44,7 @@ class OpenCompiles {
 
  private:
   std::vector<OpenCompile> open_;
+  std::uint64_t pair_ = 0;
 };
 
 /// Knows by the ids that it sees whether there was a reset.

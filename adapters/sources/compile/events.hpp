@@ -40,6 +40,7 @@ enum class Edge : std::uint8_t { begin, end, instant };
 /// What begin and end of a compile have in common. Begin and end have the same span.
 struct Span : Id {
   std::uint64_t span = 0;    // unique in the process
+  std::uint64_t pair = 0;    // the same from an outermost begin to the outermost end that follows
   std::uint32_t thread = 0;  // Linux's id of the thread that said it; 0: not known
   std::uint32_t depth = 0;   // how many compiles were under way in the process when it began
   std::uint32_t line = 0;    // where the code that is compiled begins
