@@ -94,6 +94,16 @@ class TorchSource final : public Source {
   }
 };
 
+/// PyTorch looks for who hears its wait counters before the first of them.
+class TorchWaitsSource final : public Source {
+ public:
+  static Result<std::unique_ptr<TorchWaitsSource>> open(Bus&, std::string_view) {
+    return Error{Error::Code::refused,
+                 "PyTorch's wait counters are heard in programs that are started so: ringmain run "
+                 "--source torch_waits --sink … -- COMMAND"};
+  }
+};
+
 }  // namespace
 
 void add_builtin_providers(Registry& registry) {
@@ -137,6 +147,13 @@ void add_builtin_providers(Registry& registry) {
       {"RINGMAIN_RUN_LIBRARY", "{libdir}/libringmain_run.so.0"},
   };
   add(source_provider<TorchSource>(std::move(torch)));
+
+  Provider torch_waits;
+  torch_waits.name = "torch_waits";
+  torch_waits.summary = "what PyTorch waits for in C++: compiles, process groups, devices";
+  torch_waits.run.environment = {{"LD_PRELOAD", "{libdir}/ringmain/libringmain_wait_counter.so",
+                                  EnvironmentEdit::How::prepend, ""}};
+  add(source_provider<TorchWaitsSource>(std::move(torch_waits)));
 }
 
 }  // namespace ringmain::registry

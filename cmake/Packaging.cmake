@@ -19,7 +19,7 @@ install(TARGETS ${libraries} ringmain_headers EXPORT ringmainTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 get_property(mpi_pieces GLOBAL PROPERTY RINGMAIN_MPI_PIECES)
-install(TARGETS ringmain_probe ringmain_nvtx ${mpi_pieces}
+install(TARGETS ringmain_probe ringmain_nvtx ringmain_wait_counter ringmain_waits ${mpi_pieces}
   RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain"
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain")
 install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
@@ -30,7 +30,7 @@ install(DIRECTORY
   FILES_MATCHING PATTERN "*.hpp" PATTERN "kineto_*" EXCLUDE PATTERN "replay_*" EXCLUDE
   PATTERN "plugin_*" EXCLUDE PATTERN "registry_core.hpp" EXCLUDE PATTERN "registry_entry.hpp" EXCLUDE
   PATTERN "registry_voice.hpp" EXCLUDE PATTERN "nvtx_*" EXCLUDE
-  PATTERN "dynamo_*" EXCLUDE PATTERN "span_id.hpp" EXCLUDE PATTERN "mpi_*" EXCLUDE)
+  PATTERN "dynamo_*" EXCLUDE PATTERN "span_id.hpp" EXCLUDE PATTERN "wait_abi.hpp" EXCLUDE PATTERN "mpi_*" EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/adapters/run.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters")
 
 # For C, and Fortran, whose module is compiled by who uses it.

@@ -23,7 +23,7 @@ using original::CallbackArgs;
 using original::Handler;
 using Words = std::vector<std::string>;
 
-constexpr CallOptions kHere{.here = true};
+const CallOptions kHere{.here = true};
 const Compiled kFrame{.trigger = Trigger::dynamo};
 void nothing() {}
 

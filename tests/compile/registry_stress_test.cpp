@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "ringmain/adapters/sources/compile/scope.hpp"
+#include "ringmain/adapters/sources/compile/trace_tap.hpp"
 
 namespace ringmain::compile {
 namespace {
@@ -98,6 +100,36 @@ TEST(RegistryStressTest, NoCallbackIsCalledAfterItsRemovalWhileOthersCompile) {
   EXPECT_EQ(called, before);
   stop = true;
   for (std::thread& thread : compiling) thread.join();
+}
+
+TEST(TapStressTest, RecordsAndCallbacksOfManyThreadsAreAllCounted) {
+  Bus bus;
+  TraceTap tap(bus);
+  std::atomic<std::uint64_t> starts{0};
+  std::atomic<std::uint64_t> ends{0};
+  auto starting = bus.channel<Start>().subscribe_inline([&](const Start&) { ++starts; });
+  auto ending = bus.channel<End>().subscribe_inline([&](const End&) { ++ends; });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&tap, t] {
+      for (int i = 0; i < 300; ++i) {
+        const std::string keys =
+            ", \"frame_id\": " + std::to_string(i * kThreads + t) + ", \"frame_compile_id\": 1}";
+        tap.record("{\"dynamo_start\": {}" + keys, "");
+        (void)tap.started(Trigger::lazy_backward, std::to_string(i) + "/7");
+        tap.guard_checked(i % 2 == 0);
+        tap.ended(Trigger::lazy_backward, "None");
+        tap.record("{\"compilation_metrics\": {}" + keys, "");
+        (void)tap.counts();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  tap.finish();
+  EXPECT_EQ(tap.counts().read, kThreads * 300u * 2);
+  EXPECT_EQ(tap.counts().mapped, tap.counts().read);
+  EXPECT_EQ(starts, ends);
+  EXPECT_GE(starts, kThreads * 300u);
 }
 
 }  // namespace
