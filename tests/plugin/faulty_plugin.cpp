@@ -3,6 +3,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+#include <unistd.h>
 
 #include "ringmain/adapters/plugin.hpp"
 
@@ -66,8 +67,7 @@ struct Leaver {
 #ifdef FAULT_HANGS_AT_START
 struct Hanger {
   Hanger() {
-    for (volatile bool on = true; on;) {
-    }
+    for (;;) ::pause();
   }
 } hanger;
 #endif

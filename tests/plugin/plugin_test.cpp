@@ -200,6 +200,20 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair("exits_at_start", "its initialisers end the program")),
     [](const auto& one) { return std::string(one.param.first); });
 
+/// Alone, because finding that out takes its time.
+TEST(PluginTest, OneWhoseInitialisersDoNotEndIsNamedAndNeverLoadedHere) {
+  const Folder folder;
+  const path library = folder.take(faulty("hangs_at_start"));
+  Registry registry;
+  registry.search(folder.path().string());
+  const auto opened = registry.open_sink("quiet");
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message.find("its initialisers do not end within ten seconds"),
+            std::string::npos)
+      << opened.error().message;
+  EXPECT_FALSE(mapped(library));
+}
+
 TEST(PluginTest, AManifestOfAnotherVersionIsListedAndRefusedUnloaded) {
   const Folder folder;
   const path library = folder.take(TALLY);
