@@ -45,13 +45,15 @@ class ProgramsTest(NvtxRunTest):
         run = self.run_it(RANGES)
         self.assertEqual(run.stdout, "0 0 1\n")
         # Order holds within a thread; the one event of the other thread may come anywhere.
-        self.assertEqual([one for one in self.ranges() if one != ("end", "", "")],
+        self.assertEqual([one for one in self.ranges() if one != ("end", "", "started")],
                          [("begin", "", "outer"), ("begin", "", "w\u00efde"), ("end", "", "w\u00efde"),
                           ("end", "", "outer"), ("begin", "", "started"), ("begin", "loader", "registered"),
                           ("end", "loader", "registered")])
         started = [event for event in self.events("nvtx.range") if event["shape"] == "started"]
         self.assertEqual(len({event["id"] for event in started}), 1)
         self.assertEqual(len({event["thread"] for event in started}), 2)
+        self.assertEqual([event["message"] for event in started], ["started", "started"])
+        self.assertGreater(max(event["took_ns"] for event in started), 0)
         self.assertEqual([event["message"] for event in self.events("nvtx.mark")], ["hello", "registered"])
         given = self.events("nvtx.mark")[1]
         self.assertEqual({key: given[key] for key in ("domain", "category", "category_name", "color", "payload",

@@ -12,6 +12,7 @@
 
 #include "ringmain/adapters/sources/nvtx/events.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_started.hpp"
 
 #include "ringmain/tests/nvtx/fake_copy.hpp"
 
@@ -149,6 +150,34 @@ TEST_F(NvtxTest, AStartedRangeMayEndInAnotherThread) {
   EXPECT_EQ(all[1].edge, Edge::end);
   EXPECT_EQ(all[1].shape, Shape::started);
   EXPECT_NE(all[0].thread, all[1].thread);
+  EXPECT_EQ(all[1].message.view(), "download");
+  EXPECT_EQ(all[0].took_ns, 0);
+  EXPECT_GT(all[1].took_ns, 0);
+}
+
+TEST_F(NvtxTest, TheEndOfAStartedRangeRepeatsItsMessageOnceAndAsLongAsThereIsRoom) {
+  std::vector<RangeId> ids;
+  for (std::size_t i = 0; i < StartedRanges::kMax + 10; ++i) {
+    ids.push_back(One::call<RangeId(const char*)>(abi::kRangeStartA, "many"));
+  }
+  ranges_.take();
+  for (const RangeId id : ids) One::call<void(RangeId)>(abi::kRangeEnd, id);
+  std::size_t with_message = 0;
+  for (const Range& end : ranges_.take()) with_message += end.message.view() == "many" ? 1u : 0u;
+  EXPECT_EQ(with_message, StartedRanges::kMax);
+  One::call<void(RangeId)>(abi::kRangeEnd, ids.front());
+  EXPECT_EQ(ranges_.only().message.view(), "") << "it has ended already";
+}
+
+TEST_F(NvtxTest, AStartedRangeWhoseBeginWasUnheardEndsWithItsIdAlone) {
+  ranges_.deafen();
+  const RangeId id = One::call<RangeId(const char*)>(abi::kRangeStartA, "unheard");
+  Heard<Range> later;
+  One::call<void(RangeId)>(abi::kRangeEnd, id);
+  const Range end = later.only();
+  EXPECT_EQ(end.id, id);
+  EXPECT_EQ(end.message.view(), "");
+  EXPECT_EQ(end.took_ns, 0);
 }
 
 TEST_F(NvtxTest, EachPayloadArrivesInItsOwnField) {

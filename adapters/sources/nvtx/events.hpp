@@ -29,10 +29,10 @@ enum class Edge : std::uint8_t { begin, end };
 /// A pushed range ends in its thread, innermost first; a started one in any thread, at any time.
 enum class Shape : std::uint8_t { pushed, started };
 
-/// `nvtx.range`. The end of a pushed range repeats the message; that of a started one has the id.
+/// `nvtx.range`. The end repeats the message, if its begin was heard.
 struct Range : Given {
   std::uint64_t id = 0;      // the same at begin and end, and not used again in this process
-  std::int64_t took_ns = 0;  // at the end of a pushed range: since its begin, CLOCK_MONOTONIC
+  std::int64_t took_ns = 0;  // at the end: since its begin, if that was heard; CLOCK_MONOTONIC
   Name domain;               // "" for the default one
   std::uint32_t thread = 0;  // Linux's id of the calling thread
   std::uint32_t depth = 0;   // in how many pushed ranges of its thread and domain it is

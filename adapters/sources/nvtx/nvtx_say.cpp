@@ -11,6 +11,7 @@
 #include "ringmain/adapters/sources/nvtx/events.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_names.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_stack.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_started.hpp"
 
 namespace ringmain::nvtx {
 namespace {
@@ -20,6 +21,7 @@ using abi::RangeId;
 
 std::atomic<Channel<Range>*> ranges{nullptr};
 std::atomic<Channel<Mark>*> marks{nullptr};
+constinit StartedRanges under_way;
 
 struct ThisThread {
   Stack stack;
@@ -167,14 +169,20 @@ RangeId start(const Domain& domain, const Words& words, RangeId theirs) noexcept
   const RangeId id = theirs != 0 ? theirs : new_id();
   Channel<Range>* const channel = ranges;
   if (channel == nullptr || !channel->wanted()) return id;
-  channel->post(begun(domain, words, Shape::started, id));
+  const Range said = begun(domain, words, Shape::started, id);
+  under_way.keep(id, {now_ns(), said.message});
+  channel->post(said);
   return id;
 }
 
 void end(const Domain& domain, RangeId id) noexcept {
   Channel<Range>* const channel = ranges;
+  Started kept;
+  const bool began = under_way.take(id, kept);  // also when nobody listens any more
   if (channel == nullptr || !channel->wanted()) return;
   Range said;
+  said.message = kept.message;
+  if (began) said.took_ns = now_ns() - kept.begin_ns;
   said.id = id;
   said.domain = domain.name;
   said.thread = this_tid();

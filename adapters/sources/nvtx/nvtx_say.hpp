@@ -1,7 +1,7 @@
 // What is published of a call to NVTX? A mark, or a begin or end of a range.
 //
 // Each of these costs a load and a branch, and the bookkeeping of the stack, while nobody listens;
-// else one publish, and for pushed ranges a look at the clock. No lock, no system call but the
+// else one publish, and for ranges a look at the clock. No lock, no system call but the
 // first of a thread.
 #pragma once
 #include "ringmain/bus/bus.hpp"
