@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <stop_token>
 #include <sys/eventfd.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 #include <utility>
 #include <vector>
+
+#include "ringmain/adapters/sources/step/log.hpp"
 
 namespace ringmain::registry {
 namespace {
@@ -64,7 +67,12 @@ struct SinkHandle::Core {
   /// False when nothing was there.
   bool hear_some(std::size_t max = 256) {
     const std::lock_guard lock(turn);
-    return box.drain([this](const EventView& event) { hear(event); }, max) != 0;
+    return box.drain(
+               [this](const EventView& event) {
+                 const StepPlace in = steps->at(event.stamp());
+                 hear(in.inside ? EventView(event, in) : event);
+               },
+               max) != 0;
   }
   void run(const std::stop_token& stop) {
     pollfd watched[] = {{box.fd(), POLLIN, 0}, {told, POLLIN, 0}};
@@ -109,6 +117,7 @@ struct SinkHandle::Core {
   std::atomic<std::uint64_t> heard{0};
   std::atomic<std::uint64_t> threw{0};
   std::vector<Subscription> said;
+  std::optional<step::Follow> steps;  // while attached
   AnyMailbox box;
   SubscriberStats dropped;  // the mailbox's last figures
   int told = -1;
@@ -129,6 +138,7 @@ Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
     return Error{Error::Code::conflict,
                  "sink '" + core_->name + "' is attached already, or closed"};
   }
+  core_->steps.emplace(bus);
   core_->box = bus.mailbox(pattern, {.name = core_->name});
   core_->told = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   try {

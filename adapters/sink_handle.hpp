@@ -36,8 +36,8 @@ class [[nodiscard]] SinkHandle {
         {.name = this->name()}));
   }
   /// Every event of the channels that match, present and future, from a thread of its own, which
-  /// sleeps while there are none. It keeps up to SubscribeOptions::queue_events per channel; what
-  /// comes on top is dropped: stats().
+  /// sleeps while there are none, with the training step in which each was said. It keeps up to
+  /// SubscribeOptions::queue_events per channel; what comes on top is dropped: stats().
   Result<bool> attach(Bus& bus, std::string_view pattern = ">");
 
   /// Hears, in this thread, what is in its mailbox now.

@@ -115,6 +115,10 @@ void Attachment::discard(engine::Subscriber* subscriber) noexcept {
 
 void Attachment::listen(engine::ChannelCore& channel) {
   const std::lock_guard lock(mutex_);
+  listen_locked(channel);
+}
+
+void Attachment::listen_locked(engine::ChannelCore& channel) {
   listed_.push_back({&channel, consumer_});
   listens_ = true;
   consumer_->channel = &channel;
@@ -148,6 +152,10 @@ void Attachment::start_thread(std::string_view heard) {
 void Attachment::feed_from(engine::ChannelCore& source, KeyWriter key) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
+  if (awaited_ != nullptr) {
+    const bool is_it = static_cast<const Schema*>(source.options().schema)->hash == awaited_->hash;
+    return is_it && !listens_ ? listen_locked(source) : void();
+  }
   listed_.reserve(listed_.size() + 1);
   engine::Subscriber* feeder =
       mailbox_->core().merge() != nullptr
@@ -173,6 +181,7 @@ void Attachment::stop_feeding_from(const engine::ChannelCore& source) noexcept {
     feeder = at->subscriber;
     at->channel->unlist(feeder);
     listed_.erase(at);
+    if (feeder == consumer_) consumer_ = nullptr;  // dropped below: the channel came to nothing
   }
   if (feeder->gate.close_deferred()) engine::destroy_captures(*feeder);
   engine::drop_subscriber(feeder);

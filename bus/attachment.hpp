@@ -68,6 +68,8 @@ class Attachment final : public engine::Counted {
   /// Feeds the mailbox from `source`. Throws std::bad_alloc. `key`: by which its events are
   /// coalesced.
   void feed_from(engine::ChannelCore& source, KeyWriter key = {});
+  /// There is no mailbox: feed_from() a channel of that event is listen() to it.
+  void set_awaited(const Schema& schema) noexcept { awaited_ = &schema; }
   /// Others that end with it: the mailboxes it sorts events into. Before listen().
   void set_parts(std::vector<engine::Ref<Attachment>> parts) noexcept { parts_ = std::move(parts); }
   /// Is told who listens to `channel`, or to all that match `pattern`. Throws std::bad_alloc.
@@ -100,6 +102,7 @@ class Attachment final : public engine::Counted {
   static Subscription handle(engine::Ref<Attachment> attachment) noexcept;
 
  private:
+  void listen_locked(engine::ChannelCore& channel);
   struct Listed {
     engine::Ref<engine::ChannelCore> channel;  // none: told of interest
     engine::Subscriber* subscriber;            // one holder of it
@@ -119,6 +122,7 @@ class Attachment final : public engine::Counted {
   std::vector<engine::Ref<Attachment>> parts_;
   engine::Ref<BusCore> bus_;    // patterns only
   engine::Ref<BusCore> owner_;  // where release() leaves it
+  const Schema* awaited_ = nullptr;
   const SubscribeOptions options_;
   std::atomic<bool> closed_{false};
   bool listens_ = false;      // consumer_ is among listed_

@@ -94,6 +94,21 @@ Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* s
   return detail::Attachment::handle(made);
 }
 
+Subscription Bus::subscribe_once_made(const Schema& schema, engine::Subscriber* subscriber,
+                                      SubscribeOptions options) {
+  detail::Orphan orphan{subscriber};
+  if (core_->forked()) return {};
+  detail::check(options, false);
+  const engine::Ref<detail::Attachment> made =
+      new detail::Attachment(subscriber, {}, std::move(options));
+  orphan.subscriber = nullptr;
+  made->set_owner(core_);
+  made->set_bus(core_);
+  made->set_awaited(schema);
+  core_->add_pattern(*made, schema.name);
+  return detail::Attachment::handle(made);
+}
+
 Subscription Bus::on_interest_core(engine::ChannelCore* channel, std::string_view pattern,
                                    engine::Subscriber* subscriber, SubscribeOptions options) {
   detail::Orphan orphan{subscriber};

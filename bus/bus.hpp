@@ -105,6 +105,15 @@ class Bus {
     return subscribe_core(pattern, detail::make_subscriber(detail::HearViews<F>{std::move(hear)}),
                           std::move(options));
   }
+  /// As Channel<E>::subscribe_inline(), for a channel that need not be there yet and is not made
+  /// for this: `see` is called from its first event on. One of that name with another event is left
+  /// alone.
+  template <Described E, Observes<E> F>
+  [[nodiscard]] Subscription subscribe_inline_once_made(F see, SubscribeOptions options = {}) {
+    return subscribe_once_made(ringmain::schema<E>(),
+                               detail::make_inline_subscriber<E>(std::move(see)),
+                               std::move(options));
+  }
   /// `hear(event)` or `hear(event, stamp)` for each of the channels, in one order: if publish(A)
   /// had returned before publish(B) was called, on whichever threads and channels, A is heard
   /// before B. Every such subscriber hears the same order. A mailbox, as by pattern. While it
@@ -180,6 +189,8 @@ class Bus {
   }
   Subscription on_interest_core(engine::ChannelCore* channel, std::string_view pattern,
                                 engine::Subscriber* subscriber, SubscribeOptions options);
+  Subscription subscribe_once_made(const Schema& schema, engine::Subscriber* subscriber,
+                                   SubscribeOptions options);
   Subscription subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
                               SubscribeOptions options);
   Subscription subscribe_ordered_core(std::span<engine::ChannelCore* const> channels,

@@ -83,6 +83,16 @@ struct Stamp {
   TimeFrom time_from = TimeFrom::worker;
 };
 
+/// Where the training loop was when an event was said, if somebody follows its steps
+/// (adapters/sources/step).
+struct StepPlace {
+  bool inside = false;  // false: in no step, or not known
+  std::uint64_t step = 0;
+  Name phase;                     // Name{}: in none
+  std::uint32_t micro_batch = 0;  // from 1; 0: in none
+  friend bool operator==(const StepPlace&, const StepPlace&) = default;
+};
+
 template <class E>
 struct EventOf {};  // the tag by which describe() is found beside E
 
@@ -226,10 +236,14 @@ class EventView {
   EventView(std::string_view channel, const Schema& schema, const std::byte* event,
             const Stamp& stamp) noexcept
       : channel_(channel), schema_(&schema), event_(event), stamp_(&stamp) {}
+  /// The same event, and where it was said; `in` must live as long as this.
+  EventView(const EventView& event, const StepPlace& in) noexcept : EventView(event) { in_ = &in; }
 
   [[nodiscard]] std::string_view channel() const noexcept { return channel_; }
   [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
   [[nodiscard]] const Stamp& stamp() const noexcept { return *stamp_; }
+  /// Known to sinks, and to who subscribes with steps.
+  [[nodiscard]] StepPlace in_step() const noexcept { return in_ == nullptr ? StepPlace{} : *in_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return {event_, schema_->bytes};
   }
@@ -244,6 +258,7 @@ class EventView {
   const Schema* schema_;
   const std::byte* event_;
   const Stamp* stamp_;
+  const StepPlace* in_ = nullptr;
 };
 
 }  // namespace ringmain

@@ -53,6 +53,31 @@ std::string line_of(const Everything& e) {
   return line;
 }
 
+/// What is called like a word in front.
+struct InStep {
+  std::uint64_t in_step = 0;
+};
+constexpr auto describe(EventOf<InStep>) {
+  return event("test.in_step", field<&InStep::in_step>("in_step"));
+}
+
+TEST(JsonLineTest, AnEventThatWasSaidInAStepSaysWhere) {
+  const InStep e{9};
+  const Stamp stamp{5, 1, 2, TimeFrom::publisher};
+  const EventView plain("test.in_step", schema<InStep>(), reinterpret_cast<const std::byte*>(&e),
+                        stamp);
+  const auto line = [&plain](const StepPlace& in) {
+    std::string made;
+    append_json_line(made, {plain, in});
+    return made.substr(made.find("\"sequence\""));
+  };
+  EXPECT_EQ(line({}), "\"sequence\":1,\"event_in_step\":9}\n");
+  EXPECT_EQ(line({true, 7, {}, 0}), "\"sequence\":1,\"in_step\":7,\"event_in_step\":9}\n");
+  EXPECT_EQ(line({true, 0, Name("a\"b"), 2}),
+            "\"sequence\":1,\"in_step\":0,\"in_phase\":\"a\\\"b\",\"in_micro_batch\":2,"
+            "\"event_in_step\":9}\n");
+}
+
 std::string string_of(std::string_view text) {
   std::string json;
   append_json_string(json, text);

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ringmain/adapters/sources/step/step.hpp"
+
 #include "ringmain/tests/engine/eventually.hpp"
 
 namespace ringmain::registry {
@@ -78,6 +80,36 @@ TEST(SinkHandleTest, AttachedItWakesForAnEventWithoutBeingClosed) {
   for (int round = 1; round <= 50; ++round) {
     bus.channel<Word>().post({1});
     EXPECT_TRUE(tests::eventually([&] { return sink->heard == round; }));
+  }
+}
+
+/// Writes down where each word was said.
+class PlacesSink final : public Sink {
+ public:
+  void hear(const EventView& event) override {
+    if (event.channel() == "test.word") places.push_back(event.in_step());
+  }
+  std::vector<StepPlace> places;
+};
+
+TEST(SinkHandleTest, AttachedItKnowsTheStepOfEveryEvent) {
+  Bus bus;
+  auto sink = std::make_shared<PlacesSink>();
+  SinkHandle handle("places", sink);
+  ASSERT_TRUE(handle.attach(bus));
+  auto steps = step::Source::attach(bus).value();
+  for (std::uint64_t n = 1; n <= 3; ++n) {
+    bus.channel<Word>().post({n});
+    const auto step = steps.step(n);
+    const auto phase = steps.phase(Name("forward"));
+    bus.channel<Word>().post({n});
+  }
+  ASSERT_TRUE(bus.flush(std::chrono::seconds(30)));
+  ASSERT_TRUE(handle.close());
+  ASSERT_EQ(sink->places.size(), 6u);
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    const StepPlace inside{true, i / 2 + 1, Name("forward"), 0};
+    EXPECT_EQ(sink->places[i], i % 2 == 0 ? StepPlace{} : inside) << i;
   }
 }
 

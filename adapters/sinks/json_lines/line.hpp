@@ -133,8 +133,9 @@ inline void append_json_field(std::string& to, const FieldSchema& field, const s
 }
 
 /// The event and where it comes from, as one line with its line end. A field that is called like
-/// one of the four words in front (collective.issued has a sequence of its own) gets "event_"
-/// before its name, since names must be unique.
+/// one of the words in front (collective.issued has a sequence of its own) gets "event_" before its
+/// name, since names must be unique. The step, phase and micro-batch in which it was said are there
+/// where they are known.
 inline void append_json_line(std::string& to, const EventView& event) {
   const Stamp& stamp = event.stamp();
   to += "{\"channel\":";
@@ -142,9 +143,19 @@ inline void append_json_line(std::string& to, const EventView& event) {
   to += ",\"time_ns\":" + std::to_string(stamp.time_ns);
   to += ",\"publisher\":" + std::to_string(stamp.publisher);
   to += ",\"sequence\":" + std::to_string(stamp.sequence);
+  if (const StepPlace in = event.in_step(); in.inside) {
+    to += ",\"in_step\":" + std::to_string(in.step);
+    if (in.phase != Name{}) {
+      to += ",\"in_phase\":";
+      append_json_string(to, in.phase.view());
+    }
+    if (in.micro_batch != 0) to += ",\"in_micro_batch\":" + std::to_string(in.micro_batch);
+  }
   for (const FieldSchema& field : event.schema().fields) {
     const bool taken = field.name == "channel" || field.name == "time_ns" ||
-                       field.name == "publisher" || field.name == "sequence";
+                       field.name == "publisher" || field.name == "sequence" ||
+                       field.name == "in_step" || field.name == "in_phase" ||
+                       field.name == "in_micro_batch";
     to += ',';
     append_json_string(to, (taken ? "event_" : "") + std::string(field.name));
     to += ':';

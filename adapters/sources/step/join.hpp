@@ -9,58 +9,18 @@
 // that orders the two, either side is true.
 //
 // Publishers pay while somebody has joined, and then only on the channels that are joined: a ticket
-// of a counter that all share (docs/adr/0008-steps-by-joining.md). Otherwise nothing.
+// of a counter that all share (docs/adr/0008-steps-by-joining.md). Otherwise nothing. Who hears by
+// pattern joins by time: log.hpp.
 #pragma once
-#include <array>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include "ringmain/bus/bus.hpp"
 
 #include "ringmain/adapters/sources/step/events.hpp"
+#include "ringmain/adapters/sources/step/follower.hpp"
 
 namespace ringmain::step {
-
-/// Where the training loop was.
-struct Place {
-  bool inside = false;  // false: in no step, or in one that had begun before the subscription
-  std::uint64_t step = 0;
-  Name phase;  // Name{}: in none
-  std::uint32_t micro_batch = 0;
-  friend bool operator==(const Place&, const Place&) = default;
-};
-
-/// Follows the edges of one source of steps. Threads: one at a time.
-class Follower {
- public:
-  enum : std::size_t { kDeepest = 32 };
-
-  void follow(const Step& edge) noexcept {
-    const bool whole = edge.phase == Name{} && edge.micro_batch == 0;
-    if (edge.edge == Edge::begin) {
-      if (whole) depth_ = 0;  // whatever was lost before: a step is in no other
-      if (depth_ > 0 || whole) push({true, edge.step, edge.phase, edge.micro_batch});
-    } else if (whole) {
-      depth_ = 0;
-    } else if (depth_ > 0) {
-      --depth_;
-    }
-  }
-  [[nodiscard]] Place here() const noexcept {
-    return depth_ == 0 ? Place{} : places_[(depth_ < kDeepest ? depth_ : kDeepest) - 1];
-  }
-
- private:
-  void push(const Place& place) noexcept {
-    if (depth_ < kDeepest) places_[depth_] = place;
-    ++depth_;  // deeper ones are counted, and stand for the last that had room
-  }
-
-  std::array<Place, kDeepest> places_{};
-  std::size_t depth_ = 0;
-};
 
 namespace detail {
 template <class F, class... E>

@@ -1,0 +1,44 @@
+// In which step, phase and micro-batch is a training loop that says its edges?
+#pragma once
+#include <array>
+#include <cstddef>
+
+#include "ringmain/bus/event.hpp"
+
+#include "ringmain/adapters/sources/step/events.hpp"
+
+namespace ringmain::step {
+
+using Place = StepPlace;
+
+/// Follows the edges of one source of steps. Threads: one at a time.
+class Follower {
+ public:
+  enum : std::size_t { kDeepest = 32 };
+
+  void follow(const Step& edge) noexcept {
+    const bool whole = edge.phase == Name{} && edge.micro_batch == 0;
+    if (edge.edge == Edge::begin) {
+      if (whole) depth_ = 0;  // whatever was lost before: a step is in no other
+      if (depth_ > 0 || whole) push({true, edge.step, edge.phase, edge.micro_batch});
+    } else if (whole) {
+      depth_ = 0;
+    } else if (depth_ > 0) {
+      --depth_;
+    }
+  }
+  [[nodiscard]] Place here() const noexcept {
+    return depth_ == 0 ? Place{} : places_[(depth_ < kDeepest ? depth_ : kDeepest) - 1];
+  }
+
+ private:
+  void push(const Place& place) noexcept {
+    if (depth_ < kDeepest) places_[depth_] = place;
+    ++depth_;  // deeper ones are counted, and stand for the last that had room
+  }
+
+  std::array<Place, kDeepest> places_{};
+  std::size_t depth_ = 0;
+};
+
+}  // namespace ringmain::step
