@@ -128,6 +128,7 @@ void add_builtin_providers(Registry& registry) {
   Provider nvtx;
   nvtx.name = "nvtx";
   nvtx.summary = "ranges and marks that a program says through NVTX, in C, C++ and Python";
+  nvtx.argument = "[step=RANGE]";
   nvtx.run.environment = {{"NVTX_INJECTION64_PATH", "{libdir}/ringmain/libringmain_nvtx.so",
                            EnvironmentEdit::How::set, "RINGMAIN_NVTX_CHAIN"}};
   add(source_provider<NvtxSource>(std::move(nvtx)));

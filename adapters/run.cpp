@@ -249,6 +249,16 @@ Bus* join(std::string_view source) {
   return here == nullptr ? nullptr : here->join(source);
 }
 
+std::string argument_of(std::string_view source) {
+  const auto plan = Plan::from_environment();
+  if (!plan) return "";
+  for (const std::string& one : plan->sources) {
+    const Spec spec = Spec::of(one);
+    if (spec.name == source) return std::string(spec.argument.value_or(""));
+  }
+  return "";
+}
+
 void could_not_attach(std::string_view source, std::string_view why) {
   if (Running* const here = started()) here->miss(source, why);
 }

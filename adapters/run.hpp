@@ -35,6 +35,8 @@ struct Plan {
 /// belongs to no run, or not to one that asked for this source. Makes threads at the first call;
 /// idempotent. Threads: any.
 [[nodiscard]] Bus* join(std::string_view source);
+/// What stands behind the source's colon in the run's call; "" where nothing does.
+[[nodiscard]] std::string argument_of(std::string_view source);
 /// For a source that came in vain: one sentence for standard error and the summary.
 void could_not_attach(std::string_view source, std::string_view why);
 

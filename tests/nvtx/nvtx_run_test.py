@@ -80,6 +80,22 @@ class ProgramsTest(NvtxRunTest):
         self.assertIn("10 events, 0 lost", run.stderr)
         self.assertEqual(run.stdout, alone.stdout)
 
+    def test_ranges_that_are_named_are_the_steps_of_all_events(self):
+        run = self.run_it(RANGES, options=("--source", "nvtx:step=outer,phase=w*", "--summary"))
+        self.assertEqual(run.stdout, "0 0 1\n")
+        self.assertEqual([(event["edge"], event["step"], event["phase"]) for event in self.events("train.step")],
+                         [("begin", 1, ""), ("begin", 1, "w\u00efde"), ("end", 1, "w\u00efde"), ("end", 1, "")])
+        inside = [(event["edge"], event["message"], event.get("in_step"), event.get("in_phase"))
+                  for event in self.events("nvtx.range") if event["message"] in ("outer", "w\u00efde")]
+        self.assertEqual(inside, [("begin", "outer", 1, None), ("begin", "w\u00efde", 1, "w\u00efde"),
+                                  ("end", "w\u00efde", 1, "w\u00efde"), ("end", "outer", 1, None)])
+        self.assertEqual([event.get("in_step") for event in self.events("nvtx.mark")], [None, None])
+
+    def test_a_wrong_rule_for_steps_is_said_and_the_ranges_are_heard(self):
+        run = self.run_it(RANGES, options=("--source", "nvtx:stop=outer", "--summary"))
+        self.assertIn("no steps are heard: nvtx takes step=MESSAGE[@DOMAIN]", run.stderr)
+        self.assertIn("10 events, 0 lost", run.stderr)
+
     def test_a_tool_that_cannot_be_loaded_is_named_and_the_program_runs(self):
         run = self.run_it(RANGES, NVTX_INJECTION64_PATH="/nowhere/tool.so")
         self.assertIn("the NVTX tool in RINGMAIN_NVTX_CHAIN cannot be used", run.stderr)

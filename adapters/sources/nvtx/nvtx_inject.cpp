@@ -1,5 +1,6 @@
 // The library that a program's NVTX loads. It is called once for each copy of NVTX's headers in the
 // process, at the first NVTX call through it.
+#include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "ringmain/adapters/run.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     ringmain::nvtx::abi::GetExportTable get) noexcept;
@@ -33,6 +35,15 @@ abi::Initialize find_chained() {
   return initialize == &InitializeInjectionNvtx2 ? nullptr : initialize;
 }
 
+/// Which ranges are steps, once. The ranges are heard also where that is wrong.
+void take_argument(Bus& bus) {
+  static std::atomic<bool> taken{false};
+  const std::string argument = taken.exchange(true) ? "" : run::argument_of("nvtx");
+  if (argument.empty()) return;
+  if (const auto said = say_steps(bus, argument); !said)
+    run::could_not_attach("nvtx", "no steps are heard: " + said.error().message);
+}
+
 }  // namespace
 }  // namespace ringmain::nvtx
 
@@ -41,6 +52,7 @@ int InitializeInjectionNvtx2(ringmain::nvtx::abi::GetExportTable get) noexcept t
   using namespace ringmain;
   static const nvtx::abi::Initialize chained = nvtx::find_chained();
   if (Bus* const bus = run::join("nvtx")) {
+    nvtx::take_argument(*bus);
     if (nvtx::attach(*bus, get, chained)) return 1;
     run::could_not_attach("nvtx", "the program's NVTX shows no calls: it is older than version 3");
   }

@@ -12,6 +12,7 @@
 #include "ringmain/adapters/sources/nvtx/nvtx_names.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_stack.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_started.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::nvtx {
 namespace {
@@ -136,15 +137,18 @@ int push(const Domain& domain, const Words& words) noexcept {
     kept->depth = depth;
     kept->begin_ns = 0;
     kept->message = {};
+    kept->part = {};
   }
-  if (!heard) return static_cast<int>(depth);
+  const bool steps = kept != nullptr && steps_wanted();
+  if (!heard && !steps) return static_cast<int>(depth);
   Range said = begun(domain, words, Shape::pushed, id);
   said.depth = depth;
   if (kept != nullptr) {
     kept->message = said.message;
     kept->begin_ns = now_ns();
   }
-  channel->post(said);
+  if (steps) say_begin(kept->part = part_of(said));  // first: the range lies in its step
+  if (heard) channel->post(said);
   return static_cast<int>(depth);
 }
 
@@ -152,26 +156,34 @@ int pop(const Domain& domain) noexcept {
   Pushed kept;
   if (!self.stack.pop(domain, kept)) return -1;
   Channel<Range>* const channel = ranges;
-  if (channel == nullptr || !channel->wanted()) return static_cast<int>(kept.depth);
-  Range said;
-  said.id = kept.id;
-  said.message = kept.message;
-  if (kept.begin_ns != 0) said.took_ns = now_ns() - kept.begin_ns;
-  said.domain = domain.name;
-  said.thread = this_tid();
-  said.depth = kept.depth;
-  said.edge = Edge::end;
-  channel->post(said);
+  const bool heard = channel != nullptr && channel->wanted();
+  if (!heard && kept.part.of == Part::Of::nothing) return static_cast<int>(kept.depth);
+  const std::int64_t took_ns = kept.begin_ns != 0 ? now_ns() - kept.begin_ns : 0;
+  if (heard) {
+    Range said;
+    said.id = kept.id;
+    said.message = kept.message;
+    said.took_ns = took_ns;
+    said.domain = domain.name;
+    said.thread = this_tid();
+    said.depth = kept.depth;
+    said.edge = Edge::end;
+    channel->post(said);
+  }
+  say_end(kept.part, took_ns);
   return static_cast<int>(kept.depth);
 }
 
 RangeId start(const Domain& domain, const Words& words, RangeId theirs) noexcept {
   const RangeId id = theirs != 0 ? theirs : new_id();
   Channel<Range>* const channel = ranges;
-  if (channel == nullptr || !channel->wanted()) return id;
+  const bool heard = channel != nullptr && channel->wanted();
+  const bool steps = steps_wanted();
+  if (!heard && !steps) return id;
   const Range said = begun(domain, words, Shape::started, id);
-  under_way.keep(id, {now_ns(), said.message});
-  channel->post(said);
+  const Part part = steps ? part_of(said) : Part{};
+  if (under_way.keep(id, {now_ns(), said.message, part})) say_begin(part);
+  if (heard) channel->post(said);
   return id;
 }
 
@@ -179,7 +191,8 @@ void end(const Domain& domain, RangeId id) noexcept {
   Channel<Range>* const channel = ranges;
   Started kept;
   const bool began = under_way.take(id, kept);  // also when nobody listens any more
-  if (channel == nullptr || !channel->wanted()) return;
+  const bool heard = channel != nullptr && channel->wanted();
+  if (!heard && kept.part.of == Part::Of::nothing) return;
   Range said;
   said.message = kept.message;
   if (began) said.took_ns = now_ns() - kept.begin_ns;
@@ -188,7 +201,8 @@ void end(const Domain& domain, RangeId id) noexcept {
   said.thread = this_tid();
   said.shape = Shape::started;
   said.edge = Edge::end;
-  channel->post(said);
+  if (heard) channel->post(said);
+  say_end(kept.part, said.took_ns);
 }
 
 void hear(Bus& bus) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "ringmain/adapters/sources/nvtx/events.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::nvtx {
 
@@ -20,6 +21,7 @@ struct Pushed {
   std::int64_t begin_ns = 0;
   std::uint32_t depth = 0;
   Message message;
+  Part part;
 };
 
 class Stack {

@@ -10,20 +10,22 @@
 #include <cstdint>
 
 #include "ringmain/adapters/sources/nvtx/events.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::nvtx {
 
 struct Started {
   std::int64_t begin_ns = 0;
   Message message;
+  Part part;
 };
 
 class StartedRanges {
  public:
   static constexpr std::size_t kMax = 4096;  // under way at once; what comes on top is not kept
 
-  /// Progress: lock-free. Threads: any.
-  void keep(std::uint64_t id, const Started& started) noexcept {
+  /// False if there is no room. Progress: lock-free. Threads: any.
+  bool keep(std::uint64_t id, const Started& started) noexcept {
     Place& home = places_[home_of(id)];
     for (std::size_t i = 0; i < kMax; ++i) {
       Place& place = places_[(home_of(id) + i) % kMax];
@@ -34,8 +36,9 @@ class StartedRanges {
       while (farthest < i + 1 && !home.farthest.compare_exchange_weak(farthest, i + 1)) {
       }
       place.id = id;
-      return;
+      return true;
     }
+    return false;
   }
   /// False if it was not kept. Progress: lock-free. Threads: any.
   bool take(std::uint64_t id, Started& out) noexcept {

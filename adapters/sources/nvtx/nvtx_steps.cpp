@@ -1,0 +1,160 @@
+#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstddef>
+#include <utility>
+
+#include "ringmain/bus/erased.hpp"
+
+namespace ringmain::nvtx {
+namespace {
+
+/// Never destroyed: a program may call NVTX until it is gone.
+struct Saying {
+  StepRules rules;
+  Channel<step::Step>* channel;
+  std::atomic<std::uint64_t> counted{0};
+  std::atomic<std::uint64_t> current{0};
+  std::atomic<bool> inside{false};
+};
+std::atomic<Saying*> saying{nullptr};
+
+constexpr std::string_view kDigits = "0123456789";
+
+Error refused(std::string_view rule) {
+  return {Error::Code::refused,
+          "nvtx takes step=MESSAGE[@DOMAIN] and phase=MESSAGE[@DOMAIN], "
+          "divided by commas, and not '" +
+              std::string(rule.substr(0, 64)) + "'"};
+}
+
+/// A phase's name, without what would make it another one in every step.
+std::string_view without_number(std::string_view message) noexcept {
+  std::string_view name = message.substr(0, message.find_first_of(kDigits));
+  while (!name.empty() && std::string_view(" #:=_-/([").find(name.back()) != name.npos)
+    name.remove_suffix(1);
+  return name.empty() ? message : name;
+}
+
+}  // namespace
+
+bool fits(std::string_view text, std::string_view pattern) noexcept {
+  std::size_t t = 0, p = 0;
+  std::size_t star = pattern.npos, taken = 0;  // the last * seen, and where its text ends so far
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+    } else if (star != pattern.npos) {
+      p = star + 1;
+      t = ++taken;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Result<StepRules> StepRules::read(std::string_view written) {
+  StepRules made;
+  for (std::string_view left = written; !left.empty();) {
+    const std::string_view rule = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(rule.size() + 1, left.size()));
+    const std::size_t equals = std::min(rule.find('='), rule.size());
+    const std::string_view what = rule.substr(0, equals);
+    std::string_view message = rule.substr(std::min(equals + 1, rule.size()));
+    std::string_view domain;
+    if (const std::size_t at = message.rfind('@'); at != message.npos) {
+      domain = message.substr(at + 1);
+      message = message.substr(0, at);
+    }
+    if ((what != "step" && what != "phase") || message.empty()) return refused(rule);
+    made.rules_.push_back({what == "step" ? Part::Of::step : Part::Of::phase, std::string(message),
+                           std::string(domain)});
+  }
+  const bool any_step = std::any_of(made.rules_.begin(), made.rules_.end(),
+                                    [](const Rule& r) { return r.of == Part::Of::step; });
+  if (!any_step) return refused(written);
+  return made;
+}
+
+Part::Of StepRules::kind_of(const Range& given, std::uint64_t& number,
+                            bool& numbered) const noexcept {
+  const std::string_view message = given.message.view();
+  for (const Rule& rule : rules_) {
+    if (!fits(given.domain.view(), rule.domain) || !fits(message, rule.message)) continue;
+    numbered = false;
+    if (const std::size_t star = rule.message.find('*'); star != rule.message.npos) {
+      const std::size_t digits = message.find_first_of(kDigits, star);
+      const char* const end = message.data() + message.size();
+      numbered = digits != message.npos &&
+                 std::from_chars(message.data() + digits, end, number).ec == std::errc{};
+    }
+    if (!numbered && (given.payload == Payload::u64 || given.payload == Payload::u32)) {
+      number = given.payload_unsigned;
+      numbered = true;
+    }
+    const bool is_signed = given.payload == Payload::i64 || given.payload == Payload::i32;
+    if (!numbered && is_signed && given.payload_signed >= 0) {
+      number = static_cast<std::uint64_t>(given.payload_signed);
+      numbered = true;
+    }
+    return rule.of;
+  }
+  return Part::Of::nothing;
+}
+
+Result<bool> say_steps(Bus& bus, std::string_view written) {
+  auto rules = StepRules::read(written);
+  if (!rules) return rules.error();
+  // Bus::channel() ends the process where the program has another train.step: so it is asked
+  // before.
+  const auto channel = ringmain::detail::Erased::channel(bus, schema<step::Step>());
+  if (!channel) return channel.error();
+  saying = new Saying{std::move(rules).value(), &bus.channel<step::Step>()};
+  return true;
+}
+
+bool steps_wanted() noexcept {
+  const Saying* const now = saying;
+  return now != nullptr && now->channel->wanted();
+}
+
+Part part_of(const Range& begun) noexcept {
+  Saying* const now = saying;
+  Part part;
+  if (now == nullptr) return part;
+  bool numbered = false;
+  part.of = now->rules.kind_of(begun, part.step, numbered);
+  if (part.of == Part::Of::step && !numbered) part.step = ++now->counted;
+  if (part.of != Part::Of::phase) return part;
+  part.step = now->current;
+  if (!now->inside) return {};  // a phase of no step
+  part.phase = Name(without_number(begun.message.view()));
+  return part;
+}
+
+void say_begin(const Part& part) noexcept {
+  Saying* const now = saying;
+  if (now == nullptr || part.of == Part::Of::nothing) return;
+  if (part.of == Part::Of::step) {
+    now->current = part.step;
+    now->inside = true;
+  }
+  now->channel->post({part.step, part.phase, 0, step::Edge::begin, 0});
+}
+
+void say_end(const Part& part, std::int64_t took_ns) noexcept {
+  Saying* const now = saying;
+  if (now == nullptr || part.of == Part::Of::nothing) return;
+  if (part.of == Part::Of::step) now->inside = false;
+  now->channel->post({part.step, part.phase, 0, step::Edge::end, took_ns});
+}
+
+}  // namespace ringmain::nvtx
