@@ -59,7 +59,7 @@ void bind_hearings(nb::module_& m) {
   nb::class_<Dispatcher>(m, "Dispatcher");
   nb::class_<Hearing>(m, "Hearing")
       .def_ro("name", &Hearing::name)
-      .def_prop_ro("closed", [](const Hearing& h) { return h.closed; })
+      .def_prop_ro("closed", [](const Hearing& h) { return h.closed.load(); })
       .def_prop_ro("batches", [](const Hearing& h) { return h.batches.load(); })
       .def_prop_ro("events", [](const Hearing& h) { return h.events.load(); })
       .def_prop_ro("raised", [](const Hearing& h) { return h.raised.load(); });

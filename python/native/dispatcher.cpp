@@ -99,7 +99,7 @@ Detached Dispatcher::remove(Hearing& hearing, Seconds limit) {
   bool was_closed = false;
   {
     const Lock lock(mutex_);
-    was_closed = std::exchange(hearing.closed, true);
+    was_closed = hearing.closed.exchange(true);
     if (was_closed && !hearing.busy && hearing.box == nullptr) return Detached::was_not_attached;
     if (hearing.busy && engine::in_callback()) return Detached::deferred;
   }

@@ -29,8 +29,8 @@ struct Hearing {
   bool detach_on_raise = false;
   std::uint64_t id = 0;
   int fd = -1;
-  // Under the dispatcher's lock:
-  bool closed = false;
+  // Written under the dispatcher's lock:
+  std::atomic<bool> closed{false};
   bool busy = false;
   // Counted by the dispatcher's thread:
   std::atomic<std::uint64_t> batches{0}, events{0}, raised{0};
