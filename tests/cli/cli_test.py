@@ -16,13 +16,15 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from cases import main
+
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("RINGMAIN_BINARY", str(ROOT / "build/release/bin/ringmain"))
 TRACES = ROOT / "examples/traces"
 TRACE = TRACES / "ddp_gloo_rank0.json.gz"
 SHARED = Path(os.environ.get("RINGMAIN_SHARED_DATA", ROOT / "../shared/data")) / "kineto"
 SANITIZED = bool(os.environ.get("RINGMAIN_SANITIZED"))
-SKIPPED = 77
 CUDA_KINDS = {  # columns of the shared table
     "record": "event_record", "wait": "event_wait", "alloc": "memory_allocation", "free": "memory_deallocation",
     "stream create": "stream_creation", "device sync": "device_synchronization",
@@ -384,16 +386,6 @@ class DoctorTest(CliTest):
         barrier = next(finding for finding in said["findings"] if finding["name"] == "barrier")
         self.assertEqual(barrier["state"], "note")
         self.assertIn("unset RINGMAIN_BARRIER", barrier["mend"])
-
-
-def main():
-    result = unittest.main(argv=sys.argv, exit=False, verbosity=1).result
-    if not result.wasSuccessful():
-        return 1
-    if result.skipped and result.testsRun == len(result.skipped):
-        print("skipped:", "; ".join(reason for _, reason in result.skipped))
-        return SKIPPED
-    return 0
 
 
 if __name__ == "__main__":

@@ -15,11 +15,13 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from cases import main
+
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("RINGMAIN_BINARY", str(ROOT / "build/release/bin/ringmain"))
 PROGRAMS = Path(os.environ.get("RINGMAIN_PROGRAMS", Path(BINARY).parent))
 PUBLISHER, JOINER, PLAIN, STATIC = (str(PROGRAMS / f"run_{name}") for name in ("publisher", "joiner", "plain", "static"))
-SKIPPED = 77
 
 
 class RunTest(unittest.TestCase):
@@ -239,16 +241,6 @@ class SeamTest(RunTest):
         run = self.run_it("--source", "injected", "--summary", "--", JOINER, "in_vain", env=env)
         self.assertIn("source injected could not attach to run_joiner (pid ", run.stderr)
         self.assertIn("the program has no ranges\n", run.stderr)
-
-
-def main():
-    result = unittest.main(argv=sys.argv, exit=False, verbosity=1).result
-    if not result.wasSuccessful():
-        return 1
-    if result.skipped and result.testsRun == len(result.skipped):
-        print("skipped:", "; ".join(reason for _, reason in result.skipped))
-        return SKIPPED
-    return 0
 
 
 if __name__ == "__main__":

@@ -16,11 +16,13 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from cases import main
+
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("RINGMAIN_BINARY", str(ROOT / "build/release/bin/ringmain"))
 SHARED = Path(os.environ.get("RINGMAIN_SHARED_DATA", ROOT / "../shared/data")) / "torch_trace"
 LOG = SHARED / "dedicated_log_torch_trace_small.log.gz"
-SKIPPED = 77
 
 
 def records_of(text):
@@ -289,16 +291,6 @@ class MadeTest(TraceLogTest):
             self.assertEqual(run.returncode, 2)
             self.assertEqual(len(run.stderr.splitlines()), 2 if "ringmain help" in run.stderr else 1, run.stderr)
             self.assertIn(says, run.stderr)
-
-
-def main():
-    result = unittest.main(argv=sys.argv, exit=False, verbosity=1).result
-    if not result.wasSuccessful():
-        return 1
-    if result.skipped and result.testsRun == len(result.skipped):
-        print("skipped:", "; ".join(reason for _, reason in result.skipped))
-        return SKIPPED
-    return 0
 
 
 if __name__ == "__main__":
