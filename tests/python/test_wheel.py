@@ -49,8 +49,11 @@ def test_the_wheel_carries_each_thing_once_and_no_link(wheel):
         names = archive.namelist()
         for name in ("ringmain/py.typed", "ringmain/_native.pyi", "ringmain/bin/ringmain", "ringmain/lib/ringmain/ringmain-probe",
                      "ringmain/lib/ringmain/libringmain_nvtx.so", "ringmain/include/ringmain/bus/bus.hpp",
-                     "ringmain/include/ringmain/c/ringmain.h", "ringmain/lib/cmake/ringmain/ringmainConfig.cmake"):
+                     "ringmain/include/ringmain/c/ringmain.h", "ringmain/lib/cmake/ringmain/ringmainConfig.cmake",
+                     "ringmain_autoload/__init__.py"):
             assert name in names
+        (entry_points,) = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        assert "[torch.backends]\nringmain = ringmain_autoload:autoload" in archive.read(entry_points).decode().replace("\r", "")
         libraries = sorted(name for name in names if name.startswith("ringmain/lib/libringmain"))
         assert "ringmain/lib/libringmain.so.0" in libraries
         assert all(name.endswith(".so.0") for name in libraries), libraries

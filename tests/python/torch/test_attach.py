@@ -1,6 +1,7 @@
 """attach(): what is live, what is left alone, and what comes back."""
 
 import logging
+import os
 import threading
 
 import pytest
@@ -223,3 +224,16 @@ def test_known_backends_are_said_to_who_attaches_and_new_ones_when_they_come(bus
     said = [(event["what"], event["name"], event["tags"]) for event in listening.on("compile.backend")]
     assert ("registered", "inductor", "") in said
     assert said[-2:] == [("registered", "rm_said", "debug,own"), ("removed", "rm_said", "debug,own")]
+
+
+def test_a_forked_child_compiles_as_ever_and_says_nothing(heard):
+    compiled(lambda x: x + 12)(torch.ones(2))
+    said = len(heard.on("compile.start"))
+    child = os.fork()
+    if child == 0:  # as a DataLoader's worker is
+        try:
+            os._exit(0 if compiled(lambda x: x + 13)(torch.ones(2)).tolist() == [14.0, 14.0] else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(heard.on("compile.start")) == said

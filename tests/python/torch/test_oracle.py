@@ -43,7 +43,9 @@ def logged_ids(metadatas):
 
 
 def test_all_that_we_hook_into_was_live_and_nothing_of_ours_failed(run):
-    assert all(live for name, live in run[0]["report"].items() if name != "GPU trace")
+    report = run[0]["report"]
+    not_here = {"GPU trace", "wait counters"}  # without a GPU; on a bus that is not the process's
+    assert all(live for name, live in report.items() if name not in not_here), report
     assert run[0]["errors"] == []
 
 
