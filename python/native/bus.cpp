@@ -275,7 +275,7 @@ void shut_down() {
     if (living().contains(bus)) bus->end_python(Seconds(3.0));
   }
   begin_exit();
-  wait_for_released(std::chrono::seconds(1));
+  wait_for_released(std::chrono::seconds(10));  // who waits in slices is back at once
   dig();
 }
 

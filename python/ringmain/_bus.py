@@ -20,7 +20,6 @@ from ._types import EventType, check_name, event_type_of
 
 Hear = Callable[[_native.Batch], object]
 Judge = Callable[[_native.Record], "bool | str | None"]
-Wanted = "str | type | EventType | Channel"
 
 
 class Channel:
