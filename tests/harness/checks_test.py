@@ -76,6 +76,17 @@ class Layers(CheckTest):
         self.write("adapters/sources/nccl/source.hpp", '#include "ringmain/adapters/sources/cuda/source.hpp"\n')
         self.assert_fails(self.CHECK, "adapters do not include each other")
 
+    def test_of_what_c_has_a_source_may_include_the_interface_and_nobody_else(self):
+        for name in ("c/ringmain.h", "c/handles.hpp"):
+            self.write(name, "")
+        self.write("adapters/sources/mpi/say.hpp", '#include "ringmain/c/ringmain.h"\n')
+        self.assert_passes(self.CHECK)
+        self.write("adapters/sources/mpi/bad.hpp", '#include "ringmain/c/handles.hpp"\n')
+        self.assert_fails(self.CHECK, "adapters/ must not include c/")
+        self.write("adapters/sources/mpi/bad.hpp", "")
+        self.write("adapters/sinks/bad.hpp", '#include "ringmain/c/ringmain.h"\n')
+        self.assert_fails(self.CHECK, "adapters/sinks/bad.hpp:1: adapters/ must not include c/")
+
     def test_includes_carry_the_projects_name(self):
         self.write("bus/bad.cpp", '#include "bus.hpp"\n')
         self.assert_fails(self.CHECK, 'bus/bad.cpp:1: write "ringmain/')

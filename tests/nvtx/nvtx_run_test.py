@@ -149,6 +149,7 @@ class PythonTest(NvtxRunTest):
         started = [event for event in self.events("nvtx.range") if event["shape"] == "started"]
         self.assertEqual([event["edge"] for event in sorted(started, key=lambda event: event["edge"])], ["begin", "end"])
         self.assertEqual(len({event["id"] for event in started}), 1)
+        self.assertEqual({event["message"] for event in started}, {"loading"})
         mark = self.events("nvtx.mark")[0]
         self.assertEqual((mark["message"], mark["payload_signed"] + mark["payload_unsigned"]), ("here", 7))
         self.assertIn("9 events, 0 lost", run.stderr)

@@ -1,7 +1,5 @@
 // Where do the calls of a program go that has this kind of MPI? Each line of mpi_calls.hpp becomes
 // a function here.
-#include <atomic>
-
 #include "ringmain/adapters/sources/mpi/mpi_watch.hpp"
 
 namespace ringmain::mpi {
@@ -36,8 +34,6 @@ void watch_row(Targets& targets, Call call) noexcept {
         Watched::template fortran<Layer::f08>);
 }
 
-constinit std::atomic<std::uint64_t> without_room{0};
-
 }  // namespace
 
 Behind& behind() noexcept {
@@ -64,10 +60,7 @@ void name_operations() noexcept {
 void keep(const Operation& operation, MPI_Request request, bool persistent) noexcept {
   if (request == MPI_REQUEST_NULL) return ended(operation, MPI_SUCCESS, nullptr);
   Request* const place = requests().take(bits_of(request));
-  if (place == nullptr) {
-    ++without_room;
-    return;
-  }
+  if (place == nullptr) return;  // too many are in flight: its end will not be seen
   place->operation = operation;
   place->persistent = persistent;
   place->active = !persistent;
