@@ -15,6 +15,7 @@ namespace {
 struct Saying {
   StepRules rules;
   Channel<step::Step>* channel;
+  const Saying* earlier;  // which a thread may still be using
   std::atomic<std::uint64_t> counted{0};
   std::atomic<std::uint64_t> current{0};
   std::atomic<bool> inside{false};
@@ -117,7 +118,7 @@ Result<bool> say_steps(Bus& bus, std::string_view written) {
   // before.
   const auto channel = ringmain::detail::Erased::channel(bus, schema<step::Step>());
   if (!channel) return channel.error();
-  saying = new Saying{std::move(rules).value(), &bus.channel<step::Step>()};
+  saying = new Saying{std::move(rules).value(), &bus.channel<step::Step>(), saying};
   return true;
 }
 
