@@ -13,6 +13,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from cases import main
+
 BINARY = os.environ["RINGMAIN_BINARY"]
 RANGES, COPIES, LOADED, TOOL = (os.environ.get(f"RINGMAIN_{name}", "") for name in ("RANGES", "COPIES", "LOADED", "TOOL"))
 
@@ -118,9 +121,6 @@ class ProgramsTest(NvtxRunTest):
 
 PYTHON = """
 import nvtx, threading
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from cases import main
 @nvtx.annotate("decorated", domain="train", color="red")
 def work(): pass
 work()
