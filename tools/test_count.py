@@ -19,6 +19,8 @@ GTEST_REASON = re.compile(r"^\S+:\d+: Skipped\n(?P<reason>.*\S.*)$", re.MULTILIN
 SCRIPT_REASON = re.compile(r"^skipped: *(?P<reason>.*\S.*)$", re.MULTILINE)
 
 
+# How pytest writes down that it left a whole file out.
+FILE_REASON = re.compile(r"^\('.*', \d+, (?P<quote>['\"])Skipped: (?P<reason>.*)(?P=quote)\)$")
 INNER_RESULTS = re.compile(r"^results: *(?P<path>.*\S)$", re.MULTILINE)
 
 
@@ -37,7 +39,8 @@ def read_inner(test, output):
         if case.find("failure") is not None or case.find("error") is not None:
             failed.append(name)
         elif (skip := case.find("skipped")) is not None:
-            skipped.append(f"{name}: {skip.get('message') or 'no reason given'}")
+            whole_file = FILE_REASON.search(skip.text or "")
+            skipped.append(f"{name}: {whole_file['reason'] if whole_file else skip.get('message') or 'no reason given'}")
         else:
             passed += 1
     return passed, failed, skipped

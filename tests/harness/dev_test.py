@@ -295,7 +295,7 @@ class Count(DevTest):
 
 
 INNER = """<testsuites><testsuite><testcase name="test_a"/><testcase name="test_b"/>
-<testcase name="test_c"><skipped message="no torch here"/></testcase>{more}</testsuite></testsuites>
+<testcase name="test_c"><skipped message="collection skipped">('/some/conftest.py', 35, "Skipped: no 'torch' here")</skipped></testcase>{more}</testsuite></testsuites>
 """
 OUTER = """<testcase name="python.some" status="{status}"><system-out>results: {path}
 </system-out></testcase>"""
@@ -360,7 +360,7 @@ class Python(DevTest):
     def test_each_test_of_pytest_is_counted(self):
         told = self.count(INNER.format(more=""))
         self.assertIn("3 passed, 0 failed, 2 skipped", told)
-        self.assertIn("release: python.some: test_c: no torch here", told)
+        self.assertIn("release: python.some: test_c: no 'torch' here\n", told)
 
     def test_a_failure_in_pytest_is_one(self):
         told = self.count(INNER.format(more='<testcase name="test_d"><failure/></testcase>'), "fail")
