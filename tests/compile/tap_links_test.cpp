@@ -1,5 +1,7 @@
 // Is a graph break joined with the frame behind it, and a callback with the trace of its compile?
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -138,6 +140,27 @@ TEST(TapLinksTest, AnInlineSubscriberMayCauseRecords) {
   });
   rig.begin(at(0, 0));
   EXPECT_EQ(rig.starts.size(), 2u);
+}
+
+TEST(TapLinksTest, AForkedChildSaysNothingAndWaitsForNobody) {
+  TapRig rig;
+  pid_t child = -1;
+  // The record is on its way in this thread while the process forks.
+  auto forking = rig.bus.channel<Start>().subscribe_inline([&](const Start&) {
+    if (child >= 0) return;
+    child = ::fork();
+    if (child != 0) return;
+    rig.tap.record("{\"dynamo_start\": {}, " + at(7, 0) + "}", "");
+    const bool told = rig.tap.started(Trigger::dynamo, "7/0") == PublishCode::forked;
+    rig.tap.ended(Trigger::dynamo, "7/0");
+    rig.tap.finish();
+    ::_exit(told && rig.tap.counts().read == 0 && rig.tap.kinds().empty() ? 0 : 1);
+  });
+  rig.begin(at(0, 0));
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(rig.starts.size(), 1u);
 }
 
 TEST(TapLinksTest, GuardHooksSayHitsAndMisses) {

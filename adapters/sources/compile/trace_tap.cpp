@@ -205,14 +205,17 @@ void TraceTap::finish() noexcept {
 }
 
 TraceCounts TraceTap::counts() const {
+  if (core_->forked()) return {};
   const std::lock_guard lock(core_->mutex);
   return core_->interpreter.counts();
 }
 std::map<std::string, std::uint64_t> TraceTap::kinds() const {
+  if (core_->forked()) return {};
   const std::lock_guard lock(core_->mutex);
   return core_->interpreter.kinds();
 }
 std::map<std::string, std::uint64_t> TraceTap::artifacts() const {
+  if (core_->forked()) return {};
   const std::lock_guard lock(core_->mutex);
   return core_->interpreter.artifacts();
 }

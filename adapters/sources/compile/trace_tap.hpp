@@ -49,7 +49,8 @@ struct TraceCounts {
 };
 
 /// Threads: any, at once. A lock is held while a record is read, never while it is published, so an
-/// inline subscriber may cause further records. Nothing throws. Silent in a forked child.
+/// inline subscriber may cause further records. Nothing throws. A forked child is told nothing,
+/// says nothing and never waits: all counts are 0 there.
 class TraceTap {
  public:
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;
