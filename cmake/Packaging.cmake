@@ -30,7 +30,7 @@ install(DIRECTORY
   FILES_MATCHING PATTERN "*.hpp" PATTERN "kineto_*" EXCLUDE PATTERN "replay_*" EXCLUDE
   PATTERN "plugin_*" EXCLUDE PATTERN "registry_core.hpp" EXCLUDE PATTERN "registry_entry.hpp" EXCLUDE
   PATTERN "registry_voice.hpp" EXCLUDE PATTERN "nvtx_*" EXCLUDE
-  PATTERN "dynamo_*" EXCLUDE PATTERN "span_id.hpp" EXCLUDE PATTERN "wait_abi.hpp" EXCLUDE PATTERN "mpi_*" EXCLUDE)
+  PATTERN "dynamo_*" EXCLUDE PATTERN "span_id.hpp" EXCLUDE PATTERN "wait_abi.hpp" EXCLUDE PATTERN "mpi" EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/adapters/run.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters")
 
 # For C, and Fortran, whose module is compiled by who uses it.
