@@ -36,6 +36,9 @@ MOVED = {"barrier": (0, 0), "broadcast": ([0, 1, 0, 0], [1, 0, 1, 1]), "gather":
          "neighbor_all_gather_v": (1, 2), "neighbor_all_to_all": (2, 2), "neighbor_all_to_all_v": (2, 2),
          "neighbor_all_to_all_w": (2, 2)}
 ROOTS = {"broadcast": 1, "gather": 2, "gather_v": 0, "scatter": 3, "scatter_v": 0, "reduce": 0}
+# The same of groups.c, between rank 0 and the others: of rank 0, and of each other.
+BETWEEN = {"broadcast": ((1, 0), (0, 1)), "gather": ((0, 3), (1, 0)), "reduce": ((0, 1), (1, 0)), "scatter": ((3, 0), (0, 1)),
+           "all_gather": ((1, 3), (1, 1)), "all_reduce": ((1, 1), (1, 1)), "barrier": ((0, 0), (0, 0))}
 
 
 class MpiRunTest(unittest.TestCase):
@@ -117,6 +120,21 @@ class OfOneMpi:
                            if event["group"] == group and event["channel"] == "collective.issued"]
                 self.assertEqual(numbers, list(range(1, count + 1)))
             self.assertTrue(all(event["duration_ns"] > 0 for event in events if "completed" in event["channel"]))
+
+    def test_other_communicators_and_types_are_heard_for_what_they_are(self):
+        for rank, events in enumerate(self.run_it(self.program("groups"))):
+            issued = [event for event in events if event["channel"] == "collective.issued"]
+            between = {event["op"]: event for event in issued if event["group"] == "between"}
+            self.assertEqual({op: (event["in_elements"], event["out_elements"]) for op, event in between.items()},
+                             {op: sides[min(rank, 1)] for op, sides in BETWEEN.items()})
+            self.assertEqual({(event["rank"], event["group_size"]) for event in between.values()},
+                             {(0, 1) if rank == 0 else (rank - 1, 3)})
+            made = next(event for event in issued if event["dtype"] == "derived")
+            self.assertEqual((made["op"], made["bytes"], made["peer"]), ("broadcast", 32, 0))
+            # Each of them was another communicator, though its handle came again.
+            copies = [event["event_sequence"] for event in issued if event["group"] == "copy"]
+            self.assertEqual(copies, [1] * 6000)
+            self.assertEqual(len(events), 2 * len(issued))
 
     def test_blocking_sends_and_receives_are_heard_exactly(self):
         ranks = self.run_it(self.program("points"), "blocking")
