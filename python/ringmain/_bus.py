@@ -119,9 +119,10 @@ class Bus:
     _of_process: Bus | None = None
 
     def __init__(self, name: str = "ringmain", *, workers: int = 0) -> None:
-        self._begin(_native.NativeBus(name, workers))
+        self._begin(_native.NativeBus(name, workers), name)
 
-    def _begin(self, native: _native.NativeBus) -> None:
+    def _begin(self, native: _native.NativeBus, name: str) -> None:
+        self.name = name
         self._native = native
         self._by_class: dict[type, Channel] = {}
         self._steps = threading.local()
@@ -134,7 +135,7 @@ class Bus:
         found = Bus._of_process
         if found is None or (found.closed and not found.forked):
             found = Bus.__new__(Bus)
-            found._begin(_native.NativeBus.process())
+            found._begin(_native.NativeBus.process(), "process")
             Bus._of_process = found
         return found
 
@@ -284,6 +285,9 @@ class Bus:
     def forked(self) -> bool:
         """This process is a fork's child, and the bus its parent's: nothing is said or heard on it."""
         return self._native.forked
+
+    def __repr__(self) -> str:
+        return f"<bus {self.name!r}>"
 
     def __enter__(self) -> Bus:
         return self

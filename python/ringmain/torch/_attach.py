@@ -9,7 +9,7 @@ from typing import Any
 
 from ._gpu import GpuTrace
 from ._hooks import BackendNames, CompileCallbacks, GuardVerdicts, MonitorEvents
-from ._surface import Surface, Voice
+from ._surface import Surface, Voice, log
 from ._tap import TraceTap
 from ._voice import BusVoice
 from ._waits import WaitCounters
@@ -62,6 +62,7 @@ class Attachment:
         self.bus = bus
         self._voice = voice
         self._surfaces = surfaces
+        self._gives_way = ""  # a sentence to log when the program attaches a bus of its own: a run must not change it
 
     @property
     def attached(self) -> bool:
@@ -106,10 +107,14 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
         bus = Bus.process()
     with _lock:
         if _attached is not None:
-            if _attached.bus is bus or _attached.bus == bus:
+            if _attached.bus is bus:
+                _attached._gives_way = ""
                 return _attached
-            raise AlreadyAttached(f"PyTorch speaks to {_attached.bus!r} already; detach() that attachment first, or "
-                                  "subscribe there")
+            if not _attached._gives_way:
+                raise AlreadyAttached(f"PyTorch speaks to {_attached.bus!r} already; detach() that attachment first, or "
+                                      "subscribe there")
+            log.warning(_attached._gives_way)
+            _attached.detach()
         voice = BusVoice(bus)
         wanted: list[tuple[bool, Surface]] = [
             (trace, TraceTap(voice, _when_dynamo_is_there)), (callbacks, CompileCallbacks(voice)),

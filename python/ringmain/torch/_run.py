@@ -26,7 +26,9 @@ def attach_as_asked() -> Attachment | None:
         return None
     if sources:
         _join()
-    return attach(ringmain.Bus.process())
+    attachment = attach(ringmain.Bus.process())
+    attachment._gives_way = "this program attaches PyTorch to a bus of its own: ringmain run hears no more of it"
+    return attachment
 
 
 def _join() -> None:

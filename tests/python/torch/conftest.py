@@ -51,7 +51,7 @@ def fresh_dynamo():
 def bus():
     import ringmain
 
-    with ringmain.Bus() as made:
+    with ringmain.Bus("the first") as made:
         yield made
 
 

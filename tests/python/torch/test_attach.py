@@ -39,7 +39,7 @@ def test_attaching_the_same_bus_again_is_the_same_attachment(bus, attached):
 
 
 def test_a_second_bus_is_refused_by_name_of_the_first(attached):
-    with ringmain.Bus("another") as another, pytest.raises(ringmain.torch.AlreadyAttached, match="detach"):
+    with ringmain.Bus("another") as another, pytest.raises(ringmain.torch.AlreadyAttached, match="<bus 'the first'>"):
         ringmain.torch.attach(another)
 
 

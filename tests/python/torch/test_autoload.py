@@ -65,6 +65,15 @@ def test_a_second_import_or_attach_meets_the_same_attachment():
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
+def test_a_program_that_attaches_its_own_bus_runs_as_it_does_without_being_asked():
+    done = python("-c", "import torch, ringmain, ringmain.torch\n"
+                  "own = ringmain.Bus('own'); attachment = ringmain.torch.attach(own); print(attachment.bus is own)\n"
+                  "try: ringmain.torch.attach(ringmain.Bus.process())\n"
+                  "except ringmain.torch.AlreadyAttached: print('refused')", RINGMAIN_ATTACH="1")
+    assert (done.returncode, done.stdout) == (0, "True\nrefused\n"), done.stderr
+    assert "attaches PyTorch to a bus of its own" in done.stderr
+
+
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"there is no {PROGRAM}: the program was not built")
 class TestRun:
     def run(self, *words):
