@@ -66,6 +66,21 @@ TEST(TapLinksTest, ASecondBreakInTheRestIsItsOwnLink) {
   EXPECT_EQ(rig.starts[3].resumes_break, 0u);
 }
 
+TEST(TapLinksTest, ABranchMayGoOnInTwoFrames) {
+  LinkRig rig;
+  rig.begin(at(0, 0), "forward", 1, 38);
+  rig.artifact("dynamo_graph_break_reason", at(0, 0), kBreak);
+  rig.begin(at(1, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);
+  rig.begin(at(2, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);
+  rig.begin(at(2, 1), "torch_dynamo_resume_in_forward_at_40", 1, 40);  // compiled again
+  ASSERT_EQ(rig.breaks.size(), 3u);
+  EXPECT_EQ(rig.breaks[1].resume_frame, 1);
+  EXPECT_EQ(rig.breaks[2].resume_frame, 2);
+  EXPECT_EQ(rig.breaks[2].number, rig.breaks[0].number);
+  EXPECT_EQ(rig.starts[2].resumes_break, rig.breaks[0].number);
+  EXPECT_EQ(rig.starts[3].resumes_break, 0u);
+}
+
 TEST(TapLinksTest, ABreakBeforeAResetIsNotResumedAfterIt) {
   LinkRig rig;
   rig.begin(at(0, 0), "forward", 1, 38);

@@ -97,17 +97,21 @@ const GraphBreak* Breaks::resumes(const Start& start) {
   const ResumeText resume = read_resume(start.function.view());
   if (resume.function.empty()) return nullptr;
   Broken* best = nullptr;
+  int best_rank = -1;
   for (Broken& one : open_) {
-    if (one.said.what == GraphBreak::What::resumed || one.said.reset != start.reset) continue;
-    if (one.frame_file != start.file) continue;
+    if (one.said.reset != start.reset || one.frame_file != start.file) continue;
     const ResumeText rest = read_resume(one.said.function.view());
     const std::string_view function =
         rest.function.empty() ? one.said.function.view() : rest.function;
     if (function != resume.function) continue;
+    // A branch has two rests, each a new frame; a frame that is compiled again is none.
+    const bool resumed = one.said.what == GraphBreak::What::resumed;
+    if (resumed && (start.recompile != 0 || one.said.line != resume.line)) continue;
     // The line is that of the frame, the break may lie in what it calls: a sign, not a condition.
-    const bool nearer =
-        best == nullptr || one.said.line == resume.line || best->said.line != resume.line;
-    if (nearer) best = &one;
+    const int rank = (resumed ? 0 : 2) + (one.said.line == resume.line ? 1 : 0);
+    if (rank < best_rank) continue;  // of equals the youngest
+    best = &one;
+    best_rank = rank;
   }
   if (best == nullptr) return nullptr;
   best->said.what = GraphBreak::What::resumed;

@@ -73,8 +73,9 @@ struct Graph : Id {
   std::uint32_t bytes = 0;   // of its code as text; 0: none was given
 };
 
-/// `compile.graph_break`: tracing stopped at code that cannot be in a graph. Said twice with one
-/// number: `broke`, and, once the frame that goes on behind it is compiled, `resumed`.
+/// `compile.graph_break`: tracing stopped at code that cannot be in a graph. Said again with the
+/// same number when a frame that goes on behind it is compiled: `resumed`, for a branch perhaps
+/// twice.
 struct GraphBreak : Id {
   std::uint64_t number = 0;  // 1, 2, 3 … in the order of the breaks
   std::int32_t resume_frame = -1;
