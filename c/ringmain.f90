@@ -60,6 +60,12 @@ module ringmain
     integer(c_int32_t) :: publisher = 0, time_from = 0
     type(c_ptr) :: schema = c_null_ptr
   end type
+  type, bind(C) :: ringmain_step_place
+    integer(c_int32_t) :: bytes = 24
+    integer(c_int32_t) :: phase = 0
+    integer(c_int64_t) :: step = 0
+    integer(c_int32_t) :: micro_batch = 0, unused = 0
+  end type
   type, bind(C) :: ringmain_channel_stats
     integer(c_int32_t) :: bytes = 96
     integer(c_int32_t) :: subscribers = 0
@@ -182,6 +188,20 @@ module ringmain
     subroutine ringmain_steps_close(steps) bind(C)
       import :: c_ptr
       type(c_ptr), value :: steps
+    end subroutine
+    integer(c_int32_t) function ringmain_step_follow_open(bus, follow) bind(C)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: bus
+      type(c_ptr), intent(inout) :: follow
+    end function
+    integer(c_int32_t) function ringmain_step_of(follow, event, place) bind(C)
+      import :: c_int32_t, c_ptr, ringmain_step_place
+      type(c_ptr), value :: follow, event
+      type(ringmain_step_place), intent(inout) :: place
+    end function
+    subroutine ringmain_step_follow_close(follow) bind(C)
+      import :: c_ptr
+      type(c_ptr), value :: follow
     end subroutine
     integer(c_int32_t) function ringmain_stats_of_channel(channel, stats) bind(C)
       import :: c_int32_t, c_ptr, ringmain_channel_stats

@@ -1,8 +1,10 @@
-// How does C say which training step it is? Scopes on a stack, as a training loop nests them.
+// How does C say which training step it is, and ask for that of an event? Scopes on a stack, as a
+// training loop nests them, and a log of their edges.
 #include <array>
 #include <bit>
 #include <optional>
 
+#include "ringmain/adapters/sources/step/log.hpp"
 #include "ringmain/adapters/sources/step/step.hpp"
 
 #include "ringmain/c/handles.hpp"
@@ -29,6 +31,11 @@ struct ringmain_steps {
   Source source;
   std::array<std::optional<Source::Scope>, kDeepest> scopes;
   std::size_t depth = 0;
+};
+
+struct ringmain_step_follow {
+  explicit ringmain_step_follow(ringmain::Bus& bus) : follow(bus) {}
+  ringmain::step::Follow follow;
 };
 
 namespace {
@@ -80,6 +87,40 @@ ringmain_code ringmain_step_end(ringmain_steps* steps) {
 
 void ringmain_steps_close(ringmain_steps* steps) {
   delete steps;
+}
+
+ringmain_code ringmain_step_follow_open(ringmain_bus* bus, ringmain_step_follow** follow) {
+  return guarded([&] {
+    if (bus == nullptr) return fail(RINGMAIN_REFUSED, "bus is NULL; open one");
+    if (follow == nullptr) return fail(RINGMAIN_REFUSED, "follow is NULL; give a place for it");
+    if (ringmain::detail::Erased::core(*bus->bus).forked())
+      return published({ringmain::PublishCode::forked, {}});
+    *follow = std::make_unique<ringmain_step_follow>(*bus->bus).release();
+    return ringmain_code{RINGMAIN_OK};
+  });
+}
+
+ringmain_code ringmain_step_of(const ringmain_step_follow* follow, const ringmain_event* event,
+                               ringmain_step_place* place) {
+  if (follow == nullptr) return fail(RINGMAIN_REFUSED, "follow is NULL; open one first");
+  if (event == nullptr) return fail(RINGMAIN_REFUSED, "event is NULL; give one that is heard");
+  if (place == nullptr) return fail(RINGMAIN_REFUSED, "place is NULL; give a place for it");
+  if (event->time_from != RINGMAIN_TIME_OF_PUBLISHER) {
+    return fail(RINGMAIN_NOT_FOUND,
+                "the event's time is not its publisher's, so its step is not known; subscribe with "
+                "`stamped`");
+  }
+  const ringmain::Stamp stamp{event->time_ns, event->sequence, event->publisher,
+                              ringmain::TimeFrom::publisher};
+  const ringmain::step::Place in = follow->follow.at(stamp);
+  if (!in.inside)
+    return fail(RINGMAIN_NOT_FOUND, "the event was said in no step that was followed");
+  const ringmain_step_place found{sizeof found, in.phase.id(), in.step, in.micro_batch, 0};
+  return write_struct(found, "ringmain_step_place", place);
+}
+
+void ringmain_step_follow_close(ringmain_step_follow* follow) {
+  delete follow;
 }
 
 }  // extern "C"

@@ -28,6 +28,7 @@ from ._mailbox import Mailbox
 from ._native import Batch, BatchResult, PublishResult, Record, Stamp
 from ._paths import cmake_prefix, get_include, program
 from ._stats import ChannelStats, PythonStats, Stats, SubscriberStats
+from ._steps import StepFollow, StepPlace
 from ._types import EventType, Text, Unit, event, name, name_text
 
 __version__: str = _native.__version__
@@ -36,6 +37,6 @@ atexit.register(_thread.at_exit)
 
 __all__ = [
     "Batch", "BatchResult", "Bus", "Channel", "ChannelStats", "EventType", "Mailbox", "PublishResult",
-    "PythonStats", "Record", "Stamp", "Stats", "Subscription", "SubscriberStats", "Text", "Unit",
+    "PythonStats", "Record", "Stamp", "Stats", "StepFollow", "StepPlace", "Subscription", "SubscriberStats", "Text", "Unit",
     "cmake_prefix", "event", "events", "get_include", "name", "name_text", "program",
 ]

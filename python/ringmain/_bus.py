@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _native, _numpy, events
 from ._mailbox import Mailbox
+from ._steps import StepFollow
 from ._stats import Stats, SubscriberStats
 from ._types import EventType, check_name, event_type_of
 
@@ -253,6 +254,10 @@ class Bus:
         finally:
             for _ in range(begun):
                 steps.end()
+
+    def follow_steps(self) -> StepFollow:
+        """Tells of events in which step they were said: open it before the steps begin."""
+        return StepFollow(_native.follow_steps(self._native))
 
     # --- know, and end ---
 

@@ -1,5 +1,7 @@
-// Do steps that C says nest as C++ hears them, and is every wrong end refused?
+// Do steps that C says nest as C++ hears them, is the step of an event known, and is every wrong
+// end refused?
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ringmain/bus/bus.hpp"
@@ -65,6 +67,105 @@ TEST_F(CStepsTest, NullIsRefused) {
   expect_error(ringmain_micro_batch_begin(nullptr, 1), RINGMAIN_REFUSED, "steps is NULL");
   expect_error(ringmain_step_end(nullptr), RINGMAIN_REFUSED, "steps is NULL");
   ringmain_steps_close(nullptr);
+}
+
+/// Keeps where each tick was said.
+struct Places {
+  const ringmain_step_follow* follow;
+  std::vector<std::string> said{};
+  static void hear(void* user, const ringmain_event* event) {
+    auto& self = *static_cast<Places*>(user);
+    ringmain_step_place place{};
+    place.bytes = sizeof place;
+    const ringmain_code code = ringmain_step_of(self.follow, event, &place);
+    std::size_t bytes = 0;
+    const char* phase = ringmain_name_text(place.phase, &bytes);
+    self.said.push_back(code == RINGMAIN_OK
+                            ? std::to_string(place.step) + "/" + std::string(phase, bytes) + "/" +
+                                  std::to_string(place.micro_batch)
+                            : ringmain_code_name(code));
+  }
+};
+
+class CPlacesTest : public testing::Test {
+ protected:
+  CPlacesTest() {
+    ringmain_bus_options options{};
+    options.bytes = sizeof options;
+    options.workers = 1;
+    expect_ok(ringmain_open(&options, &bus_));
+    const ringmain_event_type type = tick_type();
+    expect_ok(ringmain_define(bus_, &type, &ticks_));
+    expect_ok(ringmain_step_follow_open(bus_, &places_.follow_));
+    expect_ok(ringmain_steps_open(bus_, &steps_));
+  }
+  ~CPlacesTest() override {
+    ringmain_steps_close(steps_);
+    expect_ok(ringmain_close(bus_, -1));
+    ringmain_step_follow_close(places_.follow_);  // also behind its bus
+  }
+  void hear(bool stamped) {
+    places_.heard.follow = places_.follow_;
+    ringmain_subscribe_options options{};
+    options.bytes = sizeof options;
+    options.stamped = stamped ? 1 : 0;
+    expect_ok(ringmain_subscribe(ticks_, &Places::hear, &places_.heard, nullptr, &options, &seen_));
+  }
+  void say() {
+    const CTick tick{1, 0, 0};
+    expect_ok(ringmain_publish(ticks_, &tick, sizeof tick));
+  }
+  std::vector<std::string> said() {
+    expect_ok(ringmain_flush(bus_, -1));
+    expect_ok(ringmain_unsubscribe(seen_, -1));
+    ringmain_subscription_free(seen_);
+    return places_.heard.said;
+  }
+
+  ringmain_bus* bus_ = nullptr;
+  ringmain_channel* ticks_ = nullptr;
+  ringmain_steps* steps_ = nullptr;
+  ringmain_subscription* seen_ = nullptr;
+  struct {
+    ringmain_step_follow* follow_ = nullptr;
+    Places heard{nullptr};
+  } places_;
+};
+
+TEST_F(CPlacesTest, AnEventKnowsItsStepOnWhicheverThreadItWasSaid) {
+  hear(true);
+  say();
+  expect_ok(ringmain_step_begin(steps_, 7));
+  say();
+  expect_ok(ringmain_phase_begin(steps_, ringmain_name("forward", 7)));
+  std::thread([this] { say(); }).join();
+  expect_ok(ringmain_micro_batch_begin(steps_, 2));
+  say();
+  for (int i = 0; i < 3; ++i) expect_ok(ringmain_step_end(steps_));
+  say();
+  EXPECT_EQ(said(), (std::vector<std::string>{"not_found", "7//0", "7/forward/0", "7/forward/2",
+                                              "not_found"}));
+}
+
+TEST_F(CPlacesTest, WithoutItsPublishersTimeItIsNotGuessedAt) {
+  hear(false);
+  expect_ok(ringmain_step_begin(steps_, 7));
+  say();
+  EXPECT_EQ(said(), std::vector<std::string>{"not_found"});
+}
+
+TEST_F(CPlacesTest, NullIsRefused) {
+  ringmain_step_follow* none = nullptr;
+  const ringmain_event event{};
+  ringmain_step_place place{};
+  expect_error(ringmain_step_follow_open(nullptr, &none), RINGMAIN_REFUSED, "bus is NULL");
+  expect_error(ringmain_step_follow_open(bus_, nullptr), RINGMAIN_REFUSED, "follow is NULL");
+  expect_error(ringmain_step_of(nullptr, &event, &place), RINGMAIN_REFUSED, "follow is NULL");
+  expect_error(ringmain_step_of(places_.follow_, nullptr, &place), RINGMAIN_REFUSED,
+               "event is NULL");
+  expect_error(ringmain_step_of(places_.follow_, &event, nullptr), RINGMAIN_REFUSED,
+               "place is NULL");
+  ringmain_step_follow_close(nullptr);
 }
 
 TEST(CStepsConflictTest, AnotherTrainStepThatCDescribedIsAConflictAndNotTheEnd) {
