@@ -87,49 +87,35 @@ struct Places {
   }
 };
 
-class CPlacesTest : public testing::Test {
+class CPlacesTest : public CBusTest {
  protected:
   CPlacesTest() {
-    ringmain_bus_options options{};
-    options.bytes = sizeof options;
-    options.workers = 1;
-    expect_ok(ringmain_open(&options, &bus_));
-    const ringmain_event_type type = tick_type();
-    expect_ok(ringmain_define(bus_, &type, &ticks_));
-    expect_ok(ringmain_step_follow_open(bus_, &places_.follow_));
+    expect_ok(ringmain_step_follow_open(bus_, &follow_));
     expect_ok(ringmain_steps_open(bus_, &steps_));
   }
   ~CPlacesTest() override {
     ringmain_steps_close(steps_);
-    expect_ok(ringmain_close(bus_, -1));
-    ringmain_step_follow_close(places_.follow_);  // also behind its bus
+    ringmain_step_follow_close(follow_);
   }
   void hear(bool stamped) {
-    places_.heard.follow = places_.follow_;
+    places_.follow = follow_;
     ringmain_subscribe_options options{};
     options.bytes = sizeof options;
     options.stamped = stamped ? 1 : 0;
-    expect_ok(ringmain_subscribe(ticks_, &Places::hear, &places_.heard, nullptr, &options, &seen_));
+    expect_ok(ringmain_subscribe(ticks_, &Places::hear, &places_, nullptr, &options, &seen_));
   }
-  void say() {
-    const CTick tick{1, 0, 0};
-    expect_ok(ringmain_publish(ticks_, &tick, sizeof tick));
-  }
+  void say() { expect_ok(publish(1)); }
   std::vector<std::string> said() {
     expect_ok(ringmain_flush(bus_, -1));
     expect_ok(ringmain_unsubscribe(seen_, -1));
     ringmain_subscription_free(seen_);
-    return places_.heard.said;
+    return places_.said;
   }
 
-  ringmain_bus* bus_ = nullptr;
-  ringmain_channel* ticks_ = nullptr;
   ringmain_steps* steps_ = nullptr;
+  ringmain_step_follow* follow_ = nullptr;
   ringmain_subscription* seen_ = nullptr;
-  struct {
-    ringmain_step_follow* follow_ = nullptr;
-    Places heard{nullptr};
-  } places_;
+  Places places_{nullptr};
 };
 
 TEST_F(CPlacesTest, AnEventKnowsItsStepOnWhicheverThreadItWasSaid) {
@@ -161,11 +147,18 @@ TEST_F(CPlacesTest, NullIsRefused) {
   expect_error(ringmain_step_follow_open(nullptr, &none), RINGMAIN_REFUSED, "bus is NULL");
   expect_error(ringmain_step_follow_open(bus_, nullptr), RINGMAIN_REFUSED, "follow is NULL");
   expect_error(ringmain_step_of(nullptr, &event, &place), RINGMAIN_REFUSED, "follow is NULL");
-  expect_error(ringmain_step_of(places_.follow_, nullptr, &place), RINGMAIN_REFUSED,
-               "event is NULL");
-  expect_error(ringmain_step_of(places_.follow_, &event, nullptr), RINGMAIN_REFUSED,
-               "place is NULL");
+  expect_error(ringmain_step_of(follow_, nullptr, &place), RINGMAIN_REFUSED, "event is NULL");
+  expect_error(ringmain_step_of(follow_, &event, nullptr), RINGMAIN_REFUSED, "place is NULL");
   ringmain_step_follow_close(nullptr);
+}
+
+TEST(CPlacesOfAClosedBusTest, AFollowMayBeClosedBehindItsBus) {
+  ringmain_bus* bus = nullptr;
+  ringmain_step_follow* follow = nullptr;
+  expect_ok(ringmain_open(nullptr, &bus));
+  expect_ok(ringmain_step_follow_open(bus, &follow));
+  expect_ok(ringmain_close(bus, -1));
+  ringmain_step_follow_close(follow);
 }
 
 TEST(CStepsConflictTest, AnotherTrainStepThatCDescribedIsAConflictAndNotTheEnd) {
