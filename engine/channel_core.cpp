@@ -69,13 +69,6 @@ ChannelCore::~ChannelCore() {
 
 // --- lanes ---
 
-Lane& ChannelCore::lane(std::uint32_t i) const noexcept {
-  // Chunk k holds 4 << k lanes and starts at 4 * (2^k - 1).
-  const std::uint32_t n = i / kFirstChunk + 1;
-  const auto chunk = static_cast<std::uint32_t>(std::bit_width(n) - 1);
-  return *chunks_[chunk][i - kFirstChunk * ((1u << chunk) - 1)];
-}
-
 Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& source,
                              const Lane* fed_by) noexcept {
   if (inert()) return nullptr;

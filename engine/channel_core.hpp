@@ -5,6 +5,7 @@
 // sees).
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -102,7 +103,12 @@ class ChannelCore final : public Counted {
   [[nodiscard]] std::uint32_t lane_count() const noexcept {
     return lane_count_.load(std::memory_order_acquire);  // E6
   }
-  [[nodiscard]] Lane& lane(std::uint32_t i) const noexcept;
+  [[nodiscard]] Lane& lane(std::uint32_t i) const noexcept {
+    // Chunk k holds 4 << k lanes and starts at 4 * (2^k - 1).
+    const std::uint32_t n = i / kFirstChunk + 1;
+    const auto chunk = static_cast<std::uint32_t>(std::bit_width(n) - 1);
+    return *chunks_[chunk][i - kFirstChunk * ((1u << chunk) - 1)];
+  }
   /// Is any lane in somebody's hands? If not, all that was published on them is seen from here on.
   [[nodiscard]] bool fed() const noexcept;
   /// A publish was refused before it had a lane.
