@@ -1,9 +1,10 @@
 // How does a worker wait? It looks again for a while, and only then parks.
 //
 // A wake-up costs the publisher a system call and the event 15 us, so a worker looks for about as
-// long before it sleeps; where cores are few it offers its own after every 64 looks. The clock is
-// read as seldom: between two looks lies one pause. After a batch that is not long it lingers: a
-// worker that keeps catching its publisher fights it for every line. Figures: docs/notes, bench/.
+// long before it sleeps; where cores are few it offers its own meanwhile, the more seldom the less
+// anybody wanted it: each offer costs the event that comes behind it. The clock is read after every
+// 64 looks: between two others lies one pause. After a batch that is not long it lingers: a worker
+// that keeps catching its publisher fights it for every line. Figures: docs/notes, bench/.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -52,7 +53,7 @@ class WaitStrategy {
     const std::int64_t now = now_ns();
     if (looks_ == kLooksPerClock) since_ns_ = now;
     if (now - since_ns_ < options_.spin_ns) {
-      if (options_.yields) ::sched_yield();
+      if (options_.yields) offer(now);
       return true;
     }
     looks_ = 0;
@@ -60,6 +61,18 @@ class WaitStrategy {
   }
 
  private:
+  /// Gives the core away if that is due. An offer that is over at once found nobody.
+  void offer(std::int64_t now) noexcept {
+    if ((unoffered_ += kLooksPerClock) < looks_per_offer_) return;
+    unoffered_ = 0;
+    ::sched_yield();
+    const bool wanted = now_ns() - now > kSomebodyRanNs;
+    looks_per_offer_ = wanted ? std::size_t{kLooksPerClock}
+                              : std::min<std::size_t>(kLooksPerOfferMax, 2 * looks_per_offer_);
+  }
+
+  enum : std::size_t { kLooksPerOfferMax = 4096 };
+  enum : std::int64_t { kSomebodyRanNs = 2'000 };  // the call alone takes about 400
   enum : std::size_t { kManyEvents = 64, kLongBatch = 224, kLooksPerClock = 64, kChase = 4 };
   enum : std::int64_t { kGrowth = 8, kGrowthOfMany = 16 };
   WaitOptions options_;
@@ -67,6 +80,8 @@ class WaitStrategy {
   std::size_t streak_ = 0;  // batches since then
   std::int64_t linger_ns_ = options_.linger_ns;
   std::int64_t since_ns_ = 0;
+  std::size_t unoffered_ = 0;  // looks since the core was last offered
+  std::size_t looks_per_offer_ = kLooksPerClock;
 };
 
 }  // namespace ringmain::engine
