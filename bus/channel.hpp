@@ -45,18 +45,10 @@ class Channel {
   }
   template <Makes<E> F>
   PublishResult publish_with(F&& make) noexcept {
-    if (const std::uint32_t seen = core_->line.look(); !engine::ChannelLine::heard(seen))
-        [[unlikely]]
+    const std::uint32_t seen = core_->line.look();
+    if (!engine::ChannelLine::heard(seen)) [[likely]]
       return detail::unheard_on(seen);
-    engine::Lane* lane = engine::thread_lane(*core_);
-    if (lane != nullptr) [[likely]]
-      return detail::result_of(engine::push<E>(*lane, make));
-    return detail::result_of(engine::push_once(
-        *core_,
-        [](void* to, void* from) noexcept {
-          ::new (to) E((*static_cast<std::remove_reference_t<F>*>(from))());
-        },
-        const_cast<void*>(static_cast<const void*>(&make))));
+    return publish_heard(make, seen);
   }
   BatchResult publish_all(std::span<const E> events) noexcept {
     BatchResult sum;
@@ -204,6 +196,15 @@ class Channel {
   [[nodiscard]] ChannelStats stats() const { return detail::stats_of(*core_); }
 
  private:
+  template <class F>
+  PublishResult publish_heard(F& make, std::uint32_t seen) noexcept {
+    engine::Lane* lane = engine::thread_lane(*core_);
+    if (lane != nullptr) [[likely]]
+      return detail::result_of(engine::push<E>(*lane, make, seen));
+    return detail::result_of(engine::push_once(
+        *core_, [](void* to, void* from) noexcept { ::new (to) E((*static_cast<F*>(from))()); },
+        const_cast<void*>(static_cast<const void*>(&make))));
+  }
   friend class Bus;
   explicit Channel(engine::ChannelCore& core) noexcept : core_(&core) {}
 

@@ -44,6 +44,8 @@ inline PublishResult unheard_on(std::uint32_t state) noexcept {
   return {(state & ChannelLine::kForked) != 0 ? PublishCode::forked : PublishCode::closed, {}};
 }
 inline PublishResult result_of(engine::PushResult pushed) noexcept {
+  if (pushed.bits() == 0) [[likely]]
+    return {};
   return std::bit_cast<PublishResult>(pushed.bits());
 }
 static_assert(std::endian::native == std::endian::little && offsetof(PublishResult, code) == 0 &&
@@ -80,17 +82,18 @@ class [[nodiscard]] Publisher {
   /// Never throws. Progress: lock-free, no allocation once warm, no system call unless a worker
   /// must be woken (never for a realtime publisher), except that Overflow::block waits, and for
   /// what inline subscribers do.
-  PublishResult publish(const E& event) noexcept {
+  [[gnu::always_inline]] PublishResult publish(const E& event) noexcept {
     return publish_with([&event]() noexcept -> E { return event; });
   }
   /// Builds the event in the queue; `make` is not called when nobody listens or, unless there are
   /// inline subscribers, which see it all the same, when there is no room. It must not throw, and
   /// what it publishes on the same lane is refused as too_deep.
   template <Makes<E> F>
-  PublishResult publish_with(F&& make) noexcept {
-    if (const std::uint32_t seen = line_->look(); !engine::ChannelLine::heard(seen)) [[unlikely]]
+  [[gnu::always_inline]] PublishResult publish_with(F&& make) noexcept {
+    const std::uint32_t seen = line_->look();
+    if (!engine::ChannelLine::heard(seen)) [[likely]]
       return detail::unheard_on(seen);
-    return detail::result_of(engine::push<E>(*lane_, make));
+    return detail::result_of(engine::push<E>(*lane_, make, seen));
   }
   /// For publishers with source_time: the event happened at `time_ns` of the source's clock.
   PublishResult publish_at(const E& event, std::int64_t time_ns) noexcept {

@@ -171,6 +171,7 @@ struct Lane {
   alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks over, evicted, or discarded
   std::uint64_t last_sequence = 0;
   std::uint32_t run_max = ~0u;  // while its publisher overruns it, runs are short
+  bool was_empty = false;       // a ring, at the last look
   const std::byte* owner_ring =
       nullptr;  // copies: a constant on the publisher's line would move that line
   std::uint64_t owner_mask = 0;
@@ -239,22 +240,40 @@ void notify(Lane& lane) noexcept;
 /// back.
 Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept;
 
-/// Publishes one event built in place by `make`. Threads: the lane's publisher.
+/// Calls `f` with `make`, or with a copy of it where it is small and nobody can tell them apart: so
+/// what an inlined publish builds from stays in registers, though other paths take its address.
+template <class Make, class F>
+[[gnu::always_inline]] inline auto apart(Make& make, F f) noexcept {
+  using Copy = std::remove_const_t<Make>;
+  if constexpr (sizeof(Copy) <= 64 && std::is_trivially_copyable_v<Copy> &&
+                std::is_invocable_v<const Copy&>) {
+    Copy copy(make);
+    return f(copy);
+  } else {
+    return f(make);
+  }
+}
+
+/// Publishes one event built in place by `make`; `state` is what the lane's line said. Threads: the
+/// lane's publisher.
 template <class E, class Make>
-[[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make) noexcept {
+[[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make,
+                                              std::uint32_t state) noexcept {
   constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
-  const std::uint32_t state =
-      lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
   if (state != ChannelLine::kHeard || word >= lane.word_limit || (word & 1) != 0) [[unlikely]] {
-    return push_slowly(
-        lane, [](void* to, void* from) noexcept { ::new (to) E((*static_cast<Make*>(from))()); },
-        const_cast<void*>(static_cast<const void*>(&make)), 0);
+    return apart(make, [&lane](auto& from) noexcept {
+      using From = std::remove_reference_t<decltype(from)>;
+      return push_slowly(
+          lane, [](void* to, void* f) noexcept { ::new (to) E((*static_cast<From*>(f))()); },
+          const_cast<void*>(static_cast<const void*>(&from)), 0);
+    });
   }
   lane.word.store(word + 1,
                   std::memory_order_release);  // E2: busy; L1 orders it before the next look
   light();                                     // L1
-  if (lane.line->closing()) [[unlikely]] {
+  ChannelLine& line = *lane.line;
+  if (line.closing()) [[unlikely]] {
     return undo(lane, word, Pushed::closed);
   }
   const std::uint64_t sequence =
@@ -266,20 +285,26 @@ template <class E, class Make>
     header->time_ns = 0;
     AtomicRef<std::uint64_t>(header->sequence).store(sequence, std::memory_order_release);  // E2
   } else {
-    auto build = [&make, sequence](Slot<kBytes>& slot) noexcept {
-      slot.header = {sequence, 0};
-      ::new (slot.payload) E(make());
-    };
-    auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
-    if (!queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, 1)) [[unlikely]] {
+    const bool queued = apart(make, [&lane, sequence](auto& from) noexcept {
+      auto build = [&from, sequence](Slot<kBytes>& slot) noexcept {
+        slot.header = {sequence, 0};
+        ::new (slot.payload) E(from());
+      };
+      auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
+      return queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, 1);
+    });
+    if (!queued) [[unlikely]]
       return undo(lane, word, Pushed::no_memory);
-    }
   }
   lane.word.store(word + 2, std::memory_order_release);  // E2: published
   light();                                               // L2
-  if (lane.line->leased.load(std::memory_order_relaxed) == 0) [[unlikely]]
+  if (line.leased.load(std::memory_order_relaxed) == 0) [[unlikely]]
     notify(lane);
   return Pushed::accepted;
+}
+template <class E, class Make>
+[[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make) noexcept {
+  return push<E>(lane, make, lane.line->look());  // looked at again behind L1
 }
 
 struct PushedAll {

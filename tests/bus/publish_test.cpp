@@ -64,6 +64,30 @@ TEST_P(PublishTest, NothingIsMadeWhenNobodyListens) {
   EXPECT_TRUE(made);
 }
 
+TEST_P(PublishTest, WhateverMakesAnEventIsCalledOnceWhereItStands) {
+  // Small and trivially copyable makers may be copied, so those that keep a state, and those that
+  // only own something, must not be. Judged inline, events go the other way.
+  for (const bool judged : {false, true}) {
+    std::vector<std::uint64_t> got;
+    const Subscription sub = ticks_.subscribe([&](const Tick& t) { got.push_back(t.n); });
+    Subscription judge;
+    if (judged) judge = ticks_.subscribe_inline([](const Tick&) { return Verdict::allow(); });
+    auto p = publisher(options());
+    auto counts = [calls = std::uint64_t{0}]() mutable noexcept { return Tick{++calls}; };
+    EXPECT_EQ(p.publish_with(counts), PublishCode::accepted);
+    EXPECT_EQ(p.publish_with(counts), PublishCode::accepted);
+    auto owns = [three = std::make_unique<std::uint64_t>(3)]() noexcept { return Tick{*three}; };
+    EXPECT_EQ(p.publish_with(owns), PublishCode::accepted);
+    const std::array<std::uint64_t, 32> large{4};
+    EXPECT_EQ(p.publish_with([large]() noexcept { return Tick{large[0]}; }), PublishCode::accepted);
+    EXPECT_EQ(p.publish_with([&large]() noexcept { return Tick{large[0] + 1}; }),
+              PublishCode::accepted);
+    ASSERT_TRUE(bus_.flush(kLong));
+    EXPECT_EQ(got, (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
+    EXPECT_EQ(counts().n, 3u);
+  }
+}
+
 TEST_P(PublishTest, AFullPublisherSaysSoAndItsLedgerBalances) {
   Door door;
   const Subscription sub = hold_up(door);
