@@ -16,9 +16,28 @@ bool claim(Lane& lane, std::uint64_t slot) noexcept {
       queued, Lane::kTaken, std::memory_order_acquire, std::memory_order_relaxed);  // K1
 }
 
+std::uint64_t written(const std::byte* slot) noexcept {
+  auto& word = const_cast<std::uint64_t&>(reinterpret_cast<const SlotHeader*>(slot)->sequence);
+  return AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // E2
+}
+
+/// A ring in which nothing waits: all that a look costs that finds nothing.
+bool is_empty_ring(Lane& lane) noexcept {
+  if (lane.owner_ring == nullptr) return false;
+  const std::uint64_t consumed =
+      lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
+  const std::byte* slot = lane.owner_ring + (consumed & lane.owner_mask) * lane.slot_bytes;
+  if (written(slot) > lane.last_sequence) return false;
+  if (!lane.was_empty) lane.was_empty = true;
+  return true;
+}
+
+/// Behind an empty look only one: whether a second one is there would be asked of a line that this
+/// core may not have, while the first one waits to be heard.
 std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max) noexcept {
   const std::uint64_t at = consumed & lane.owner_mask;
-  const std::size_t contiguous = std::min<std::size_t>(max, lane.owner_mask + 1 - at);
+  const std::size_t contiguous =
+      lane.was_empty ? 1 : std::min<std::size_t>(max, lane.owner_mask + 1 - at);
   const std::byte* slot = lane.owner_ring + at * lane.slot_bytes;
   // In registers: the stores of a loop that writes the lane would have them read anew each time.
   const bool claims = lane.owner_claims != nullptr;
@@ -26,14 +45,13 @@ std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max
   std::uint64_t last = lane.last_sequence;
   std::uint32_t taken = 0;
   for (; taken < contiguous; ++taken, slot += slot_bytes) {
-    auto& word = const_cast<std::uint64_t&>(reinterpret_cast<const SlotHeader*>(slot)->sequence);
-    const std::uint64_t sequence =
-        AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // E2
+    const std::uint64_t sequence = written(slot);
     if (sequence <= last) break;  // the last lap's: not written yet
     if (claims && !claim(lane, at + taken)) break;
     last = sequence;
   }
   lane.last_sequence = last;
+  lane.was_empty = false;
   return taken;
 }
 
@@ -259,6 +277,7 @@ std::size_t drain(Drainer& drainer, ChannelCore& channel, std::size_t quantum) n
   std::size_t taken = 0;
   for (std::uint32_t i = 0; i < lanes && taken < quantum; ++i) {
     Lane& lane = next_lane(channel, lanes);
+    if (is_empty_ring(lane)) continue;
     const Run run =
         take_run(lane, drainer.room, std::min<std::size_t>(quantum - taken, Drainer::kBatchMax));
     if (run.count == 0) continue;

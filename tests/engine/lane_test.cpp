@@ -130,6 +130,21 @@ TEST_P(LaneTest, AnEventIsInFlightUntilItsCallbackIsOver) {
   EXPECT_EQ(channel_->counts().pending, 0u);
 }
 
+TEST_P(LaneTest, TheFirstEventBehindAnEmptyLookOfARingIsHeardAlone) {
+  Lane& lane = take(8);
+  std::vector<std::uint32_t> runs;
+  const Hearer hearer(*channel_, [&runs](const engine::Run& run) { runs.push_back(run.count); });
+  const auto push_three = [&lane] {
+    for (std::uint64_t n = 0; n < 3; ++n) ASSERT_EQ(push_number(lane, n), Pushed::accepted);
+  };
+  push_three();
+  EXPECT_EQ(drain_all(), 3u);
+  push_three();  // the last look of drain_all() was an empty one
+  EXPECT_EQ(drain_all(), 3u);
+  EXPECT_EQ(runs, GetParam() ? std::vector<std::uint32_t>({3, 1, 2})
+                             : std::vector<std::uint32_t>({3, 3}));
+}
+
 TEST_P(LaneTest, AGapInTheSequenceIsAsLongAsTheLoss) {
   std::vector<std::uint64_t> sequences;
   const Hearer hearer(*channel_, [&](const engine::Run& run) {
@@ -150,7 +165,8 @@ TEST_P(LaneTest, SequencesStartAtOneForEachPublisherOfARecycledLane) {
   const Hearer hearer(*channel_, [&](const engine::Run& run) {
     for (std::size_t i = 0; i < run.count; ++i)
       sequences.push_back(run.header(i).sequence - run.first_sequence);
-    publishers.push_back(run.publisher);
+    if (publishers.empty() || publishers.back() != run.publisher)
+      publishers.push_back(run.publisher);
   });
   for (int round = 0; round < 3; ++round) {
     Lane& lane = take(2);
@@ -159,9 +175,7 @@ TEST_P(LaneTest, SequencesStartAtOneForEachPublisherOfARecycledLane) {
     ChannelCore::give_lane(lane);
   }
   EXPECT_EQ(sequences, (std::vector<std::uint64_t>{1, 2, 1, 2, 1, 2}));
-  ASSERT_EQ(publishers.size(), 3u);
-  EXPECT_NE(publishers[0], publishers[1]);
-  EXPECT_NE(publishers[1], publishers[2]);
+  EXPECT_EQ(publishers.size(), 3u);
   EXPECT_EQ(channel_->lane_count(), 1u);
 }
 
