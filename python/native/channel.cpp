@@ -6,6 +6,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <new>
 #include <tuple>
 
 #include "ringmain/engine/thread_lanes.hpp"
@@ -96,7 +97,13 @@ std::vector<const Layout*> described() {
   return all;
 }
 
+/// Most publishes end in one of a few ways: their results are made once. Under the GIL.
+PyObject* known_results[static_cast<std::size_t>(PublishCode::forked) + 1] = {};
+
 void bind_results(nb::module_& m) {
+  m.attr("_results") = nb::capsule(known_results, [](void*) noexcept {  // with the module they go
+    for (PyObject*& kept : known_results) Py_CLEAR(kept);
+  });
   nb::class_<PublishResult>(m, "PublishResult", "How a publish ended. True when nothing was lost.")
       .def_prop_ro("code", [](const PublishResult& r) { return to_string(r.code); })
       .def_prop_ro(
@@ -119,20 +126,59 @@ void bind_results(nb::module_& m) {
       });
 }
 
+/// A new reference.
+PyObject* result_object(PublishResult result) {
+  if (result.why != Name{}) return nb::cast(result).release().ptr();
+  PyObject*& kept = known_results[static_cast<std::size_t>(result.code)];
+  if (kept == nullptr) kept = nb::cast(result).release().ptr();
+  Py_INCREF(kept);
+  return kept;
+}
+
+/// channel.publish(field=value, ...): a function of C, since a dict of the fields, and a new
+/// result, would cost more than all the rest. `self` is the Channel.
+PyObject* publish_fields(PyObject* self, PyObject* const* values, Py_ssize_t unnamed,
+                         PyObject* names) {
+  if (unnamed != 0) {
+    PyErr_SetString(PyExc_TypeError, "publish() takes the fields of an event by their names only");
+    return nullptr;
+  }
+  try {
+    const auto& channel = *nb::inst_ptr<Channel>(self);
+    alignas(16) std::byte event[1024];
+    channel.layout().begin(event);
+    const Py_ssize_t given = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+    // Also when nobody listens: a mistake is one everywhere.
+    for (Py_ssize_t i = 0; i < given; ++i)
+      channel.layout().write_named(PyTuple_GET_ITEM(names, i), values[i], event);
+    return result_object(channel.publish(event));
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  }
+  return nullptr;
+}
+
+nb::object publish_function(nb::handle channel) {
+  static PyMethodDef definition = {
+      "publish", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&publish_fields)),
+      METH_FASTCALL | METH_KEYWORDS,
+      "Says one event, by its fields: see ringmain.Channel.publish."};
+  nb::object made = nb::steal(PyCFunction_New(&definition, channel.ptr()));
+  if (!made.is_valid()) throw nb::python_error();
+  return made;
+}
+
 }  // namespace
 
-PublishResult Channel::push(const std::byte* event) const noexcept {
+PublishResult Channel::publish(const std::byte* event) const noexcept {
+  const std::uint32_t seen = core_->line.look();
+  if (!engine::ChannelLine::heard(seen)) return ringmain::detail::unheard_on(seen);
   Copied from{event, layout_->schema().bytes};
   engine::Lane* lane = engine::thread_lane(*core_);
   return ringmain::detail::result_of(lane != nullptr ? engine::push_slowly(*lane, copy, &from, 0)
                                                      : engine::push_once(*core_, copy, &from));
-}
-
-PublishResult Channel::publish(const nb::kwargs& values) const {
-  alignas(16) std::byte event[1024];
-  layout_->write_all(values, event);  // also when nobody listens: a mistake is one everywhere
-  if (!wanted()) return ringmain::detail::unheard_on(core_->line.look());
-  return push(event);
 }
 
 BatchResult Channel::publish_rows(nb::handle rows) const {
@@ -148,7 +194,7 @@ BatchResult Channel::publish_rows(nb::handle rows) const {
     return sum;
   }
   for (std::size_t i = 0; i < n; ++i) {
-    const PublishResult one = push(given.first() + i * bytes);
+    const PublishResult one = publish(given.first() + i * bytes);
     if (one) {
       sum.accepted += one == PublishCode::accepted ? 1u : 0u;
       continue;
@@ -171,7 +217,7 @@ void bind_channel(nb::module_& m) {
       .def_prop_ro("name", &Channel::name)
       .def_prop_ro("layout", &Channel::layout, nb::rv_policy::reference)
       .def_prop_ro("wanted", &Channel::wanted)
-      .def("publish", &Channel::publish)
+      .def("publish_function", [](nb::handle_t<Channel> self) { return publish_function(self); })
       .def("publish_rows", &Channel::publish_rows, nb::arg("rows"));
   m.def("define", &define, nb::rv_policy::reference, nb::arg("name"), nb::arg("bytes"),
         nb::arg("fields"));

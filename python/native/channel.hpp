@@ -20,14 +20,12 @@ class Channel {
   [[nodiscard]] const Layout& layout() const noexcept { return *layout_; }
   [[nodiscard]] std::string_view name() const noexcept { return core_->options().name; }
   [[nodiscard]] bool wanted() const noexcept { return core_->line.heard(); }
-  /// On this thread's lane, with the GIL held: nothing here waits.
-  PublishResult publish(const nb::kwargs& values) const;
+  /// One event of schema().bytes, on this thread's lane, with the GIL held: nothing here waits.
+  PublishResult publish(const std::byte* event) const noexcept;
   /// `rows`: a buffer of whole events, back to back.
   BatchResult publish_rows(nb::handle rows) const;
 
  private:
-  [[nodiscard]] PublishResult push(const std::byte* event) const noexcept;
-
   engine::Ref<engine::ChannelCore> core_;
   const Layout* layout_;
 };

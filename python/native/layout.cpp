@@ -204,27 +204,21 @@ void Layout::write(const Field& field, PyObject* value, std::byte* event) const 
   }
 }
 
-void Layout::write_all(const nb::kwargs& values, std::byte* event) const {
+void Layout::begin(std::byte* event) const noexcept {
   if (initial_.empty()) {
     std::memset(event, 0, schema_->bytes);
   } else {
     std::memcpy(event, initial_.data(), initial_.size());
   }
-  PyObject* key = nullptr;
-  PyObject* value = nullptr;
-  Py_ssize_t at = 0;
-  while (PyDict_Next(values.ptr(), &at, &key, &value) != 0) {
-    const Field* field = find(key);
-    if (field == nullptr) {
-      std::string names;
-      for (const Field& f : fields_)
-        names += (names.empty() ? "" : ", ") + std::string(f.schema->name);
-      PyErr_Format(PyExc_TypeError, "%s has no field %R; it has %s",
-                   std::string(schema_->name).c_str(), key, names.c_str());
-      throw nb::python_error();
-    }
-    write(*field, value, event);
-  }
+}
+
+void Layout::write_named(PyObject* name, PyObject* value, std::byte* event) const {
+  if (const Field* field = find(name)) return write(*field, value, event);
+  std::string names;
+  for (const Field& f : fields_) names += (names.empty() ? "" : ", ") + std::string(f.schema->name);
+  PyErr_Format(PyExc_TypeError, "%s has no field %R; it has %s", std::string(schema_->name).c_str(),
+               name, names.c_str());
+  throw nb::python_error();
 }
 
 }  // namespace ringmain::python

@@ -35,9 +35,10 @@ class Layout {
   static PyObject* read(const Field& field, const std::byte* event) noexcept;
   /// Writes a Python value. Throws nanobind::python_error with one sentence where it does not fit.
   void write(const Field& field, PyObject* value, std::byte* event) const;
-  /// Writes a whole event: keyword arguments, and what was not given as it is in C++. Throws as
-  /// write().
-  void write_all(const nb::kwargs& values, std::byte* event) const;
+  /// An event of which nothing was given yet: all as it is in C++.
+  void begin(std::byte* event) const noexcept;
+  /// The field of that name. Throws as write(), also where there is none.
+  void write_named(PyObject* name, PyObject* value, std::byte* event) const;
 
  private:
   explicit Layout(const Schema& schema);
