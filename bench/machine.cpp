@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -137,6 +138,24 @@ std::int64_t cpu_ns(clockid_t clock) noexcept {
   timespec t{};
   ::clock_gettime(clock, &t);
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+namespace {
+rusage used() noexcept {
+  rusage so_far{};
+  ::getrusage(RUSAGE_SELF, &so_far);
+  return so_far;
+}
+}  // namespace
+
+std::int64_t page_faults() noexcept {
+  return used().ru_minflt;
+}
+std::int64_t sleeps() noexcept {
+  return used().ru_nvcsw;
+}
+std::int64_t preemptions() noexcept {
+  return used().ru_nivcsw;
 }
 
 void spin_for(double ns) noexcept {

@@ -68,6 +68,12 @@ inline std::int64_t ticks_of(double ns) {
 /// CPU time in nanoseconds, CLOCK_THREAD_CPUTIME_ID or CLOCK_PROCESS_CPUTIME_ID.
 [[nodiscard]] std::int64_t cpu_ns(clockid_t clock) noexcept;
 
+/// What the whole process has seen so far: pages touched for the first time, threads that went to
+/// sleep, and threads that lost their core.
+[[nodiscard]] std::int64_t page_faults() noexcept;
+[[nodiscard]] std::int64_t sleeps() noexcept;
+[[nodiscard]] std::int64_t preemptions() noexcept;
+
 /// Spins; the thread stays awake, as a training thread would be.
 void spin_for(double ns) noexcept;
 

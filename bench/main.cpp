@@ -1,6 +1,5 @@
 // The benchmark program: Google Benchmark's options, and what was built how.
 #include <string>
-#include <sys/resource.h>
 
 #include <benchmark/benchmark.h>
 
@@ -18,12 +17,6 @@ struct Case {
 std::vector<Case>& cases() {
   static std::vector<Case> all;
   return all;
-}
-
-std::int64_t preemptions() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  return used.ru_nivcsw;
 }
 
 void repeat_once(benchmark::State& state, const Case& what) {

@@ -54,7 +54,7 @@ struct OnBus {
       publisher_ = channel_.publisher(lane_of(kLane)).value();
     }
     template <class Make>
-    bool push(Make&& make) {
+    [[gnu::always_inline]] bool push(Make&& make) {
       return publisher_.publish_with(make).code == PublishCode::accepted;
     }
     /// What one more publishing thread publishes through.

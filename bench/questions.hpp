@@ -16,8 +16,10 @@
 
 namespace ringmain::bench {
 
+/// Inlined, as a user's call of publish() is, so that references and lanes are called alike.
 template <class E, class System>
-void push_one(System& system, std::uint64_t number, std::int64_t sent = 0) {
+[[gnu::always_inline]] inline void push_one(System& system, std::uint64_t number,
+                                            std::int64_t sent = 0) {
   const auto make = [=]() noexcept { return make_event<E>(number, sent); };
   while (!system.push(make)) engine::pause();
 }
@@ -143,9 +145,12 @@ void latency(Repetition& repetition, std::int64_t per_second) {
   typename Of::template System<Payload, Latencies> system(latencies);
   const std::uint64_t primed = prime<Payload>(system, latencies);
   latencies.samples.clear();
+  const std::int64_t slept = sleeps();
   pace(per_second, events,
        [&](std::uint64_t i, std::int64_t sent) { push_one<Payload>(system, i, sent); });
   latencies.wait_for(primed + events);
+  repetition.figure("sleeps_per_event",
+                    static_cast<double>(sleeps() - slept) / static_cast<double>(events));
   if (latencies.samples.size() != events) return repetition.fail("events were lost");
   tell(repetition, latencies.samples);
 }

@@ -50,7 +50,7 @@ class RawQueue {
  public:
   RawQueue() : queue_(32), token_(queue_) { bound_.read = &read_.word; }
   template <class Make>
-  bool push(Make&& make) {
+  [[gnu::always_inline]] bool push(Make&& make) {
     if (bound_.full()) [[unlikely]]
       return false;
     const std::uint64_t sequence = ++bound_.written;
@@ -93,7 +93,7 @@ class RawRing {
   RawRing& operator=(const RawRing&) = delete;
 
   template <class Make>
-  bool push(Make&& make) {
+  [[gnu::always_inline]] bool push(Make&& make) {
     if (bound_.full()) [[unlikely]]
       return false;
     Slot& slot = slots_[bound_.written & (kInFlight - 1)];
@@ -155,7 +155,7 @@ struct Raw {
    public:
     explicit System(Hear& hear) : worker_(queue_, hear, kLingerNs) {}
     template <class Make>
-    bool push(Make&& make) {
+    [[gnu::always_inline]] bool push(Make&& make) {
       return queue_.push(make);
     }
 

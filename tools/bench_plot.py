@@ -122,6 +122,14 @@ def draw_subscribers(plot, figures):
     return figure, sides
 
 
+def name_decades(axis, span):
+    """Labels that do not run into each other: of tens only, or between them where there are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if span < 50 else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def draw_peers(plot, figures):
     """Four figures by which peers differ most."""
     panels = (("publish_live", "", "publish in a burst, ns"), ("wake", "", "asleep: publish to callback, ns"),
@@ -138,6 +146,7 @@ def draw_peers(plot, figures):
             values = [value for value, _, _ in dots]
             side.set(xscale="log", xlim=(min(values) / 2, max(values) * 4), yticks=range(len(dots)))
             side.set_yticklabels([label for _, _, label in dots], fontsize=8)
+            name_decades(side.xaxis, max(values) / min(values))
         side.set_title(title)
         side.grid(alpha=0.3)
     return figure, []

@@ -95,6 +95,22 @@ def call(program, *options):
         return json.loads(out.read() or b"{}")
 
 
+def python_with_ringmain():
+    """An interpreter that finds the package: the one that ./dev test built it for, or our own. Where neither does, our own."""
+    built = [str(ROOT / "build" / preset / "python") for preset in ("release", "bench")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(
+        [*built, *filter(None, [os.environ.get("PYTHONPATH")])])}
+    for python in (str(ROOT / "build" / "venv" / "bin" / "python"), sys.executable):
+        try:
+            if subprocess.run([python, "-c", "import ringmain"], capture_output=True, check=False,
+                              env=environment).returncode == 0:
+                return python, environment
+        except OSError:
+            pass  # there is no such interpreter
+    say("  python: the package ringmain is not here (./dev test builds it, or pip install .): publishing from Python is left out")
+    return sys.executable, None
+
+
 class Program:
     """One benchmark program and the cases that it knows."""
 
@@ -188,9 +204,10 @@ class Run:
             cases = set(self.lacking(cases & judged)) if not self.arguments.only else set()
 
     def python_peer(self):
+        python, environment = python_with_ringmain()
         others = Others()
-        run = subprocess.run([sys.executable, str(ROOT / "tools" / "bench_python_registry.py")], capture_output=True,
-                             text=True, check=False)
+        run = subprocess.run([python, str(ROOT / "tools" / "bench_python_registry.py")], capture_output=True,
+                             text=True, check=False, env=environment)
         if run.returncode != 0:
             self.failures.append(f"the Python registry failed: {run.stderr.strip()[-200:]}")
             return

@@ -150,10 +150,6 @@ class Rows(unittest.TestCase):
     def test_a_row_is_met_when_nothing_is_in_its_way(self):
         self.assertEqual(self.row(4, 3).judge(self.MEASURED)["verdict"], "met")
 
-    def test_a_part_that_cannot_be_measured_is_said(self):
-        self.assertEqual(self.row(4, missing_part="python").judge(self.MEASURED)["verdict"], "not measurable")
-        self.assertEqual(self.row(1, missing_part="python").judge(self.MEASURED)["verdict"], "missed")
-
     def test_a_row_of_skipped_parts_is_inconclusive(self):
         self.assertEqual(self.row(4).judge(Measures())["verdict"], "inconclusive")
 
@@ -161,10 +157,21 @@ class Rows(unittest.TestCase):
         def status(*verdicts, faults=()):
             return bench_rows.exit_status([{"verdict": verdict} for verdict in verdicts], faults)
         self.assertEqual(status("met", "met"), 0)
-        self.assertEqual(status("met", "not measurable"), 0)
         self.assertEqual(status("met", "inconclusive"), 3)
         self.assertEqual(status("inconclusive", "missed"), 1)
         self.assertEqual(status("met", faults=["q/bus: events were lost"]), 1)
+
+    def test_only_peers_that_slept_are_parking_peers(self):
+        def best(sleeps_of_blocking):
+            return bench_rows.parking(bench_measure.InClass(measured(
+                *times(5, "latency/mutex_condvar/per_second:100000", 9000.0, sleeps_per_event=1.0),
+                *times(5, "latency/blocking_moodycamel/per_second:100000", 250.0, sleeps_per_event=sleeps_of_blocking),
+            ), "N"))
+        self.assertEqual(best(1.0), 250.0)
+        self.assertEqual(best(0.0), 9000.0)
+        with self.assertRaises(bench_measure.Missing):
+            bench_rows.parking(bench_measure.InClass(measured(
+                *times(5, "latency/mutex_condvar/per_second:100000", 9000.0, sleeps_per_event=0.0)), "N"))
 
     def test_the_promised_rows_are_all_there(self):
         self.assertEqual([row.id for row in bench_rows.ROWS],
