@@ -52,6 +52,21 @@ def test_what_does_not_fit_is_refused_in_one_sentence(bus, field, value, error, 
     assert "\n" not in str(said.value) and "say.all" in str(said.value)
 
 
+def test_fields_are_given_by_their_names_only(bus):
+    with pytest.raises(TypeError, match="by their names only"):
+        bus.channel(All).publish(1)
+
+
+def test_a_call_may_be_kept_and_outlives_the_bus(keep, long):
+    with ringmain.Bus() as own:
+        say = own.channel(All).publish
+        assert say(whole=1).code == "unheard"
+        own.subscribe(All, keep)
+        assert say().code == "accepted" and say(**{"wh" + "ole": 2, "real": 3}).code == "accepted" and own.flush(long)
+        assert [(record.whole, record.real) for batch in keep.batches for record in batch] == [(0, 0.0), (2, 3.0)]
+    assert say(whole=1).code == "closed" and not say(whole=1)
+
+
 def test_long_text_is_cut_and_marked(bus, keep, long):
     bus.subscribe(All, keep)
     assert bus.channel(All).publish(text="x" * 13 + "ü", word="y" * 70000) and bus.flush(long)
