@@ -125,18 +125,25 @@ void Housekeeper::budget(std::int64_t budget_ns) noexcept {
   }
 }
 
+/// Without a list of them: a round allocates nothing where there is nothing to tell.
+template <class F>
+void Housekeeper::for_each_channel(F f) const {
+  std::uint32_t index = 0;
+  while (const Ref<ChannelCore> channel = workers_.next_channel(index)) f(*channel);
+}
+
 /// Listed first, then told by budget(): who is not on the lists yet will lower it himself.
-void Housekeeper::find_smallest_budget(const std::vector<Ref<ChannelCore>>& channels) noexcept {
+void Housekeeper::find_smallest_budget() noexcept {
   if (stale_.exchange(0, std::memory_order_relaxed) == 0) return;  // relaxed: soon is enough
   smallest_budget_ns_.store(0, std::memory_order_relaxed);         // relaxed: the lists' locks
-  for (const auto& c : channels) {
-    const std::int64_t smallest = c->smallest_budget_ns();
+  for_each_channel([this](const ChannelCore& channel) {
+    const std::int64_t smallest = channel.smallest_budget_ns();
     std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
     while (smallest > 0 && (now == 0 || smallest < now) &&
            !smallest_budget_ns_.compare_exchange_weak(now, smallest,
                                                       std::memory_order_relaxed)) {  // relaxed
     }
-  }
+  });
 }
 
 std::int64_t Housekeeper::nap_ns() const noexcept {
@@ -183,11 +190,11 @@ void Housekeeper::watch(std::int64_t counted_ns) {
 void Housekeeper::tell_throws(std::int64_t now) {
   std::vector<Thrown> told;
   bool more = false;
-  for (const auto& c : workers_.channels()) {
-    c->for_each_subscriber([&](Subscriber& s) {
+  for_each_channel([&](ChannelCore& of) {
+    of.for_each_subscriber([&](Subscriber& s) {
       Throws& t = s.throws;
       if (!t.waits()) return;
-      const std::string& channel = c->options().name;
+      const std::string& channel = of.options().name;
       if (t.take(Throws::kQuarantined) != 0)
         told.push_back({s.name, channel, t.words(), t.max(), true});
       if (t.told_ns != 0 && now - t.told_ns < Throws::kWindowNs) {
@@ -199,7 +206,7 @@ void Housekeeper::tell_throws(std::int64_t now) {
         t.told_count = all;
       }
     });
-  }
+  });
   if (more) news_.store(1, std::memory_order_relaxed);  // relaxed: for ourselves, a second later
   if (!herald_) return;
   for (const Thrown& t : told) herald_->threw(t);
@@ -210,11 +217,10 @@ void Housekeeper::tell_throws(std::int64_t now) {
 void Housekeeper::look_at_channels(std::int64_t now, bool last) {
   enum : std::int64_t { kShareOfTime = 50 };
   const std::int64_t began = now_ns();
-  const auto channels = workers_.channels();
   losing_ = false;
-  for (const auto& c : channels) look_at(*c, now, last);
+  for_each_channel([&](ChannelCore& channel) { look_at(channel, now, last); });
   last_look_ns_ = now;
-  find_smallest_budget(channels);
+  find_smallest_budget();
   workers_.trim();
   next_look_ns_ = now + std::max<std::int64_t>(kLookNs, kShareOfTime * (now_ns() - began));
 }

@@ -119,7 +119,9 @@ class Housekeeper {
   void look_at_channels(std::int64_t now_ns, bool last);
   void look_at(ChannelCore& channel, std::int64_t now_ns, bool last) noexcept;
   void tell_throws(std::int64_t now_ns);
-  void find_smallest_budget(const std::vector<Ref<ChannelCore>>& channels) noexcept;
+  void find_smallest_budget() noexcept;
+  template <class F>
+  void for_each_channel(F f) const;
   void tell_rounds(std::uint32_t finished) noexcept;
 
   Workers& workers_;
