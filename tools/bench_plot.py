@@ -3,12 +3,13 @@
 
 usage: bench_plot.py RESULT.json FOLDER
 Writes latency.svg (distribution), load.svg (latency against load), publishers.svg (throughput against publishing
-threads), subscribers.svg (cost against subscribers) and peers.svg. Each case in its commonest placement class.
+threads), subscribers.svg (cost against subscribers) and peers.svg: the placement class in which most cases ran.
 Exit codes: 0 written, 2 wrong use, 77 matplotlib is not here.
 """
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 from bench_measure import read_json
@@ -24,15 +25,23 @@ QUANTILES = (("p10", 0.1), ("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p90", 0
 
 
 class Figures:
-    """Medians by case, each in the class in which it ran most."""
+    """Medians by case, in the placement class in which most cases ran; in another one only where a case has none in it."""
 
     def __init__(self, result):
+        kept = {case: {placed: one for placed, one in by_class.items() if placed != "moved" and "value" in one}
+                for case, by_class in result["cases"].items()}
+        self.placed = Counter(placed for groups in kept.values() for placed in groups if placed != "single").most_common(1)
+        self.placed = self.placed[0][0] if self.placed else "single"
         self.by_case = {}
-        for case, by_class in result["cases"].items():
-            groups = {placed: one for placed, one in by_class.items() if placed != "moved" and "value" in one}
+        for case, groups in kept.items():
             if groups:
-                placed = max(groups, key=lambda name: groups[name]["value"]["n"])
+                placed = max(groups, key=lambda name: (name == self.placed, groups[name]["value"]["n"]))
                 self.by_case[case] = (placed, groups[placed])
+
+    def elsewhere(self, case):
+        """The class that a case ran in, if it is another one than the picture's: only to be shown with its name."""
+        placed = self.by_case[case][0]
+        return "" if placed in (self.placed, "single") else placed
 
     def get(self, case, figure="value", what="median"):
         found = self.by_case.get(case, (None, {}))[1].get(figure)
@@ -41,17 +50,18 @@ class Figures:
     def along(self, question, contender, axis, figure="value"):
         """(axis value, median) pairs in rising order."""
         pattern = re.compile(rf"{question}/{re.escape(contender)}/{axis}:(\d+)$")
-        found = [(int(match[1]), self.get(case, figure)) for case in self.by_case if (match := pattern.match(case))]
+        found = [(int(match[1]), self.get(case, figure)) for case in self.by_case
+                 if (match := pattern.match(case)) and not self.elsewhere(case)]
         return sorted((x, y) for x, y in found if y is not None)
 
     def contenders(self, question, at=""):
-        """contender -> value at one point of the axes."""
+        """contender -> (value, another class or "") at one point of the axes."""
         found = {}
         for case in self.by_case:
             parts = case.split("/")
             if parts[0] == question and "/".join(parts[2:]) == at:
-                found[parts[1]] = self.get(case)
-        return {name: value for name, value in found.items() if value}
+                found[parts[1]] = (self.get(case), self.elsewhere(case))
+        return {name: pair for name, pair in found.items() if pair[0]}
 
 
 def colour(contender):
@@ -80,6 +90,8 @@ def draw_latency(plot, figures):
     for side, (rate, word) in zip(sides, ((100000, "100 k/s"), (1000000, "1 M/s"))):
         for contender in (*RAW, *OURS):
             case = f"latency/{contender}/per_second:{rate}"
+            if case not in figures.by_case or figures.elsewhere(case):
+                continue
             points = [(figures.get(case, name), 1 - share) for name, share in QUANTILES]
             points = [(x, y) for x, y in points if x]
             if points:
@@ -109,7 +121,8 @@ def draw_publishers(plot, figures):
     draw_lines(axes, figures, "publishers", "publishers", 1e-6)
     axes.set(xscale="log", yscale="log", xlabel="publishing threads", ylabel="million events a second")
     axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-    return figure, [axes]
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5))  # lines go everywhere
+    return figure, []
 
 
 def draw_subscribers(plot, figures):
@@ -137,15 +150,15 @@ def draw_peers(plot, figures):
               ("throughput", "payload_bytes:32", "throughput, events a second"))
     figure, grid = plot.subplots(2, 2, figsize=(12, 8.5))
     for side, (question, at, title) in zip(grid.flat, panels):
-        dots = sorted(((value, *colour(name)) for name, value in figures.contenders(question, at).items()),
-                      reverse=question != "throughput")
-        for height, (value, shade, label) in enumerate(dots):
-            side.plot(value, height, "o", color=shade)
-            side.annotate(number(value), (value, height), (7, -3), textcoords="offset points", fontsize=7)
+        dots = sorted(((value, *colour(name), placed) for name, (value, placed) in
+                       figures.contenders(question, at).items()), reverse=question != "throughput")
+        for height, (value, shade, _, placed) in enumerate(dots):
+            side.plot(value, height, "o", color=shade, fillstyle="none" if placed else "full")
+            side.annotate(number(value) + (f" in {placed}" if placed else ""), (value, height), (7, -3), textcoords="offset points", fontsize=7)
         if dots:
-            values = [value for value, _, _ in dots]
+            values = [value for value, *_ in dots]
             side.set(xscale="log", xlim=(min(values) / 2, max(values) * 4), yticks=range(len(dots)))
-            side.set_yticklabels([label for _, _, label in dots], fontsize=8)
+            side.set_yticklabels([label for _, _, label, _ in dots], fontsize=8)
             name_decades(side.xaxis, max(values) / min(values))
         side.set_title(title)
         side.grid(alpha=0.3)
@@ -162,7 +175,8 @@ def draw_all(result, folder, suffix="svg"):
     from matplotlib import pyplot
     figures = Figures(result)
     machine = result["machine"]
-    note = f"{machine.get('cpu', '')}, {machine.get('cpus', '?')} CPUs; commit {machine.get('commit') or 'unknown'}"
+    note = (f"{machine.get('cpu', '')}, {machine.get('cpus', '?')} CPUs; commit {machine.get('commit') or 'unknown'}; "
+            f"placement class {figures.placed}")
     if machine.get("busy_machine"):
         note += "; other programs ran meanwhile: no figures"
     for name, drawing in DRAWINGS.items():
