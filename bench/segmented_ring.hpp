@@ -27,7 +27,7 @@ class SegmentedRing {
   }
 
   template <class Make>
-  bool push(Make&& make) {
+  [[gnu::always_inline]] bool push(Make&& make) {
     if (at_ == kSlots) [[unlikely]]
       extend();
     Slot& slot = writing_->slots[at_++];
