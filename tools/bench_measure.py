@@ -74,9 +74,9 @@ class Measures:
             self.kept.setdefault(case, {}).setdefault(placed or "moved", []).append(figures)
 
     def of(self, case, placed):
-        """The repetitions of a case in a class; placed None: wherever it ran."""
+        """The repetitions of a case in a class; placed None: wherever it ran. What has none stands beside every class."""
         by_class = self.kept.get(case, {})
-        if placed is not None:
+        if placed is not None and set(by_class) != {"single"}:
             return by_class.get(placed, [])
         return [figures for group in by_class.values() for figures in group]
 

@@ -287,13 +287,11 @@ ROWS = (
                     margin=NOISE_THROUGHPUT)),
     Row("9", "against a registry in Python", (
         Part("fire with one callback against a live publish, moodycamel lane", "ratio", ">=", 40,
-             fire_against("publish_live/bus_moodycamel"), by_class=False,
-             floor=fire_against("publish_live/raw_moodycamel")),
+             fire_against("publish_live/bus_moodycamel"), floor=fire_against("publish_live/raw_moodycamel")),
         Part("fire with one callback against a live publish, ring lane", "ratio", ">=", 40,
-             fire_against("publish_live/bus_ring"), by_class=False, floor=fire_against("publish_live/raw_ring")),
+             fire_against("publish_live/bus_ring"), floor=fire_against("publish_live/raw_ring")),
         Part("hand-over to a thread against publish to callback", "ratio", ">=", 60,
-             lambda m: m.median("python/hand_over") / m.median("latency/bus_moodycamel/per_second:100000"),
-             by_class=False),
+             lambda m: m.median("python/hand_over") / m.median("latency/bus_moodycamel/per_second:100000")),
         Part("publish from Python against a fire with one callback", "ratio", "<=", 1,
              ratio("python/publish", "python/fire/callbacks:1"), by_class=False))),
 )

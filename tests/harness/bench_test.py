@@ -161,6 +161,13 @@ class Rows(unittest.TestCase):
         self.assertEqual(status("inconclusive", "missed"), 1)
         self.assertEqual(status("met", faults=["q/bus: events were lost"]), 1)
 
+    def test_what_has_no_class_stands_beside_every_class(self):
+        measures = measured(*times(5, "q/bus", 2.0), *times(5, "q/bus", 9.0, before=F),
+                            *times(5, "python/fire", 100.0, before=0))
+        for placed, value in (("N", 50.0), ("F", 100.0 / 9)):
+            m = bench_measure.InClass(measures, placed)
+            self.assertAlmostEqual(m.median("python/fire") / m.median("q/bus"), value)
+
     def test_only_peers_that_slept_are_parking_peers(self):
         def best(sleeps_of_blocking):
             return bench_rows.parking(bench_measure.InClass(measured(
