@@ -154,7 +154,8 @@ class Bus {
   /// Waits until all that was accepted before the call has been delivered, also through mailboxes
   /// that workers drain. False: time ran out, or called inside a callback.
   [[nodiscard]] bool flush(nanoseconds limit);
-  /// Closes every channel, then drains or discards, then ends the workers; returns by the deadline.
+  /// Closes every channel, then drains or discards, then ends the workers; returns by the deadline,
+  /// or up to two seconds later where the machine is too busy to let idle workers end.
   Stopped stop(StopMode mode = StopMode::drain, nanoseconds limit = std::chrono::seconds(5));
 
   [[nodiscard]] Stats stats() const;

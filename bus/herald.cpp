@@ -147,9 +147,14 @@ void BusHerald::tell(Watch& watch, const engine::ChannelCore& channel) {
   if (s.gate.leave()) engine::destroy_captures(s);
 }
 
+bool BusHerald::is_calling() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return calling_ != nullptr;
+}
+
 std::string BusHerald::calling() const {
   const std::lock_guard lock(mutex_);
-  if (calling_ == nullptr) return "(the housekeeper)";
+  if (calling_ == nullptr) return {};
   return calling_->name.empty() ? "(unnamed interest)" : calling_->name;
 }
 

@@ -97,6 +97,7 @@ class BusHerald final : public engine::Herald {
                                     std::int64_t since_ns);
   void waits_no_more(std::uint64_t which) noexcept;
 
+  [[nodiscard]] bool is_calling() const noexcept override;
   [[nodiscard]] std::string calling() const override;
   void slow(const engine::SlowTurn& turn) noexcept override;
   void threw(const engine::Thrown& thrown) noexcept override;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/farewell.hpp"
 #include "ringmain/engine/settle.hpp"
 #include "ringmain/engine/workers.hpp"
 
@@ -59,13 +60,12 @@ void Housekeeper::tell_rounds(std::uint32_t finished) noexcept {
 
 bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
   if (!thread_.joinable()) return true;
-  enum : std::int64_t { kMomentNs = 50'000'000 };  // it needs one, also when the time is up
-  const Deadline deadline(limit_ns < 0 ? limit_ns : std::max<std::int64_t>(limit_ns, kMomentNs));
+  const Farewell farewell(limit_ns);
   bell_.ring(Bell::kQuit);
   for (;;) {
     const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // H2
     if (!running()) break;
-    const std::int64_t left = deadline.left_ns();
+    const std::int64_t left = farewell.left_ns(herald_ && herald_->is_calling());
     if (left == 0) return false;
     futex_wait(finished_, seen, left);
   }

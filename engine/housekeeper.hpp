@@ -47,7 +47,8 @@ class Herald : public Counted {
                     std::int64_t last_ns) noexcept = 0;
   /// Once per round, last. False: memory is short, so what it owes is said later.
   virtual bool round(std::uint32_t rung, std::int64_t now_ns) noexcept = 0;
-  /// Whose callback it is in, if in one. Any thread.
+  /// Is it in a callback, and in whose ("" if in none)? Any thread.
+  [[nodiscard]] virtual bool is_calling() const noexcept = 0;
   [[nodiscard]] virtual std::string calling() const = 0;
   /// When it wants the next round, at the latest. The housekeeper.
   [[nodiscard]] virtual std::int64_t due_ns() const noexcept = 0;
@@ -102,7 +103,8 @@ class Housekeeper {
   bool stop(std::int64_t limit_ns) noexcept;
   /// Whose callback keeps it, after stop() was false.
   [[nodiscard]] std::string stuck_in() const {
-    return herald_ ? herald_->calling() : std::string();
+    std::string name = herald_ ? herald_->calling() : std::string();
+    return name.empty() ? "(the housekeeper)" : name;
   }
   /// After stop() was true: lets go of the herald and what it holds.
   void let_go() noexcept { herald_ = nullptr; }

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "ringmain/engine/farewell.hpp"
 #include "ringmain/engine/settle.hpp"
 #include "ringmain/engine/workers.hpp"
 
@@ -147,8 +148,7 @@ void Workers::own_is_awake() noexcept {
 /// Behind quit_: they see that the bus has stopped. Who does not come back is named and left alone;
 /// it holds all that it touches.
 void Workers::join_own(std::int64_t limit_ns, Stopped& result) noexcept {
-  enum : std::int64_t { kMomentNs = 50'000'000 };  // they need one, also when the time is up
-  const Deadline deadline(limit_ns < 0 ? limit_ns : std::max<std::int64_t>(limit_ns, kMomentNs));
+  const Farewell farewell(limit_ns);
   for (;;) {
     Ref<OwnThread> own;
     {
@@ -156,10 +156,18 @@ void Workers::join_own(std::int64_t limit_ns, Stopped& result) noexcept {
       if (own_.empty()) return;
       own = own_.front();
     }
-    if (!own->join(deadline.left_ns())) {
+    const auto calls = [&] {
+      return own->calling.load(std::memory_order_relaxed) != 0;  // relaxed: a look
+    };
+    std::int64_t left = farewell.left_ns(calls());
+    bool joined = own->join(left);
+    while (!joined && left != 0) {
+      left = farewell.left_ns(calls());
+      joined = own->join(left);
+    }
+    if (!joined) {
       try {
-        // Relaxed: a report.
-        if (own->calling.load(std::memory_order_relaxed) != 0) result.stuck.push_back(own->name());
+        if (calls()) result.stuck.push_back(own->name());
       } catch (const std::bad_alloc&) {
         // It goes unnamed.
       }

@@ -242,6 +242,7 @@ class Workers final : public Counted, private ForkWitness {
   bool delivered(bool mailboxes, std::int64_t limit_ns) noexcept;
   bool runs_over(const Deadline& deadline) noexcept;
   bool drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept;
+  bool await_gone(std::int64_t limit_ns) noexcept;
   bool join(std::int64_t limit_ns, Stopped& result) noexcept;
   void join_own(std::int64_t limit_ns, Stopped& result) noexcept;
   std::uint64_t left_over(bool abort) const noexcept;

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <utility>
 
+#include "ringmain/engine/farewell.hpp"
 #include "ringmain/engine/workers.hpp"
 
 namespace ringmain::engine {
@@ -195,7 +196,11 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
   bool joined = join(deadline.left_ns(), result);
   join_own(joined ? deadline.left_ns() : 0, result);
   if (!house_.stop(deadline.left_ns())) {
-    result.stuck.push_back(house_.stuck_in());
+    try {
+      result.stuck.push_back(house_.stuck_in());
+    } catch (const std::bad_alloc&) {
+      // The report lacks a name; what follows from it does not.
+    }
     joined = false;
   }
   graveyard_.close();  // nobody digs any more: who buries later destroys
@@ -254,14 +259,22 @@ std::string Workers::name_of(std::uint32_t watch_id) const {
   return name.empty() ? "(unnamed)" : name;
 }
 
+bool Workers::await_gone(std::int64_t limit_ns) noexcept {
+  const Farewell farewell(limit_ns);
+  for (;;) {
+    const std::uint32_t gone = gone_.load(std::memory_order_acquire);  // Q1
+    if (gone >= workers_.size()) return true;
+    const bool in_callback = std::any_of(workers_.begin(), workers_.end(), [](const auto& w) {
+      return w->calling.load(std::memory_order_relaxed) != 0;  // relaxed: a look
+    });
+    const std::int64_t left = farewell.left_ns(in_callback);
+    if (left == 0) return false;
+    futex_wait(gone_, gone, left);
+  }
+}
+
 bool Workers::join(std::int64_t limit_ns, Stopped& result) noexcept {
-  // A worker that is not stuck needs a moment to see quit_, also when the time is up.
-  enum : std::int64_t { kMomentNs = 50'000'000 };
-  const Deadline deadline(limit_ns < 0 ? limit_ns : std::max<std::int64_t>(limit_ns, kMomentNs));
-  const bool all_gone = await(gone_, deadline, [this] {
-    return gone_.load(std::memory_order_acquire) >= workers_.size();  // Q1
-  });
-  if (all_gone) {
+  if (await_gone(limit_ns)) {
     for (const auto& w : workers_) {
       if (w->thread.joinable()) w->thread.join();
     }

@@ -33,6 +33,7 @@ class Debtor final : public Herald {
     let_go.wait(false);
     return false;
   }
+  [[nodiscard]] bool is_calling() const noexcept override { return false; }
   [[nodiscard]] std::string calling() const override { return {}; }
   [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
 

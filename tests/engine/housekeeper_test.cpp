@@ -41,6 +41,7 @@ class Recorder final : public Herald {
     return accepts;
   }
   bool round(std::uint32_t, std::int64_t) noexcept override { return ++rounds, true; }
+  [[nodiscard]] bool is_calling() const noexcept override { return false; }
   [[nodiscard]] std::string calling() const override { return {}; }
   [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
 
@@ -360,6 +361,7 @@ TEST(HouseThreadTest, AStuckHeraldDoesNotHoldUpStop) {
       return true;
     }
     bool round(std::uint32_t, std::int64_t) noexcept override { return door.pass(), true; }
+    [[nodiscard]] bool is_calling() const noexcept override { return true; }
     [[nodiscard]] std::string calling() const override { return "the herald"; }
     [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
     Door door;

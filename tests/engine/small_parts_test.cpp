@@ -1,5 +1,6 @@
 // Slot classes, histograms, the wait strategy, futexes and deadlines: each small, each alone.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <linux/membarrier.h>
@@ -14,6 +15,7 @@
 
 #include "ringmain/engine/atomics.hpp"
 #include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/farewell.hpp"
 #include "ringmain/engine/histogram.hpp"
 #include "ringmain/engine/slot.hpp"
 #include "ringmain/engine/wait_strategy.hpp"
@@ -33,6 +35,24 @@ TEST(SlotTest, EveryPayloadGetsTheSmallestClassThatHoldsIt) {
 
 TEST(SlotTest, EverySlotKeepsItsPayloadAlignedToSixteen) {
   for (unsigned c = 0; c < slot_sizes().size(); ++c) EXPECT_EQ(slot_bytes(c) % 16, 0u);
+}
+
+TEST(FarewellTest, WhoIsInACallbackGetsTheRestOfTheTimeAndAMomentAtLeast) {
+  EXPECT_EQ(Farewell(-1).left_ns(true), -1);
+  EXPECT_EQ(Farewell(-1).left_ns(false), -1);
+  const Farewell short_one(0);
+  EXPECT_GT(short_one.left_ns(true), 0);
+  EXPECT_LE(short_one.left_ns(true), std::int64_t{Farewell::kMomentNs});
+  EXPECT_GT(Farewell(60'000'000'000).left_ns(true), std::int64_t{Farewell::kPatienceNs});
+}
+
+TEST(FarewellTest, WhoIsInNoneIsLookedAtAgainUntilPatienceEnds) {
+  const Farewell farewell(0);
+  while (farewell.left_ns(true) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(farewell.left_ns(false), 0);
+  EXPECT_LE(farewell.left_ns(false), std::int64_t{Farewell::kMomentNs});
+  while (farewell.left_ns(false) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(farewell.left_ns(true), 0);
 }
 
 TEST(HistogramTest, AnEmptyOneSaysNothing) {

@@ -169,6 +169,24 @@ TEST_P(WorkersTest, AnIdleBusStopsWithinNoTimeAndKeepsNothing) {
 
 INSTANTIATE_TEST_SUITE_P(WorkerCounts, WorkersTest, ::testing::Values(1u, 2u, 3u, 8u));
 
+TEST(WorkersAloneTest, AnIdleBusStopsAlsoOnABusyMachine) {
+  std::atomic<bool> over{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 16; ++i) {
+    busy.emplace_back([&over] {
+      while (!over.load(std::memory_order_relaxed)) continue;
+    });
+  }
+  for (int round = 0; round < 10; ++round) {
+    Running running(8);
+    Heard h(running);
+    EXPECT_TRUE(running->stop(false, 0).stuck.empty());
+    EXPECT_TRUE(running->channels().empty()) << "the workers were given up though none was stuck";
+  }
+  over = true;
+  for (auto& b : busy) b.join();
+}
+
 TEST(WorkersAloneTest, AStuckCallbackHoldsUpItsOwnChannelOnly) {
   const Running running(2);
   const auto stuck = running.channel();
