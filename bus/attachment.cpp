@@ -237,9 +237,9 @@ engine::Gate::Waited Attachment::wait_for(const Listed& listed, std::int64_t lim
   // A realtime publisher that leaves an inline callback wakes nobody.
   const std::int64_t look = listed.subscriber->judge != nullptr ? std::int64_t{kLookNs} : -1;
   if ((limit_ns >= 0 && limit_ns <= kQuietNs) || !owner_) return gate.wait(limit_ns, look);
-  const std::int64_t since = engine::now_ns();
   const engine::Gate::Waited waited = gate.wait(kQuietNs, look);
   if (waited != engine::Gate::Waited::timeout) return waited;
+  const std::int64_t since = engine::now_ns() - kQuietNs;
   std::uint64_t which = 0;
   try {
     which = owner_->herald().waits(options_.name,

@@ -1,11 +1,12 @@
 // Gates: how does a subscriber leave while workers may be calling it?
 //
-// One word {CLOSED, BARRED, DEFERRED, DEAD, GONE, BURIED, running count}, changed by
+// One word {CLOSED, BARRED, DEFERRED, DEAD, GONE, BURIED, AWAITED, running count}, changed by
 // read-modify-write only. A worker counts itself in before it looks at CLOSED, so that whoever
-// closes sees it or is seen by it. The subscriber's captures are destroyed once, by the holder of
-// DEAD; GONE says that it is over. A publishing thread never destroys them: it says BURIED, once,
-// and others dig. Model: tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older
-// half).
+// closes sees it or is seen by it. Who sleeps has said so by AWAITED: most subscribers leave while
+// nobody calls them, and then nobody makes a system call. The subscriber's captures are destroyed
+// once, by the holder of DEAD; GONE says that it is over. A publishing thread never destroys them:
+// it says BURIED, once, and others dig. Model: tests/model/gate_destroy.pml (and
+// unsubscribe_quiescence.pml, its older half).
 #pragma once
 #include <cstdint>
 
@@ -26,7 +27,7 @@ class Gate {
     const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // G1
     if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
     if ((left & kDeferred) != 0 && claim()) return true;
-    futex_wake(word_, kEverybody);
+    wake(left);
     return false;
   }
   /// Publishing thread: counts itself out. True: the caller must bury the subscriber, for others to
@@ -37,7 +38,7 @@ class Gate {
     if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
     const bool mine = (left & kDeferred) != 0 && (left & kDead) == 0 &&
                       (word_.fetch_or(kBuried, std::memory_order_acq_rel) & kBuried) == 0;  // G1
-    if (wakes) futex_wake(word_, kEverybody);
+    if (wakes) wake(left);
     return mine;
   }
   /// By who digs: nobody runs or will. True: the caller must destroy the captures, then call
@@ -77,8 +78,7 @@ class Gate {
   [[nodiscard]] Waited wait(std::int64_t limit_ns, std::int64_t look_ns = -1) noexcept;
   /// The captures are destroyed: those who wait may return.
   void gone() noexcept {
-    word_.fetch_or(kGone, std::memory_order_acq_rel);  // G1
-    futex_wake(word_, kEverybody);
+    wake(word_.fetch_or(kGone, std::memory_order_acq_rel));  // G1
   }
 
  private:
@@ -89,10 +89,16 @@ class Gate {
     kGone = 1u << 28,
     kBuried = 1u << 27,
     kBarred = 1u << 26,
-    kCount = kBarred - 1
+    kAwaited = 1u << 25,
+    kCount = kAwaited - 1
   };
   enum : int { kEverybody = 0x7fffffff };
 
+  /// `seen`: what our last read-modify-write found. Who says AWAITED behind it finds what it
+  /// changed.
+  void wake(std::uint32_t seen) noexcept {
+    if ((seen & kAwaited) != 0) futex_wake(word_, kEverybody);
+  }
   /// Once: a late worker that bounces the count after CLOSED must not destroy again.
   bool claim() noexcept {
     std::uint32_t now = word_.load(std::memory_order_relaxed);

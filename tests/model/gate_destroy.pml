@@ -1,20 +1,20 @@
 /* gate_destroy.pml -- who destroys the captures of a closed subscription, and when may reset()
  * return?  Extends unsubscribe_quiescence.pml: the gate is one word {CLOSED, DEFERRED, DEAD, GONE,
- * count}, changed by RMW only; the word is also the futex of those who wait for quiescence.
+ * AWAITED, count}, changed by RMW only; the word is also the futex of those who wait for quiescence.
  *
  *   enter            old = fetch_add(1); old has CLOSED: leave, skip (a late worker: it bounces)
  *   leave            w = fetch_sub(1) - 1; w has CLOSED and count 0:
- *                      w has DEFERRED and claim(): destroy; else wake all
+ *                      w has DEFERRED and claim(): destroy; else wake all, if w has AWAITED
  *   claim            CAS while not DEAD and count 0: set DEAD; true for one thread, once
- *   destroy          the captures; fetch_or(GONE); wake all
+ *   destroy          the captures; fetch_or(GONE); wake all, if that found AWAITED
  *   reset, inside    w = fetch_or(CLOSED|DEFERRED); count 0 and claim(): destroy.  Never waits.
  *   reset, outside   fetch_or(CLOSED); loop: w = load; GONE: return;
  *                      count 0 and not DEAD: claim(): destroy, return; lost: look again
- *                      else futex_wait(w)
+ *                      else w has AWAITED: futex_wait(w); else fetch_or(AWAITED), look again
  *   give up          (a deadline, and the handle is let go) as reset, inside
  *   wait later       a deferred handle, from outside: as reset, outside
  *   leave, inline    (in a publishing thread, where captures must not die) w as in leave; DEFERRED and
- *                      not DEAD: fetch_or(BURIED), once: into the graveyard; then wake all, always
+ *                      not DEAD: fetch_or(BURIED), once: into the graveyard; then wake all, if w has AWAITED
  *   dig              (a worker, the housekeeper, stop()) fetch_or(DEAD): not set before: destroy
  *
  * What the model taught:
@@ -36,6 +36,8 @@
  *  - A buried one is not claimed by who buries it, so that an outside waiter need not wait for whoever
  *    digs; and who digs must not take a failed CAS for a lost claim: the late thread that bounced the
  *    count has buried nothing (BURY_CAS).
+ *  - Whoever wakes looks at AWAITED in what its own RMW found. Looked at before that RMW, a waiter that says
+ *    it in between sleeps for ever (AWAITED_BEFORE); so does one that does not say it (UNSAID).
  *  - The word outlives every snapshot and every waiter: leave touches it after its last RMW (wake).
  *
  * 2 workers dispatch 2 subscriptions from stale lists in opposite orders, EVENTS in a run; CLOSED is
@@ -58,6 +60,7 @@
 #define DEFERRED 32
 #define DEAD     64
 #define GONE    128
+#define AWAITED 256
 #ifdef BURY
 #define BURIED    8
 #define COUNT(w) ((w) & 7)
@@ -67,7 +70,7 @@
 #define OVER(w)  (((w) & CLOSED) && COUNT(w) == 0)
 #define HOUSEKEEPER 5
 
-byte word[2];
+short word[2];
 byte asleep[6];                     /* 1 + the word a thread sleeps on                          */
 /* ---- ghosts ---- */
 byte running[2], begun[2], finished;
@@ -85,9 +88,18 @@ inline wake(s) {
   atomic { x = 0; do :: x < 6 -> if :: asleep[x] == s+1 -> asleep[x] = 0; WOKEN :: else fi; x++
                      :: else -> x = 0; break od }
 }
+inline wake_awaited(s, seen) { if :: (seen) & AWAITED -> wake(s) :: else fi }
 inline futex_wait(s) {
-  atomic { if :: word[s] == w -> asleep[me] = s+1 :: else fi };
-  (!asleep[me])
+  if
+#ifndef UNSAID                      /* M */
+  :: !(w & AWAITED) -> word[s] = word[s] | AWAITED      /* and look again */
+  :: w & AWAITED ->
+#else
+  :: true ->
+#endif
+     atomic { if :: word[s] == w -> asleep[me] = s+1 :: else fi };
+     (!asleep[me])
+  fi
 }
 
 /* ---- destroying ---- */
@@ -102,10 +114,16 @@ inline claim(s) {
 }
 inline begin_destroy(s) { atomic { begun[s]++; assert(begun[s] == 1); assert(!running[s]) } }
 inline set_gone(s) {
+#ifdef AWAITED_BEFORE               /* M */
+  seen = word[s];
   atomic { ended[s] = 1; word[s] = word[s] | GONE };
-#ifndef NO_LAST_WAKE                /* M */
-  wake(s)
+#else
+  atomic { ended[s] = 1; seen = word[s]; word[s] = word[s] | GONE };
 #endif
+#ifndef NO_LAST_WAKE                /* M */
+  wake_awaited(s, seen);
+#endif
+  seen = 0
 }
 /* With DTOR the captures of s hold the subscription of o, and those of o that of s: the reset() in the
  * inner destruction finds s DEAD. */
@@ -183,18 +201,18 @@ inline leave(s) {
      :: else
      fi;
 #ifndef NO_WAKE                     /* M */
-     wake(s)
+     wake_awaited(s, w)
 #endif
 #elif defined(QUIET)
   :: OVER(w) && (w & DEFERRED) && !(w & DEAD) -> claim(s); if :: won -> dispose(s) :: else fi
-  :: OVER(w) && !(w & DEFERRED) && !(w & DEAD) -> wake(s)
+  :: OVER(w) && !(w & DEFERRED) && !(w & DEAD) -> wake_awaited(s, w)
 #else
   :: OVER(w) ->
      if :: w & DEFERRED -> claim(s) :: else fi;
 #ifdef NO_WAKE                      /* M: only the deferred case wakes */
      if :: won -> dispose(s) :: else fi
 #else
-     if :: won -> dispose(s) :: else -> wake(s) fi
+     if :: won -> dispose(s) :: else -> wake_awaited(s, w) fi
 #endif
 #endif
   :: else
@@ -213,7 +231,7 @@ inline reset_inside(s) {
 }
 
 proctype worker(byte me; byte a; byte b) {
-  byte s = a, o, n, k, w, x, d;
+  byte s = a, o, n, k, x, d; short w, seen;
   bool ok, won, mine;
   do
   :: n < 2 ->
@@ -254,7 +272,7 @@ proctype worker(byte me; byte a; byte b) {
 }
 
 proctype outside(byte me; byte s) {
-  byte w, x, d;
+  byte x, d; short w, seen;
   bool won;
 #ifdef CLOSE_BY_STORE               /* M: load, then store */
   w = word[s]; word[s] = w | CLOSED; w = 0;
@@ -317,7 +335,7 @@ out:
 #define DIG(s) atomic { won = !(word[s] & DEAD); word[s] = word[s] | DEAD }
 #endif
 proctype housekeeper(byte me) {
-  byte w, x, d;
+  byte x, d; short w, seen;
   bool won;
   do
   :: atomic { handed[0] -> handed[0] = 0 }; DIG(0); if :: won -> won = 0; destroy(0) :: else fi
@@ -328,7 +346,7 @@ proctype housekeeper(byte me) {
 #endif
 #ifdef HAND_OVER
 proctype housekeeper(byte me) {
-  byte w, x, d;
+  byte x, d; short w, seen;
   bool won;
   do
   :: atomic { handed[0] -> handed[0] = 0 }; destroy(0)
