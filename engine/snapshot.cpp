@@ -60,7 +60,7 @@ bool SubscriberList::remove(Subscriber* subscriber) {
 
 void SubscriberList::make_room() {
   if (retired_.size() == retired_.capacity())
-    retired_.reserve(retired_.size() + kDueAt + retired_.size() / 2);
+    retired_.reserve(std::max<std::size_t>(kRoomMin, 2 * retired_.size()));
 }
 
 void SubscriberList::replace(std::unique_ptr<Snapshot> next, Subscriber* removed) noexcept {
