@@ -148,6 +148,7 @@ std::size_t Worker::serve(ChannelCore& channel) noexcept {
 
 /// From the one behind the last, by index. `one`: no more than one that has events.
 std::size_t Worker::serve_held(bool one) noexcept {
+  if (held_.size() == 1) return serve(*held_.front().channel);
   std::size_t served = 0;
   auto place = static_cast<std::size_t>(
       std::upper_bound(held_.begin(), held_.end(), last_served_,
