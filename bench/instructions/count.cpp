@@ -47,6 +47,12 @@ RINGMAIN_COUNT_PUBLISH(count_publish_ring)
 [[gnu::noinline]] std::size_t count_dispatch_ring(TestBus& bus) {
   return bus.deliver();
 }
+[[gnu::noinline]] std::size_t count_dispatch_alone_moodycamel(TestBus& bus) {
+  return bus.deliver();
+}
+[[gnu::noinline]] std::size_t count_dispatch_alone_ring(TestBus& bus) {
+  return bus.deliver();
+}
 }
 
 namespace {
@@ -97,21 +103,26 @@ bool publishes(LaneKind kind, Count count) {
   return let_go() && accepted == kEvents;
 }
 
+/// `at_once`: so many events wait for each call of `count`.
 template <class Count>
-bool dispatches(LaneKind kind, Count count) {
+bool dispatches(LaneKind kind, std::uint64_t at_once, Count count) {
   TestBus bus;
   auto& channel = bus.channel<Payload>("count.dispatch");
   volatile std::uint64_t sum = 0;
   const Subscription subscription =
       channel.subscribe([&sum](const Payload& event) { sum = sum + event.number; });
   auto publisher = channel.publisher(lane_of(kind)).value();
-  const auto fill = [&] {
-    for (std::uint64_t i = 0; i < kEvents; ++i) (void)publisher.publish(make_event<Payload>(i, 0));
+  const auto fill = [&](std::uint64_t events) {
+    for (std::uint64_t i = 0; i < events; ++i) (void)publisher.publish(make_event<Payload>(i, 0));
   };
-  fill();
+  fill(kEvents);
   (void)bus.deliver();
-  fill();
-  return count(bus) == kEvents;
+  std::uint64_t delivered = 0;
+  for (std::uint64_t left = kEvents; left > 0; left -= at_once) {
+    fill(at_once);
+    delivered += count(bus);
+  }
+  return delivered == kEvents;
 }
 
 }  // namespace
@@ -122,8 +133,10 @@ int main() {
   using namespace ringmain::bench;
   const bool right = unheard() && publishes(LaneKind::moodycamel, count_publish_moodycamel) &&
                      publishes(LaneKind::ring, count_publish_ring) &&
-                     dispatches(LaneKind::moodycamel, count_dispatch_moodycamel) &&
-                     dispatches(LaneKind::ring, count_dispatch_ring);
+                     dispatches(LaneKind::moodycamel, kEvents, count_dispatch_moodycamel) &&
+                     dispatches(LaneKind::ring, kEvents, count_dispatch_ring) &&
+                     dispatches(LaneKind::moodycamel, 1, count_dispatch_alone_moodycamel) &&
+                     dispatches(LaneKind::ring, 1, count_dispatch_alone_ring);
   std::printf("%llu\n", static_cast<unsigned long long>(bench::kEvents));
   return right ? 0 : 1;
 }
