@@ -39,7 +39,8 @@ void inline_calls() {
   Ear ear;
   const Hearer hearer(*channel, ear.callback());
   Atomic<std::uint32_t> living{0};
-  for (std::uint64_t k = choose(2) * 15; k > 0; --k) {  // rows are freed at every 32nd change
+  // Rows are freed once so many are retired: bring that near.
+  for (std::uint64_t k = choose(2) * (engine::SubscriberList::kDueAt / 2 - 1); k > 0; --k) {
     engine::Subscriber* const brief = make_inline([] {});
     list(*channel, brief);
     channel->unlist(brief);

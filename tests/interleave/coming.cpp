@@ -14,8 +14,8 @@ void detach() {
   const auto channel = crew.channel();
   Ear ear;
   const Hearer always(*channel, ear.callback());
-  // Snapshots are freed at every 32nd change: bring that near.
-  for (std::uint64_t k = choose(2) * 15; k > 0; --k)
+  // Snapshots are freed once so many are retired: bring that near.
+  for (std::uint64_t k = choose(2) * (engine::SubscriberList::kDueAt / 2 - 1); k > 0; --k)
     const Hearer brief(*channel, [](const Run&) {});
   Atomic<std::uint32_t> living{0};
   Lane& lane = lane_of(*channel, lane_options());
