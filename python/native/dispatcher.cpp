@@ -135,13 +135,19 @@ bool Dispatcher::wait_until_heard(Seconds limit) {
   {
     const Lock lock(mutex_);
     for (const auto& h : hearings_) {
-      if (!h->closed) marks.push_back({h, ringmain::detail::mailbox_marks(*h->box)});
+      if (!h->closed) {
+        marks.push_back({h, ringmain::detail::mailbox_marks(*h->box)});
+      } else if (h->busy) {
+        marks.push_back({h, {}});
+      }
     }
   }
   const auto heard = [this, &marks] {
     if (stopping_) return true;
     for (const Mark& m : marks) {
-      if (!m.hearing->closed && !ringmain::detail::mailbox_reached(*m.hearing->box, m.lanes))
+      // Who was removed meanwhile hears no more, but its callback may still be under way.
+      if (m.hearing->closed ? m.hearing->busy
+                            : !ringmain::detail::mailbox_reached(*m.hearing->box, m.lanes))
         return false;
     }
     return true;
@@ -194,18 +200,16 @@ std::shared_ptr<Hearing> Dispatcher::begin_turn(std::uint64_t id) {
 
 void Dispatcher::end_turn(const std::shared_ptr<Hearing>& hearing) {
   ringmain::detail::PullMailbox* box = nullptr;
-  PyObject* callback = nullptr;
   {
     const Lock lock(mutex_);
-    if (hearing->closed) {  // meanwhile; who waits for it finds it done
+    if (hearing->closed) {  // meanwhile; who waits for it finds it done, and digs
       box = take_out(*hearing);
-      callback = std::exchange(hearing->callback, nullptr);
+      bury(std::exchange(hearing->callback, nullptr));
     }
     hearing->busy = false;
   }
   changed_.notify_all();
   ringmain::detail::close_mailbox(box);
-  bury(callback);
 }
 
 void Dispatcher::raised(Hearing& hearing) {
