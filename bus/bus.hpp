@@ -155,7 +155,7 @@ class Bus {
   /// that workers drain. False: time ran out, or called inside a callback.
   [[nodiscard]] bool flush(nanoseconds limit);
   /// Closes every channel, then drains or discards, then ends the workers; returns by the deadline,
-  /// or up to two seconds later where the machine is too busy to let idle workers end.
+  /// or seconds later (docs/guarantees.md, E3) where the machine is too busy to let threads end.
   Stopped stop(StopMode mode = StopMode::drain, nanoseconds limit = std::chrono::seconds(5));
 
   [[nodiscard]] Stats stats() const;

@@ -14,22 +14,21 @@ class Farewell {
   enum : std::int64_t { kMomentNs = 50'000'000, kPatienceNs = 2'000'000'000 };
 
   /// Negative: without a limit.
-  explicit Farewell(std::int64_t limit_ns) noexcept
-      : callback_(at_least(kMomentNs, limit_ns)), turn_(at_least(kPatienceNs, limit_ns)) {}
+  explicit Farewell(std::int64_t limit_ns, std::int64_t now = now_ns()) noexcept
+      : limit_ns_(limit_ns), began_ns_(now) {}
 
   /// How long to sleep before the next look, as futex_wait takes it; 0: it is given up.
-  [[nodiscard]] std::int64_t left_ns(bool in_callback) const noexcept {
-    const std::int64_t left = callback_.left_ns();
-    if (left != 0 || in_callback) return left;
-    return std::min<std::int64_t>(turn_.left_ns(), kMomentNs);
+  [[nodiscard]] std::int64_t left_ns(bool in_callback, std::int64_t now = now_ns()) const noexcept {
+    if (limit_ns_ < 0) return -1;
+    const std::int64_t over = now - began_ns_;
+    const std::int64_t left = std::max<std::int64_t>(limit_ns_, kMomentNs) - over;
+    if (left > 0 || in_callback) return std::max<std::int64_t>(left, 0);
+    return std::clamp<std::int64_t>(std::max<std::int64_t>(limit_ns_, kPatienceNs) - over, 0,
+                                    kMomentNs);
   }
 
  private:
-  static std::int64_t at_least(std::int64_t moment_ns, std::int64_t limit_ns) noexcept {
-    return limit_ns < 0 ? limit_ns : std::max(limit_ns, moment_ns);
-  }
-
-  Deadline callback_;
-  Deadline turn_;
+  std::int64_t limit_ns_;
+  std::int64_t began_ns_;
 };
 }  // namespace ringmain::engine

@@ -159,9 +159,8 @@ void Workers::join_own(std::int64_t limit_ns, Stopped& result) noexcept {
     const auto calls = [&] {
       return own->calling.load(std::memory_order_relaxed) != 0;  // relaxed: a look
     };
-    std::int64_t left = farewell.left_ns(calls());
-    bool joined = own->join(left);
-    while (!joined && left != 0) {
+    bool joined = false;
+    for (std::int64_t left = -1; !joined && left != 0;) {
       left = farewell.left_ns(calls());
       joined = own->join(left);
     }

@@ -212,10 +212,7 @@ Mailbox NativeBus::mailbox(nb::object what, const Asked& asked) {
 }
 
 Detached NativeBus::remove(const std::shared_ptr<Hearing>& hearing, Seconds limit) {
-  const Detached removed =
-      dispatcher_ ? dispatcher_->remove(*hearing, limit) : Detached::was_not_attached;
-  dig();  // what the callback held is gone when this returns
-  return removed;
+  return dispatcher_ ? dispatcher_->remove(*hearing, limit) : Detached::was_not_attached;
 }
 
 Detached NativeBus::remove_inline(const std::shared_ptr<InlineHearing>& hearing, Seconds limit) {

@@ -1,6 +1,5 @@
 // Slot classes, histograms, the wait strategy, futexes and deadlines: each small, each alone.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <linux/membarrier.h>
@@ -40,19 +39,19 @@ TEST(SlotTest, EverySlotKeepsItsPayloadAlignedToSixteen) {
 TEST(FarewellTest, WhoIsInACallbackGetsTheRestOfTheTimeAndAMomentAtLeast) {
   EXPECT_EQ(Farewell(-1).left_ns(true), -1);
   EXPECT_EQ(Farewell(-1).left_ns(false), -1);
-  const Farewell short_one(0);
-  EXPECT_GT(short_one.left_ns(true), 0);
-  EXPECT_LE(short_one.left_ns(true), std::int64_t{Farewell::kMomentNs});
-  EXPECT_GT(Farewell(60'000'000'000).left_ns(true), std::int64_t{Farewell::kPatienceNs});
+  EXPECT_EQ(Farewell(0, 100).left_ns(true, 100), Farewell::kMomentNs);
+  EXPECT_EQ(Farewell(0, 100).left_ns(true, 100 + Farewell::kMomentNs), 0);
+  EXPECT_EQ(Farewell(3 * Farewell::kPatienceNs, 0).left_ns(true, Farewell::kPatienceNs),
+            2 * Farewell::kPatienceNs);
 }
 
 TEST(FarewellTest, WhoIsInNoneIsLookedAtAgainUntilPatienceEnds) {
-  const Farewell farewell(0);
-  while (farewell.left_ns(true) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_GT(farewell.left_ns(false), 0);
-  EXPECT_LE(farewell.left_ns(false), std::int64_t{Farewell::kMomentNs});
-  while (farewell.left_ns(false) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_EQ(farewell.left_ns(true), 0);
+  const Farewell farewell(0, 0);
+  EXPECT_EQ(farewell.left_ns(false, 1), Farewell::kMomentNs - 1);
+  EXPECT_EQ(farewell.left_ns(false, Farewell::kMomentNs), Farewell::kMomentNs);
+  EXPECT_EQ(farewell.left_ns(false, Farewell::kPatienceNs - 1), 1);
+  EXPECT_EQ(farewell.left_ns(false, Farewell::kPatienceNs), 0);
+  EXPECT_EQ(farewell.left_ns(false, 2 * Farewell::kPatienceNs), 0);
 }
 
 TEST(HistogramTest, AnEmptyOneSaysNothing) {
