@@ -2,6 +2,8 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <string>
 #include <thread>
 
 namespace ringmain::tests {
@@ -15,6 +17,15 @@ template <class Condition>
     std::this_thread::yield();
   }
   return true;
+}
+
+/// Linux's word for the thread: it waits for something.
+[[nodiscard]] inline bool is_asleep(long thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(stat, line);
+  const std::size_t end = line.rfind(')');
+  return end != std::string::npos && line.compare(end, 3, ") S") == 0;
 }
 
 /// A callback stands in front of it until the test opens it.

@@ -1,7 +1,6 @@
 // Is who waits for a round of the housekeeper told by the first one that owes nothing?
 #include <atomic>
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <sys/syscall.h>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "ringmain/engine/housekeeper.hpp"
 #include "ringmain/engine/workers.hpp"
 
+#include "ringmain/tests/engine/eventually.hpp"
 #include "ringmain/tests/engine/rig.hpp"
 
 namespace ringmain::tests {
@@ -41,15 +41,6 @@ class Debtor final : public Herald {
   std::atomic<bool> let_go{false};
 };
 
-/// Linux's word for the thread: it waits for something.
-bool sleeps(long thread) {
-  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
-  std::string line;
-  std::getline(stat, line);
-  const std::size_t end = line.rfind(')');
-  return end != std::string::npos && line.compare(end, 3, ") S") == 0;
-}
-
 /// The waiter asks while the first round lasts. That one owes something, and the second does not:
 /// nobody rings for a third, which would come of itself after a second.
 TEST(HouseRoundsTest, WhoAsksWhileOneOwesSomethingIsToldByTheNext) {
@@ -65,7 +56,7 @@ TEST(HouseRoundsTest, WhoAsksWhileOneOwesSomethingIsToldByTheNext) {
     asking = ::syscall(SYS_gettid);
     told = workers->house().await_round(-1);
   });
-  while (asking == 0 || !sleeps(asking)) std::this_thread::yield();
+  EXPECT_TRUE(eventually([&] { return asking != 0 && is_asleep(asking); }));
   debtor->let_go = true;
   debtor->let_go.notify_all();
   waiter.join();
