@@ -118,6 +118,9 @@ module ringmain
       import :: c_int, c_ptr
       type(c_ptr), value :: channel
     end function
+    integer(c_int64_t) function ringmain_new_op_id() bind(C)
+      import :: c_int64_t
+    end function
     integer(c_int32_t) function ringmain_name(text, bytes) bind(C)
       import :: c_char, c_int32_t, c_size_t
       character(kind=c_char), intent(in) :: text(*)

@@ -175,6 +175,9 @@ const char* ringmain_text(const void* field, size_t field_bytes, size_t* bytes);
  * takes. `event_bytes` must be what was defined. RINGMAIN_UNHEARD is not a failure. Lock-free; no
  * allocation once warm; a system call only to wake a worker. */
 ringmain_code ringmain_publish(ringmain_channel* channel, const void* event, size_t event_bytes);
+/* A number that is given to nobody else in this process: the op_id that joins the events of one
+ * operation (collective.issued, .completed …). Never 0. Wait-free. */
+uint64_t ringmain_new_op_id(void);
 /* Is anybody listening? For skipping the work of making an event. One load; 0 of NULL. */
 int ringmain_wanted(const ringmain_channel* channel);
 

@@ -5,6 +5,8 @@
 
 #include "ringmain/engine/thread_lanes.hpp"
 
+#include "ringmain/bus/origin.hpp"
+
 #include "ringmain/c/handles.hpp"
 
 namespace ringmain::c {
@@ -171,6 +173,10 @@ void ringmain_publisher_close(ringmain_publisher* publisher) {
   if (publisher == nullptr) return;
   ringmain::detail::give_back(*publisher->lane);
   delete publisher;
+}
+
+uint64_t ringmain_new_op_id(void) {
+  return ringmain::new_op_id();
 }
 
 uint32_t ringmain_name(const char* text, size_t bytes) {

@@ -1,7 +1,8 @@
 // The smallest sink: one JSON line per event of any described channel. Copy this file to write
 // another.
 //
-//   {"channel":"heartbeat.beat","time_ns":81726354,"publisher":3,"sequence":1,"count":1,"late_ns":52}
+//   {"channel":"heartbeat.beat","time_ns":81726354,"publisher":3,"sequence":2,
+//    "origin":"8f3c09d2517ab64e","count":2,"late_ns":52}
 //
 // A sink is a class that subscribes. This one can do so in two ways: attach() takes events out of a
 // mailbox in its own thread, so that a slow disk holds up nobody and what does not fit is dropped
@@ -45,7 +46,8 @@ class LineFile {
 
   void add(const EventView& event) {
     const std::lock_guard lock(mutex_);
-    append_json_line(text_, event);
+    if (!introduced_) origin_.read_clocks();
+    append_json_line(text_, event, &origin_, !std::exchange(introduced_, true));
     ++lines_;
     if (text_.size() >= kBytesHeld) write();
   }
@@ -89,6 +91,8 @@ class LineFile {
   std::FILE* to_;
   const std::string name_;
   const bool owned_;
+  Origin origin_ = Origin::here();
+  bool introduced_ = false;
   std::string text_;
   std::uint64_t lines_ = 0;  // in text_
   Figures figures_;
@@ -114,7 +118,8 @@ class JsonLines {
   /// output.
   static Result<JsonLines> open(std::string_view path) {
     if (path == "-") return JsonLines(stdout, "standard output", false);
-    std::string expanded = expand_path(path, rank_identity());
+    // Anew: a forked child has its own number, and a launcher may have set its rank since.
+    std::string expanded = expand_path(path, read_rank_identity());
     std::FILE* to = registry::open_output(expanded);
     if (to == nullptr) {
       return Error{Error::Code::system, "cannot open " + expanded + " for writing: " +

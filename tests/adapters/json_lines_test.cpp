@@ -7,7 +7,9 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -183,6 +185,43 @@ TEST_F(JsonLinesTest, AttachHearsMatchingChannelsThatComeLater) {
   ASSERT_TRUE(bus.flush(std::chrono::seconds(20)));
   ASSERT_TRUE(file.value().close());
   EXPECT_EQ(lines("out.jsonl").size(), 100u);
+}
+
+TEST_F(JsonLinesTest, EveryLineNamesItsOriginAndTheFirstOneSaysWhoThatIs) {
+  Bus bus;
+  const Origin me = Origin::here();
+  for (const char* name : {"one.jsonl", "two.jsonl"}) {
+    auto file = JsonLines::open(path(name));
+    ASSERT_TRUE(file) << file.error().message;
+    file.value().listen(bus.channel<Tick>());
+    for (std::uint64_t n = 0; n < 3; ++n) ASSERT_TRUE(bus.channel<Tick>().publish({n}));
+    ASSERT_TRUE(bus.flush(std::chrono::seconds(20)));
+    ASSERT_TRUE(file.value().close());
+    const auto all = lines(name);
+    ASSERT_EQ(all.size(), 3u);
+    for (const std::string& line : all) {
+      EXPECT_NE(line.find(",\"origin\":\"" + me.id + "\""), line.npos) << line;
+    }
+    EXPECT_NE(all[0].find("\"origin_process\":{\"host\":\"" + me.process.host +
+                          "\",\"pid\":" + std::to_string(::getpid()) +
+                          ",\"program\":\"json_lines_test\",\"rank\":"),
+              std::string::npos)
+        << all[0];
+    EXPECT_NE(all[0].find(",\"monotonic_ns\":"), std::string::npos) << all[0];
+    EXPECT_NE(all[0].find(",\"realtime_ns\":"), std::string::npos) << all[0];
+    EXPECT_EQ(all[1].find("origin_process"), std::string::npos) << all[1];
+  }
+}
+
+TEST_F(JsonLinesTest, AForkedChildsPathHasItsOwnNumber) {
+  (void)rank_identity();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(JsonLines::open(path("%p.jsonl")) ? 0 : 1);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(std::filesystem::exists(path(std::to_string(child) + ".jsonl")));
 }
 
 TEST_F(JsonLinesTest, RankAndProcessAreExpandedInThePath) {

@@ -2,6 +2,8 @@
 #include <thread>
 #include <vector>
 
+#include "ringmain/bus/origin.hpp"
+
 #include "ringmain/tests/c/c_support.hpp"
 #include "ringmain/tests/engine/eventually.hpp"
 
@@ -222,6 +224,13 @@ TEST_F(CSayTest, AStuckCallbackEndsACloseInTimeWithItsName) {
   door.open();
   EXPECT_NE(ringmain_unsubscribe(hearing, -1), RINGMAIN_TIMEOUT);
   ringmain_subscription_free(hearing);
+}
+
+TEST_F(CSayTest, NoOperationsNumberIsGivenTwice) {
+  const std::uint64_t first = ringmain_new_op_id();
+  EXPECT_NE(first, 0u);
+  EXPECT_GT(ringmain_new_op_id(), first);
+  EXPECT_NE(new_op_id(), first) << "C++ and C draw from the same numbers";
 }
 
 TEST_F(CSayTest, NamesAndTextAreThoseOfCpp) {

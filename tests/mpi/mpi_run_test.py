@@ -91,6 +91,12 @@ class MpiRunTest(unittest.TestCase):
                    for channel in ("collective.issued", "collective.completed")]
             self.assertEqual(ids[0], ids[1])
             self.assertEqual(set(ids[0].values()), {1})
+            self.assertTrue(all(event["thread"] > 0 for event in events))
+        # In the job, origin and op_id name an operation.
+        self.assertEqual(len({event["origin"] for events in ranks for event in events}), len(ranks))
+        for rank, events in enumerate(ranks):
+            self.assertEqual((events[0]["origin_process"]["rank"], events[0]["origin_process"]["world_size"]),
+                             (rank, len(ranks)))
 
     def of(self, events, channel, op):
         return [event for event in events if event["channel"] == f"collective.{channel}" and event["op"] == op]

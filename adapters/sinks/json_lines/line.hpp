@@ -1,9 +1,11 @@
-// What does an event look like as a line of JSON? Its stamp, then its fields by their names.
+// What does an event look like as a line of JSON? Its stamp, then its fields by their names. The
+// page for readers is docs/json-lines.md.
 //
 // RFC 8259: numbers are exact, whatever is not UTF-8 becomes U+FFFD, and what JSON has no word for
 // (nan, inf) becomes null.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <type_traits>
 
 #include "ringmain/bus/event.hpp"
+#include "ringmain/bus/origin.hpp"
 
 namespace ringmain::sinks {
 
@@ -132,17 +135,56 @@ inline void append_json_field(std::string& to, const FieldSchema& field, const s
   }
 }
 
+/// The words in front of an event's own fields.
+constexpr std::array<std::string_view, 9> kLineWords = {
+    "channel", "time_ns",  "publisher",      "sequence",      "origin",
+    "in_step", "in_phase", "in_micro_batch", "origin_process"};
+
+/// Whose lines these are, once for all of them.
+inline void append_json_origin(std::string& to, const Origin& origin) {
+  const RankIdentity& me = origin.process;
+  const auto text = [&to](std::string_view key, std::string_view value) {
+    to += key;
+    append_json_string(to, value);
+  };
+  const auto number = [&to](std::string_view key, auto value) {
+    to += key;
+    to += std::to_string(value);
+  };
+  text("{\"host\":", me.host);
+  number(",\"pid\":", me.pid);
+  text(",\"program\":", origin.program);
+  number(",\"rank\":", me.rank);
+  number(",\"world_size\":", me.world_size);
+  number(",\"local_rank\":", me.local_rank);
+  number(",\"local_world_size\":", me.local_world_size);
+  text(",\"job\":", me.job);
+  number(",\"attempt\":", me.attempt);
+  text(",\"launcher\":", me.launcher);
+  number(",\"monotonic_ns\":", origin.monotonic_ns);
+  number(",\"realtime_ns\":", origin.realtime_ns);
+  to += '}';
+}
+
 /// The event and where it comes from, as one line with its line end. A field that is called like
 /// one of the words in front (collective.issued has a sequence of its own) gets "event_" before its
 /// name, since names must be unique. The step, phase and micro-batch in which it was said are there
-/// where they are known.
-inline void append_json_line(std::string& to, const EventView& event) {
+/// where they are known; `origin` where there is one, at length where `introduce` says so.
+inline void append_json_line(std::string& to, const EventView& event,
+                             const Origin* origin = nullptr, bool introduce = false) {
   const Stamp& stamp = event.stamp();
   to += "{\"channel\":";
   append_json_string(to, event.channel());
   to += ",\"time_ns\":" + std::to_string(stamp.time_ns);
   to += ",\"publisher\":" + std::to_string(stamp.publisher);
   to += ",\"sequence\":" + std::to_string(stamp.sequence);
+  if (origin != nullptr) {
+    ((to += ",\"origin\":\"") += origin->id) += '"';
+    if (introduce) {
+      to += ",\"origin_process\":";
+      append_json_origin(to, *origin);
+    }
+  }
   if (const StepPlace in = event.in_step(); in.inside) {
     to += ",\"in_step\":" + std::to_string(in.step);
     if (in.phase != Name{}) {
@@ -152,10 +194,8 @@ inline void append_json_line(std::string& to, const EventView& event) {
     if (in.micro_batch != 0) to += ",\"in_micro_batch\":" + std::to_string(in.micro_batch);
   }
   for (const FieldSchema& field : event.schema().fields) {
-    const bool taken = field.name == "channel" || field.name == "time_ns" ||
-                       field.name == "publisher" || field.name == "sequence" ||
-                       field.name == "in_step" || field.name == "in_phase" ||
-                       field.name == "in_micro_batch";
+    const bool taken =
+        std::find(kLineWords.begin(), kLineWords.end(), field.name) != kLineWords.end();
     to += ',';
     append_json_string(to, (taken ? "event_" : "") + std::string(field.name));
     to += ':';

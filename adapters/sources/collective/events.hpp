@@ -2,7 +2,8 @@
 //
 // `issued` is said in the thread that asks for it; `started` and `completed` when the work itself
 // does (on a GPU: its kernels), so a collective that hangs is issued, perhaps started, and never
-// completed. op_id joins the four. A source that cannot see the start says issued and completed.
+// completed. op_id joins the four: new_op_id() of bus/origin.hpp gives it. A source that cannot see
+// the start says issued and completed.
 // A field that a source cannot know reads 0, but for ranks, peers and devices (-1) and streams.
 #pragma once
 #include <cstdint>
@@ -17,7 +18,7 @@ constexpr std::int32_t kNoDevice = -1;
 
 /// Asked for, not done. Point-to-point operations come this way too.
 struct Issued {
-  std::uint64_t op_id = 0;     // unique among the source's operations
+  std::uint64_t op_id = 0;     // unique in the process, whichever source says it
   std::uint64_t sequence = 0;  // the group's own count of its collectives
   std::uint64_t bytes = 0;     // the larger of what this rank gives and gets
   std::uint64_t in_elements = 0;
@@ -72,6 +73,7 @@ struct Completed {
   std::int32_t group_size = 0;
   std::int32_t device = kNoDevice;
   std::uint32_t kernels = 0;  // how many the operation took
+  std::int32_t thread = 0;    // in which its end was noticed; 0 where that was a GPU
 };
 
 /// It will not complete: an error, a time-out, an abort.
@@ -90,6 +92,7 @@ struct Failed {
   std::int32_t group_size = 0;
   std::int32_t device = kNoDevice;
   std::int32_t result = 0;  // the vendor's code
+  std::int32_t thread = 0;  // as completed
 };
 
 constexpr auto describe(EventOf<Issued>) {
@@ -124,7 +127,8 @@ constexpr auto describe(EventOf<Completed>) {
                field<&E::rank>("rank", Unit::id), field<&E::group_size>("group_size", Unit::count),
                field<&E::device>("device", Unit::device), field<&E::stream>("stream", Unit::stream),
                field<&E::kernel>("kernel"), field<&E::kernels>("kernels", Unit::count),
-               field<&E::backend>("backend"), field<&E::correlation>("correlation", Unit::id));
+               field<&E::backend>("backend"), field<&E::correlation>("correlation", Unit::id),
+               field<&E::thread>("thread", Unit::id));
 }
 constexpr auto describe(EventOf<Failed>) {
   using E = Failed;
@@ -135,7 +139,7 @@ constexpr auto describe(EventOf<Failed>) {
                field<&E::result>("result"), field<&E::peer>("peer", Unit::id),
                field<&E::rank>("rank", Unit::id), field<&E::group_size>("group_size", Unit::count),
                field<&E::device>("device", Unit::device), field<&E::stream>("stream", Unit::stream),
-               field<&E::backend>("backend"));
+               field<&E::backend>("backend"), field<&E::thread>("thread", Unit::id));
 }
 
 static_assert(sizeof(Issued) <= 112 && sizeof(Completed) <= 112);  // fits the 128-byte slot

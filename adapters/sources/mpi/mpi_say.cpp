@@ -76,14 +76,6 @@ std::int32_t this_thread() noexcept {
   if (id == 0) id = static_cast<std::int32_t>(::gettid());
   return id;
 }
-/// The thread's number among ours, and below it the number of its operations.
-std::uint64_t new_id() noexcept {
-  static constinit std::atomic<std::uint64_t> threads{0};
-  static thread_local constinit std::uint64_t last = 0;
-  if (last == 0) last = ++threads << 40;
-  return ++last;
-}
-
 template <class E>
 E about(const Operation& operation) noexcept {
   E said;
@@ -116,7 +108,7 @@ bool heard() noexcept {
 }
 
 void issued(Operation& operation, bool asynchronous) noexcept {
-  operation.op_id = new_id();
+  operation.op_id = ringmain_new_op_id();
   operation.issued_ns = now_ns();
   Issued said = about<Issued>(operation);
   said.in_elements = operation.in_elements;
@@ -133,6 +125,7 @@ void completed(const Operation& operation, std::uint64_t bytes) noexcept {
   said.bytes = bytes;
   said.duration_ns = now_ns() - operation.issued_ns;
   said.dtype = name(operation.dtype);
+  said.thread = this_thread();
   publish(channels.completed, said);
 }
 
@@ -142,6 +135,7 @@ void failed(const Operation& operation, std::uint32_t reason, std::int32_t code)
   said.reason = name(reason);
   said.peer = operation.peer;
   said.result = code;
+  said.thread = this_thread();
   publish(channels.failed, said);
 }
 

@@ -154,7 +154,10 @@ bool KinetoMapper::map_role(const KinetoRecord& record, KinetoSide side) {
   const bool on_cpu = role.issues && issued.backend.view() == "gloo";
   if (role.completes || on_cpu) {
     collective::Completed completed = completed_of(*role.operation);
-    if (on_cpu) completed.duration_ns = record.duration_ns;
+    if (on_cpu) {
+      completed.duration_ns = record.duration_ns;
+      completed.thread = role.operation->issued.thread;
+    }
     give_at(completed, time_ns_ + record.duration_ns);
   }
   return side != KinetoSide::gpu || role.starts || role.completes;

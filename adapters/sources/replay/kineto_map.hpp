@@ -44,6 +44,16 @@ struct KinetoMapped {
   std::uint8_t lane = 0;     // index into KinetoTrace::lanes()
 };
 
+/// The number of the operation that the event is about; nullptr where it is about none.
+inline std::uint64_t* op_id_of(KinetoEvent& event) noexcept {
+  return std::visit(
+      [](auto& one) -> std::uint64_t* {
+        if constexpr (requires { one.op_id; }) return &one.op_id;
+        return nullptr;
+      },
+      event);
+}
+
 /// Threads: one at a time. Makes Names, which live in the process's table.
 class KinetoMapper {
  public:

@@ -37,6 +37,7 @@ class Recording::Loader {
     }
     KinetoTrace& trace = opened.value();
     take_lanes(trace);
+    op_id_base_ = into_.operations;  // each trace counts its own from 1
     const std::uint64_t bytes_before = progress_.bytes;
     progress_.bytes_all += trace.size();
     KinetoMapped mapped;
@@ -90,6 +91,10 @@ class Recording::Loader {
       return std::nullopt;
     }
     mapped.lane = lane_of_[mapped.lane];
+    if (std::uint64_t* const op_id = op_id_of(mapped.event)) {
+      *op_id += op_id_base_;
+      into_.operations = std::max(into_.operations, *op_id);
+    }
     ++into_.events_of[kind];
     ++into_.events_on[mapped.lane];
     used_[mapped.lane].set(kind);
@@ -115,6 +120,7 @@ class Recording::Loader {
   std::vector<std::uint8_t> lane_of_;      // of the trace at hand
   std::vector<std::bitset<kKinds>> used_;  // per lane
   std::size_t next_crowded_ = 0;
+  std::uint64_t op_id_base_ = 0;
   bool timed_ = false;
 };
 

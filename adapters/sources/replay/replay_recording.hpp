@@ -50,8 +50,9 @@ struct Recording {
 
   std::array<bool, kKinds> selected{};
   std::array<std::uint64_t, kKinds> events_of{};
-  std::uint64_t left_out = 0;  // events whose channel was not selected
-  KinetoCounts counts;         // of all files together
+  std::uint64_t operations = 0;  // their op_ids are 1 to this, whichever trace they come from
+  std::uint64_t left_out = 0;    // events whose channel was not selected
+  KinetoCounts counts;           // of all files together
   std::vector<KinetoLane> lanes;
   std::vector<std::uint64_t> events_on;  // per lane
   std::uint64_t publishers = 0;          // pairs of lane and channel that have events

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "ringmain/bus/origin.hpp"
+
 #include "ringmain/adapters/sources/replay/replay_handover.hpp"
 #include "ringmain/adapters/sources/replay/replay_pace.hpp"
 #include "ringmain/adapters/sources/replay/replay_voice.hpp"
@@ -114,9 +116,11 @@ void Source::Core::feed() {
   if (options.done) options.done();
 }
 
-/// Every event of every loop to `take`, until that returns false.
+/// Every event of every loop to `take`, until that returns false. Operations get numbers that
+/// nobody else in this process has, in each loop others.
 template <class Take>
 void Source::Core::read(Take&& take) {
+  std::uint64_t before = new_op_ids(recording.operations * options.loops) - 1;
   for (std::uint32_t loop = 0; loop < options.loops; ++loop) {
     ReplayStore::Reader reader(recording.store);
     KinetoMapped mapped;
@@ -128,8 +132,10 @@ void Source::Core::read(Take&& take) {
         return;
       }
       if (!more.value()) break;
+      if (std::uint64_t* const op_id = op_id_of(mapped.event)) *op_id += before;
       if (!take(mapped)) return;
     }
+    before += recording.operations;
   }
   complete = true;
 }
