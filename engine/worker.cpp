@@ -11,6 +11,13 @@ enum : std::size_t { kQuantum = 256 };
 enum : std::uint32_t { kRoundsPerSweep = 256 };
 enum : std::int64_t { kSweepNs = 1'000'000, kFirstRealtimeNs = 100'000 };
 
+/// Of a channel that is visited. A signal, or what was given up, may be left from the last channel
+/// of that index: a pulled one is its reader's alone, any other one may be had by whoever asks.
+bool lease(ChannelCore& channel) noexcept {
+  return !channel.options().pulled &&
+         channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // E3, S
+}
+
 /// Of the lowest bit.
 std::uint32_t index_of(std::uint32_t word, std::uint64_t bits) noexcept {
   return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
@@ -80,11 +87,7 @@ bool Worker::visit(std::uint32_t index, F f) noexcept {
 
 /// False: it is another's, or no worker's.
 bool Worker::ask_for_lease(std::uint32_t index) noexcept {
-  return visit(index, [](ChannelCore& channel) {
-    // A signal may be left from the index's last channel: a pulled one is its reader's alone.
-    return !channel.options().pulled &&
-           channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // E3, S
-  });
+  return visit(index, &lease);
 }
 
 /// Of a channel whose lease we have.
@@ -240,7 +243,7 @@ void Worker::sweep_rota() noexcept {
 }
 
 void Worker::let_go_of(ChannelCore& channel) noexcept {
-  given_.push_back({&channel, channel.index()});
+  given_.push_back(channel.index());
   channel.line.leased.store(0, std::memory_order_release);  // E3
 }
 
@@ -252,16 +255,17 @@ void Worker::give_up() noexcept {
 
 /// The other half of L2: whoever published without seeing the lease given up is seen here. So is a
 /// channel that was retired meanwhile: whoever took that signal may have found it still leased.
+/// By now others may have disposed of it and another may have its index, and its address: what is
+/// there is judged anew.
 void Worker::recheck() noexcept {
   heavy();  // L2
-  for (const Given& g : given_) {
-    if (visit(g.index, [&g](ChannelCore& channel) {
-          return &channel == g.channel &&
-                 (channel.anything_left() ||
-                  channel.retired.load(std::memory_order_acquire) != 0) &&         // Q1
-                 channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // E3, S
+  for (const std::uint32_t index : given_) {
+    if (visit(index, [](ChannelCore& channel) {
+          return (channel.anything_left() ||
+                  channel.retired.load(std::memory_order_acquire) != 0) &&  // Q1
+                 lease(channel);
         }))
-      keep(*g.channel);
+      keep(at(index));
   }
 }
 

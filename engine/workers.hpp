@@ -88,13 +88,9 @@ struct Worker final : Drainer {
   Workers& all_;
   const unsigned index_;
   WaitStrategy wait_;
-  std::vector<Held> held_;  // by index
-  struct Given {
-    ChannelCore* channel;  // no longer ours: may be gone unless table_[index] still says so
-    std::uint32_t index;
-  };
-  std::vector<Given> given_;
-  std::uint32_t last_served_ = 0;  // the index of the channel whose turn it was
+  std::vector<Held> held_;            // by index
+  std::vector<std::uint32_t> given_;  // indices of channels that are no longer ours
+  std::uint32_t last_served_ = 0;     // the index of the channel whose turn it was
   std::uint32_t woke_ = 0;
   std::uint32_t rounds_ = 0;
   std::int64_t realtime_wait_ns_ = 0;

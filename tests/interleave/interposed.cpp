@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <utility>
 
 #include "ringmain/tests/interleave/memory.hpp"
 #include "ringmain/tests/interleave/scheduler.hpp"
@@ -31,6 +32,9 @@ struct Arena {
   std::byte* start = nullptr;
   std::size_t used = 0;
   std::size_t live = 0;
+  bool reuse = false;
+  std::array<std::byte*, 64> freed{};  // the last ones, while `reuse`
+  std::size_t frees = 0;
   std::array<std::uint8_t, kArenaBytes / kGrain> marks{};
 
   void map() {
@@ -48,6 +52,25 @@ struct Arena {
   }
   [[nodiscard]] std::size_t grain(const void* at) const noexcept {
     return static_cast<std::size_t>(static_cast<const std::byte*>(at) - start) / kGrain;
+  }
+  /// The block's size lies in the grain before it.
+  [[nodiscard]] static std::size_t size_of(const std::byte* block) noexcept {
+    std::size_t bytes = 0;
+    std::memcpy(&bytes, block - sizeof bytes, sizeof bytes);
+    return bytes;
+  }
+  /// The youngest of that size among the last that were freed; nullptr: there is none.
+  std::byte* freed_one(std::size_t bytes, std::size_t alignment) noexcept {
+    for (std::size_t age = 1; reuse && age <= freed.size() && age <= frees; ++age) {
+      std::byte*& one = freed[(frees - age) % freed.size()];
+      if (one == nullptr || size_of(one) != bytes ||
+          reinterpret_cast<std::uintptr_t>(one) % alignment != 0)
+        continue;
+      std::memset(&marks[grain(one)], kLive, bytes / kGrain);
+      ++live;
+      return std::exchange(one, nullptr);
+    }
+    return nullptr;
   }
 };
 Arena arena;
@@ -101,7 +124,13 @@ void forget_memory() noexcept {
   std::memset(arena.marks.data(), kUntouched, arena.used / kGrain);
   arena.used = 0;
   arena.live = 0;
+  arena.reuse = false;
+  arena.frees = 0;
   locks.count = 0;
+}
+
+void reuse_memory() noexcept {
+  arena.reuse = true;
 }
 
 bool is_freed(const void* at) noexcept {
@@ -119,7 +148,7 @@ void* take_memory(std::size_t bytes, std::size_t alignment) noexcept {
   if (arena.start == nullptr) arena.map();
   bytes = (bytes + kGrain) / kGrain * kGrain;
   alignment = alignment < kGrain ? kGrain : alignment;
-  // The block's size lies in the grain before it.
+  if (std::byte* again = arena.freed_one(bytes, alignment)) return again;
   const std::size_t at = (arena.used + kGrain + alignment - 1) / alignment * alignment;
   if (at + bytes > kArenaBytes) fail("the scenario takes too much memory");
   arena.used = at + bytes;
@@ -135,11 +164,12 @@ bool give_memory(void* memory) noexcept {
     if (inside()) fail("memory is freed twice");
     return true;
   }
-  std::size_t bytes = 0;
-  std::memcpy(&bytes, static_cast<std::byte*>(memory) - sizeof bytes, sizeof bytes);
+  auto* const block = static_cast<std::byte*>(memory);
+  const std::size_t bytes = Arena::size_of(block);
   std::memset(&arena.marks[arena.grain(memory)], kFreed, bytes / kGrain);
   if (bytes <= 4096) std::memset(memory, 0xdd, bytes);  // plain readers fall over it
   --arena.live;
+  if (arena.reuse) arena.freed[arena.frees++ % arena.freed.size()] = block;
   return true;
 }
 

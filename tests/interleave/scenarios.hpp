@@ -1,4 +1,4 @@
-// The scenarios of flow.cpp, coming.cpp and beside.cpp, each a question about every schedule.
+// The scenarios, file by file, each a question about every schedule.
 #pragma once
 
 namespace ringmain::interleave {
@@ -17,6 +17,8 @@ void deferred();
 void mailboxes();
 void pull();
 void thread_lanes();
+
+void again();
 
 void inline_calls();
 void evicts();

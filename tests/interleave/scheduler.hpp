@@ -82,8 +82,12 @@ std::uint64_t start_fiber(void* (*routine)(void*), void* argument);
 void join_fiber(std::uint64_t fiber);
 void at_fiber_exit(void (*destroy)(void*), void* object);
 
+/// In a scenario: what is freed from here on is the next block of its size, as it often is outside.
+void reuse_memory() noexcept;
+
 /// Memory of a schedule: all of it is forgotten at the next one, so that a failed schedule needs no
-/// unwinding; what was freed is not given out again before, and touching it fails the schedule.
+/// unwinding; what was freed is not given out again before, unless by reuse_memory(), and touching
+/// it fails the schedule.
 void* take_memory(std::size_t bytes, std::size_t alignment) noexcept;
 /// False: it is not from here.
 bool give_memory(void* memory) noexcept;

@@ -34,6 +34,7 @@ const std::vector<Scenario> kScenarios = {
     {"deferred", "may callbacks close each other?", &deferred},
     {"mailboxes", "do mailboxes come and go without mistaking one for the other?", &mailboxes},
     {"pull", "does a reader that sleeps wake for every event and for stop()?", &pull},
+    {"again", "is a mailbox taken for the one that had its place?", &again},
     {"thread_lanes", "do lanes come back from threads that end?", &thread_lanes},
     {"inline_calls", "are captures that publishers call destroyed once, and not in their way?",
      &inline_calls},
