@@ -52,6 +52,7 @@ TEST(TapLinksTest, ASecondBreakInTheRestIsItsOwnLink) {
   LinkRig rig;
   std::string second = kBreak;
   second.replace(second.find("m.py:40"), 7, "m.py:50");
+  second.replace(second.find("line 40"), 7, "line 50");
   rig.begin(at(0, 0), "forward", 1, 38);
   rig.artifact("dynamo_graph_break_reason", at(0, 0), kBreak);
   rig.begin(at(1, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);
@@ -88,6 +89,62 @@ TEST(TapLinksTest, ABreakBeforeAResetIsNotResumedAfterIt) {
   rig.tap.reset();
   rig.begin(at(0, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);
   EXPECT_EQ(rig.breaks.size(), 1u);
+}
+
+/// A break at `line` of the frame, which the frame's caller called at line 9.
+std::string break_at(int line) {
+  const std::string at = std::to_string(line);
+  return "Graph break in user code at /src/m.py:" + at +
+         "\nGraph Break Reason: Call to `torch._dynamo.graph_break()`\n\n"
+         "User code traceback:\n  File \"/src/m.py\", line 9, in <module>\n    model(x)\n"
+         "  File \"/src/m.py\", line " +
+         at + ", in forward\n    torch._dynamo.graph_break()\n";
+}
+
+TEST(TapLinksTest, ABreakInACompileThatFailedIsNeverResumed) {
+  LinkRig rig;
+  rig.begin(at(0, 0), "forward", 1, 38);
+  rig.artifact("dynamo_graph_break_reason", at(0, 0), kBreak);
+  rig.end(at(0, 0), R"("fail_type": "BackendCompilerFailed")");
+  rig.begin(at(1, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);  // of a like-named function
+  rig.begin(at(1, 1), "torch_dynamo_resume_in_forward_at_40", 1, 40);
+  ASSERT_EQ(rig.breaks.size(), 1u);
+  EXPECT_EQ(rig.starts[1].resumes_break, 0u);
+  EXPECT_EQ(rig.starts[2].resumes_break, 0u);
+}
+
+TEST(TapLinksTest, ARestAtAnotherLineIsAnotherFunctions) {
+  LinkRig rig;
+  rig.begin(at(0, 0), "forward", 1, 38);
+  rig.artifact("dynamo_graph_break_reason", at(0, 0), break_at(40));  // its rest is never called
+  rig.end(at(0, 0));
+  rig.begin(at(1, 0), "forward", 1, 68);
+  rig.artifact("dynamo_graph_break_reason", at(1, 0), break_at(70));
+  rig.end(at(1, 0));
+  rig.begin(at(2, 0), "torch_dynamo_resume_in_forward_at_70", 1, 70);
+  rig.begin(at(2, 1), "torch_dynamo_resume_in_forward_at_70", 1, 70);  // compiled again: no break
+  ASSERT_EQ(rig.breaks.size(), 3u);
+  EXPECT_EQ(rig.starts[2].resumes_break, 2u);
+  EXPECT_EQ(rig.starts[3].resumes_break, 0u);
+}
+
+TEST(TapLinksTest, ABreakInACalledFunctionGoesOnAtTheFramesOwnLine) {
+  LinkRig rig;
+  std::string inner = break_at(40);
+  inner += "  File \"/src/m.py\", line 12, in helper\n    torch._dynamo.graph_break()\n";
+  inner.replace(inner.find("m.py:40"), 7, "m.py:12");
+  rig.begin(at(0, 0), "forward", 1, 38);
+  rig.artifact("dynamo_graph_break_reason", at(0, 0), inner);
+  rig.begin(at(1, 0), "torch_dynamo_resume_in_forward_at_40", 1, 40);
+  EXPECT_EQ(rig.starts[1].resumes_break, 1u);
+}
+
+TEST(TapLinksTest, ABreakInACalledFunctionOfTheSameNameGoesOnAtAnotherLine) {
+  LinkRig rig;
+  rig.begin(at(0, 0), "forward", 1, 20);
+  rig.artifact("dynamo_graph_break_reason", at(0, 0), break_at(40));  // says nothing of line 23
+  rig.begin(at(1, 0), "torch_dynamo_resume_in_forward_at_23", 1, 23);
+  EXPECT_EQ(rig.starts[1].resumes_break, 1u);
 }
 
 TEST(TapLinksTest, CallbackAndTraceAreOneStartAndOneEnd) {

@@ -167,6 +167,7 @@ void Interpreter::close(OpenCompile& compile, End fields, std::int64_t now_ns,
     said.exception = fields.exception;
     said.reason = fields.reason;
   }
+  if (said.outcome == Outcome::failed) breaks_.failed(said);
   out.push_back({said, now_ns});
 }
 

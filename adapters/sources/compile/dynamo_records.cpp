@@ -48,6 +48,19 @@ std::array<std::string_view, N> names_of(const TraceKind (&kinds)[N]) noexcept {
   return names;
 }
 
+/// Where functions of that name stand in that stack: PyTorch may leave out the frame itself.
+std::vector<std::uint32_t> lines_of(Name function, Name file, std::string_view stack) {
+  const ResumeText rest = read_resume(function.view());
+  const std::string_view plain = rest.function.empty() ? function.view() : rest.function;
+  std::vector<std::uint32_t> lines;
+  while (!stack.empty()) {
+    const PlaceText place = take_place(stack);
+    const bool own = place.function == function.view() || place.function == plain;
+    if (own && place.line > 0 && place.file == file.view()) lines.push_back(place.line);
+  }
+  return lines;
+}
+
 TraceTap::Want want_of(const TraceKind* kind) noexcept {
   if (kind == nullptr) return TraceTap::Want::nothing;
   return kind->payload ? TraceTap::Want::payload : TraceTap::Want::metadata;
@@ -218,7 +231,7 @@ Interpreter::Read Interpreter::on_break(Here& here) {
     said.function = frame->start.function;
     if (frame->start.file != Name{}) frame_file = frame->start.file;
   }
-  breaks_.broke(said, frame_file);
+  breaks_.broke(said, frame_file, lines_of(said.function, frame_file, text.stack));
   here.say(said);
   return Read::mapped;
 }

@@ -1,6 +1,7 @@
 #include "ringmain/adapters/sources/compile/dynamo_spans.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ringmain/adapters/sources/compile/dynamo_text.hpp"
 #include "ringmain/adapters/sources/compile/ids.hpp"
@@ -87,10 +88,14 @@ bool Epochs::begins(const Id& id, Sign sign) {
   return again || earlier;
 }
 
-void Breaks::broke(GraphBreak& said, Name frame_file) {
+void Breaks::broke(GraphBreak& said, Name frame_file, std::vector<std::uint32_t> lines) {
   said.number = ++number_;
   if (open_.size() >= kMost) open_.pop_front();
-  open_.push_back({said, frame_file});
+  open_.push_back({said, frame_file, std::move(lines)});
+}
+
+void Breaks::failed(const Id& id) {
+  std::erase_if(open_, [&id](const Broken& one) { return same_compile(one.said, id); });
 }
 
 const GraphBreak* Breaks::resumes(const Start& start) {
@@ -107,8 +112,13 @@ const GraphBreak* Breaks::resumes(const Start& start) {
     // A branch has two rests, each a new frame; a frame that is compiled again is none.
     const bool resumed = one.said.what == GraphBreak::What::resumed;
     if (resumed && (start.recompile != 0 || one.said.line != resume.line)) continue;
-    // The line is that of the frame, the break may lie in what it calls: a sign, not a condition.
-    const int rank = (resumed ? 0 : 2) + (one.said.line == resume.line ? 1 : 0);
+    const bool own_line =
+        one.said.line == resume.line ||
+        std::find(one.lines.begin(), one.lines.end(), resume.line) != one.lines.end();
+    // What is compiled again may go on behind no new break at all, so its line must be the break's;
+    // a new rest goes on behind one, whose line may be that of a like-named function it had called.
+    if (!own_line && start.recompile != 0 && !one.lines.empty()) continue;
+    const int rank = (resumed ? 0 : 2) + (own_line ? 1 : 0);
     if (rank < best_rank) continue;  // of equals the youngest
     best = &one;
     best_rank = rank;

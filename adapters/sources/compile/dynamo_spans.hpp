@@ -69,8 +69,11 @@ class Breaks {
  public:
   static constexpr std::size_t kMost = 1024;
 
-  /// Numbers it. `frame_file`: of the frame that is being compiled.
-  void broke(GraphBreak& said, Name frame_file);
+  /// Numbers it. `frame_file`: of the frame that is being compiled. `lines`: where functions of its
+  /// name in that file stood on the stack then; none where the stack is not known.
+  void broke(GraphBreak& said, Name frame_file, std::vector<std::uint32_t> lines);
+  /// That compile failed: its code, and what would go on behind its breaks, is thrown away.
+  void failed(const Id& id);
   /// The break behind which this code goes on; nullptr: none is known. It is `resumed` from then
   /// on.
   const GraphBreak* resumes(const Start& start);
@@ -79,6 +82,7 @@ class Breaks {
   struct Broken {
     GraphBreak said;
     Name frame_file;
+    std::vector<std::uint32_t> lines;
   };
   std::deque<Broken> open_;
   std::uint64_t number_ = 0;

@@ -123,6 +123,7 @@ BreakText read_break(std::string_view text) noexcept {
       break;
     }
   }
+  if (const auto found = behind(text, "\nUser code traceback:")) read.stack = *found;
   for (const std::string_view end : {"\nUser code traceback:", "\nTraceback (most recent"}) {
     rest = rest.substr(0, rest.find(end));
   }
@@ -139,6 +140,27 @@ BreakText read_break(std::string_view text) noexcept {
     if (word.starts_with("gb") && word.size() <= 16) read.code = word;
   }
   return read;
+}
+
+PlaceText take_place(std::string_view& stack) noexcept {
+  constexpr std::string_view kFile = "  File \"";
+  constexpr std::string_view kLine = "\", line ";
+  constexpr std::string_view kName = ", in ";
+  while (!stack.empty()) {
+    std::string_view line = take_line(stack);
+    if (!line.starts_with(kFile)) continue;
+    line.remove_prefix(kFile.size());
+    const std::size_t at = line.rfind(kLine);
+    const std::size_t name = at == npos ? npos : line.find(kName, at + kLine.size());
+    if (name == npos) continue;
+    PlaceText place;
+    place.file = line.substr(0, at);
+    place.line = number_in<std::uint32_t>(line.substr(at + kLine.size(), name - at - kLine.size()));
+    place.function = trimmed(line.substr(name + kName.size()));
+    if (stack.starts_with("    ")) place.code = trimmed(take_line(stack));
+    return place;
+  }
+  return {};
 }
 
 ReasonText read_reason(std::string_view text) noexcept {

@@ -18,8 +18,19 @@ struct BreakText {
   std::string_view code;       // gb0025
   std::string_view reason;     // "Call to `torch._dynamo.graph_break()`"
   std::string_view explained;  // from the reason on, as PyTorch's own exception has it
+  std::string_view stack;      // the user's, outermost first: for take_place()
 };
 [[nodiscard]] BreakText read_break(std::string_view text) noexcept;
+
+/// Of one frame of a traceback as Python writes it.
+struct PlaceText {
+  std::string_view file;  // "": there is no further one
+  std::uint32_t line = 0;
+  std::string_view function;
+  std::string_view code;  // the line's text, where it stands there
+};
+/// The next frame; `stack` is shortened by it.
+[[nodiscard]] PlaceText take_place(std::string_view& stack) noexcept;
 
 /// Of one cached code's reason in the artifact recompile_reasons: "6/1: k == 3   # def …".
 struct ReasonText {
