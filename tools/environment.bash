@@ -15,12 +15,19 @@ PYTHON
   return 1
 }
 
-# Sets $python to the interpreter of build/venv, or, without torch, of build/venv-without-torch.
+# Sets $python to the interpreter of build/venv; with --no-torch to that of build/venv-without-torch, and with --torch=VERSION
+# to that of build/venv-torch-VERSION, which has the other PyTorch and else the same.
 environment() {
-  local folder="$root/build/venv" packages='' package base log
+  local folder="$root/build/venv" packages='' package base log version=${1-}
+  version=${version#--no-torch} version=${version#--torch=}
   [ "${1-}" != --no-torch ] || folder+=-without-torch
+  [ -z "$version" ] || folder+=-torch-$version
   while read -r package; do
-    case ${1-}/$package in */'#'* | */ | --no-torch/torch*) ;; *) packages+="${packages:+ }$package" ;; esac
+    case ${1-}/$package in
+      */'#'* | */ | --no-torch/torch*) continue ;;
+      --torch=*/torch==*) package=torch==$version ;;
+    esac
+    packages+="${packages:+ }$package"
   done <"$root/tools/python_packages.txt"
   python=$folder/bin/python
   if [ "$(cat "$folder/packages.txt" 2>/dev/null)" = "$packages" ] && "$python" -c '' 2>/dev/null; then return 0; fi
@@ -32,6 +39,10 @@ environment() {
   log="$folder.log"
   # shellcheck disable=SC2086 # the list is words
   if ! "$base" -m venv "$folder" >"$log" 2>&1 || ! "$python" -m pip install --quiet $packages >>"$log" 2>&1; then
+    if [ -n "$version" ] && [[ $(cat "$log") == *"No matching distribution found for torch=="* ]]; then
+      rm -rf "$folder"
+      die "pip finds no torch $version for this Python; 'pip index versions torch' lists what there is, and PIP_INDEX_URL says where it looks."
+    fi
     tail -n 5 "$log" >&2
     die "build/${folder##*/} could not be filled; see build/${log##*/}, say where packages come from (PIP_INDEX_URL, PIP_FIND_LINKS), or leave torch out: ./dev test --no-torch"
   fi

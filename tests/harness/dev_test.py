@@ -59,7 +59,7 @@ cp "$STATE/pip" "$3/bin/python"
 PIP = """#!/bin/bash
 [ "$1 $2" = "-m pip" ] || exit 0
 echo "$*" >>"$STATE/environments"
-[ ! -e "$STATE/pip-fails" ] || { echo "no matching distribution" >&2; exit 1; }
+[ ! -e "$STATE/pip-fails" ] || { echo "ERROR: No matching distribution found for torch==0.0.0" >&2; exit 1; }
 """
 CTEST = """#!/bin/bash
 echo "ctest $*" >>"$STATE/calls"
@@ -144,6 +144,8 @@ class Usage(DevTest):
 
     def test_a_wrong_word_gets_one_sentence_and_status_2(self):
         for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
+                          ("test", "--torch"), ("test", "--torch", "newest"), ("test", "--torch="), ("test", "--torch", "2.15"),
+                          ("test", "--torch", "2.15.0", "--quick"), ("test", "--quick", "--torch", "2.15.0"),
                           ("soak", "--minutes"), ("soak", "--resume"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"), ("bench", "--json"),
                           ("clean", "all")):
             run = self.dev(*arguments)
@@ -329,6 +331,25 @@ class Python(DevTest):
         self.assertNotIn("torch", filled)
         self.assertIn("nanobind", filled)
 
+    def test_another_torch_has_an_environment_of_its_own_and_runs_what_needs_it(self):
+        for words in (("--torch", "2.15.0"), ("--torch=2.15.0",)):
+            run = self.dev("test", *words)
+            self.assertEqual((run.returncode, run.stdout.splitlines()[-1]), (0, "1 passed, 0 failed, 1 skipped"), run.stderr)
+        made, filled = self.environments()  # once
+        self.assertEqual(made, f"venv {self.tree}/build/venv-torch-2.15.0")
+        self.assertIn(" torch==2.15.0", filled)
+        self.assertNotIn("2.13.0", filled)
+        self.assertIn("nanobind", filled)
+        [first, _] = [call for call in self.calls() if call.startswith("ctest")]
+        self.assertIn("-L ^torch$", first)
+
+    def test_a_torch_that_pip_does_not_find_gets_one_sentence_and_leaves_nothing(self):
+        (self.state / "pip-fails").touch()
+        run = self.dev("test", "--torch", "9.9.9")
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stderr, r"\Adev: pip finds no torch 9\.9\.9 .*\n\Z")
+        self.assertFalse((self.tree / "build" / "venv-torch-9.9.9").exists())
+
     def test_quick_makes_none(self):
         self.assertEqual(self.dev("test", "--quick").returncode, 0)
         self.assertEqual(self.environments(), [])
@@ -337,7 +358,7 @@ class Python(DevTest):
         (self.state / "pip-fails").touch()
         run = self.dev("test")
         self.assertEqual((run.returncode, run.stdout.splitlines()[-1]), (1, "3 passed, 1 failed, 3 skipped"))
-        self.assertIn("no matching distribution\ndev: build/venv could not be filled; see build/venv.log", run.stderr)
+        self.assertIn("No matching distribution found for torch==0.0.0\ndev: build/venv could not be filled; see build/venv.log", run.stderr)
         self.assertEqual(run.stderr.count("dev: "), 1)
 
     def test_a_python_that_will_not_do_gets_one_sentence(self):
