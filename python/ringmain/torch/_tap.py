@@ -3,6 +3,8 @@
 PyTorch builds a record, its payload included, as soon as its trace logger has a handler at all; graphs as text are dear.
 The one question that it asks before is whether the logger's list of handlers is empty. So ours stands in a list that
 answers it record by record: while no other handler is there, by the record's name and by who listens on the bus.
+
+Whether this PyTorch still asks that question, and of whom, is tried out when we hook in (_probe.py).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import time
 from types import FrameType
 from typing import Any
 
+from ._probe import TraceProbe
 from ._surface import Surface, Voice
 
 # Which channels need the record of this name. Names that are not here are not wanted by anybody.
@@ -61,13 +64,24 @@ class TraceTap(Surface):
         self._at_first = at_first  # called once, when the first record is about to be built
         self._logger = logging.getLogger("torch.__trace")
         self._handler = _Handler(self)
+        self._probe: TraceProbe | None = None
+        self._lacks = ""
 
     def hook_in(self) -> str:
         # In front: PyTorch's lazy handler leaves the list at the first record, while it is being walked along.
         self._logger.handlers = _Wanted(self, [self._handler, *self._logger.handlers])
         self._logger.setLevel(logging.DEBUG)  # as PyTorch does; before its own set-up it may not have come to it
-        self._say_known_names()
-        return ""
+        self._probe = TraceProbe()
+        reason, self._lacks = self._probe.run()
+        self._probe = None
+        if reason:
+            self.hook_out()
+        else:
+            self._say_known_names()
+        return reason
+
+    def lacks(self) -> str:
+        return self._lacks
 
     def hook_out(self) -> None:
         self._logger.removeHandler(self._handler)
@@ -100,8 +114,11 @@ class TraceTap(Surface):
 
     def _say_known_names(self) -> None:
         """File names are said once in a process; those from before us are still in PyTorch's table."""
-        structured = sys.modules.get("torch._logging.structured")
-        for name, number in list(getattr(structured, "INTERN_TABLE", {}).items()):
+        table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", None)
+        if not isinstance(table, dict):
+            self._lacks = "; ".join(filter(None, [self._lacks, "the names of files that were said before attach()"]))
+            return
+        for name, number in list(table.items()):
             self.voice.record(json.dumps({"str": [name, number]}), None, time.monotonic_ns())
 
 
@@ -111,6 +128,8 @@ class _Handler(logging.Handler):
         self._tap = tap
 
     def emit(self, record: logging.LogRecord) -> None:
+        if self._tap._probe is not None:
+            self._tap._probe.arrived(record)
         try:
             self._tap.heard(record)
         except Exception as error:  # what leaves here would leave the user's call
@@ -133,21 +152,29 @@ class _Wanted(list[logging.Handler]):
 
     def _wanted(self, asking: FrameType) -> bool:
         tap = self._tap
+        named, name, artifact = _asked_for(asking)
+        if tap._probe is not None and tap._probe.asked(name, artifact):
+            return True
         if len(self) != 1 or self[0] is not tap._handler:
             tap.first()
             return len(self) > 0  # another one is there: PyTorch as without us
-        code = asking.f_code
-        if code.co_name != "trace_structured":
+        if not named:
             # The partitioner asks in order to gather what only a record of no interest here would hold.
             return bool(asking.f_globals.get("__name__") != "torch._functorch.partitioners")
         tap.first()
-        name = asking.f_locals.get("name")
-        artifact = None
-        if name == "artifact":
-            caller = asking.f_back
-            if caller is not None and caller.f_code.co_name == "trace_structured_artifact":
-                artifact = caller.f_locals.get("name")
-        if not isinstance(name, str) or tap.wants(name, artifact):
+        if name is None or tap.wants(name, artifact):
             return True
         tap.refused += 1
         return False
+
+
+def _asked_for(asking: FrameType) -> tuple[bool, str | None, str | None]:
+    """Is it the function that builds records that asks, for which record, and for an artifact of which name?"""
+    if asking.f_code.co_name != "trace_structured":
+        return False, None, None
+    name = asking.f_locals.get("name")
+    caller = asking.f_back
+    artifact = None
+    if name == "artifact" and caller is not None and caller.f_code.co_name == "trace_structured_artifact":
+        artifact = caller.f_locals.get("name")
+    return True, name if isinstance(name, str) else None, artifact

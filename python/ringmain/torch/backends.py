@@ -21,6 +21,7 @@ from importlib import metadata
 from typing import Any
 
 from ._callbacks import CallbackList, Handle
+from ._registry import registry_of_torch
 
 log = logging.getLogger("ringmain.torch.backends")
 
@@ -73,6 +74,7 @@ class _Entry:
     origin: str
     tags: tuple[str, ...]
     function: CompilerFn | None = None
+    in_torch: CompilerFn | None = None  # what stands in PyTorch's registry for it
     plugin: metadata.EntryPoint | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     tries: int = 0
@@ -130,10 +132,9 @@ def unregister_backend(name: str) -> bool:
         entry = _entries.pop(name, None)
     if entry is None:
         return False
-    of_torch = _registry_of_torch()
+    of_torch, _ = registry_of_torch()
     if of_torch is not None:
-        of_torch._COMPILER_FNS.pop(name, None)
-        of_torch._BACKENDS.pop(name, None)
+        of_torch.drop(name)
     _say(entry, "unregistered")
     return True
 
@@ -162,10 +163,10 @@ def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")
 
 def refresh() -> None:
     """Looks again for PyTorch's own backends and for plugins. list_backends() and unknown names do it by themselves."""
-    of_torch = _registry_of_torch()
+    of_torch, _ = registry_of_torch()
     if of_torch is not None:
         try:
-            of_torch._lazy_import()
+            of_torch.import_all()
         except Exception as error:  # one of its modules does not import; PyTorch tries again as well
             log.warning("PyTorch's backends could not all be imported: %s", error)
     observe()
@@ -173,29 +174,30 @@ def refresh() -> None:
         with _lock:
             if plugin.name in _entries:
                 continue
-            entry = _entries[plugin.name] = _Entry(plugin.name, plugin.value, tuple(plugin.extras), plugin=plugin)
+            entry = _entries[plugin.name] = _Entry(plugin.name, str(plugin.value), tuple(plugin.extras), plugin=plugin)
         if of_torch is not None:
-            of_torch._BACKENDS.setdefault(plugin.name, plugin)
+            of_torch.plugins.setdefault(plugin.name, plugin)
         _say(entry, "registered")
 
 
 def observe() -> None:
     """Takes over what PyTorch's registry has now; imports nothing."""
-    of_torch = _registry_of_torch(load=False)
+    of_torch, _ = registry_of_torch(load=False)
     if of_torch is None:
         return
-    functions = dict(of_torch._COMPILER_FNS)
+    functions = dict(of_torch.functions)
     for name, function in functions.items():
         with _lock:
             entry = _entries.get(name)
-            if entry is not None and entry.function is function:
+            if entry is not None and (entry.in_torch is function or entry.function is function):
+                entry.in_torch = function
                 continue
             was_plugin = entry is not None and entry.plugin is not None
             origin = entry.origin if entry is not None and was_plugin else "torch"
-            entry = _entries[name] = _Entry(name, origin, tuple(getattr(function, "_tags", ())), function)
+            entry = _entries[name] = _Entry(name, origin, of_torch.tags_of(name), function, in_torch=function)
         _say(entry, "loaded" if was_plugin else "registered")
     with _lock:
-        gone = [entry for name, entry in _entries.items() if entry.origin == "torch" and name not in functions]
+        gone = [entry for name, entry in _entries.items() if entry.in_torch is not None and name not in functions]
         for entry in gone:
             del _entries[entry.name]
     for entry in gone:
@@ -233,43 +235,9 @@ def _load_error(entry: _Entry) -> BackendLoadError:
 
 
 def _tell_torch(entry: _Entry) -> None:
-    """Makes the name known to torch.compile(). PyTorch keeps tags on the function, where one with two names has one
-    set only, so its list may hide what ours shows; the functions found are the same."""
-    of_torch = _registry_of_torch()
-    if of_torch is None or entry.function is None:
-        return
-    of_torch._BACKENDS[entry.name] = None
-    of_torch._COMPILER_FNS[entry.name] = entry.function
-    try:
-        if not hasattr(entry.function, "_tags"):
-            entry.function._tags = entry.tags  # type: ignore[attr-defined]
-    except AttributeError:  # a bound method or a builtin: PyTorch could not list it
-        of_torch._COMPILER_FNS[entry.name] = entry.function = _with_attributes(entry.function, entry.tags)
-
-
-def _with_attributes(function: CompilerFn, tags: tuple[str, ...]) -> CompilerFn:
-    def compiler(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
-
-    functools.update_wrapper(compiler, function, updated=())
-    compiler._tags = tags  # type: ignore[attr-defined]
-    return compiler
-
-
-def _registry_of_torch(load: bool = True) -> Any:
-    """PyTorch's registry, or None if it is not there or has another shape."""
-    import sys
-
-    name = "torch._dynamo.backends.registry"
-    if not load and name not in sys.modules:
-        return None
-    try:
-        registry = __import__(name, fromlist=["_BACKENDS"])
-    except Exception as error:  # no torch here
-        log.debug("%s cannot be imported: %s", name, error)
-        return None
-    expected = ("_BACKENDS", "_COMPILER_FNS", "_lazy_import")
-    return registry if all(hasattr(registry, part) for part in expected) else None
+    of_torch, _ = registry_of_torch()
+    if of_torch is not None and entry.function is not None:
+        entry.in_torch = of_torch.put(entry.name, entry.function, entry.tags)
 
 
 def _say(entry: _Entry, what: str, took_ns: int = 0, reason: str = "") -> None:

@@ -63,7 +63,8 @@ def test_detach_puts_everything_back(bus, fresh_dynamo):
 
 
 def test_what_is_not_asked_for_stays_out(bus, fresh_dynamo):
-    with ringmain.torch.attach(bus, callbacks=False, trace=False, guards=False, monitor=False, backends=False) as none:
+    with ringmain.torch.attach(bus, callbacks=False, trace=False, guards=False, gpu_trace=False, monitor=False,
+                               backends=False, waits=False) as none:
         assert not [surface for surface in none.report().surfaces if surface.live]
         assert none.report()["guard verdicts"].why_not == "not asked for"
 
@@ -222,7 +223,7 @@ def test_known_backends_are_said_to_who_attaches_and_new_ones_when_they_come(bus
         backends.register_backend(lambda graph, inputs: graph.forward, name="rm_said", tags=("debug", "own"))
         backends.unregister_backend("rm_said")
     said = [(event["what"], event["name"], event["tags"]) for event in listening.on("compile.backend")]
-    assert ("registered", "inductor", "") in said
+    assert ("registered", "inductor", "") in said and ("registered", "eager", "debug") in said
     assert said[-2:] == [("registered", "rm_said", "debug,own"), ("removed", "rm_said", "debug,own")]
 
 

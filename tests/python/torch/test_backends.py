@@ -10,13 +10,17 @@ import torch._dynamo.backends.registry as theirs
 
 from ringmain.torch import backends as ours
 
+# Since 2.14 PyTorch keeps tags by name, and no longer overwrites an entry point of a function's name.
+TAGS_BY_NAME = hasattr(theirs, "_BACKEND_TAGS")
+
 
 @pytest.fixture(autouse=True)
 def leaves_no_names_behind():
     ours.refresh()
-    known = set(ours._entries), set(theirs._BACKENDS), set(theirs._COMPILER_FNS)
+    tables = ours._entries, theirs._BACKENDS, theirs._COMPILER_FNS, getattr(theirs, "_BACKEND_TAGS", {})
+    known = [set(table) for table in tables]
     yield
-    for table, names in zip((ours._entries, theirs._BACKENDS, theirs._COMPILER_FNS), known, strict=True):
+    for table, names in zip(tables, known, strict=True):
         for name in set(table) - names:
             del table[name]
 
@@ -80,6 +84,8 @@ def test_pytorchs_own_backends_are_found_and_listed():
     assert ours.lookup_backend("eager") is theirs.lookup_backend("eager")
     assert ours.list_backends() == theirs.list_backends()
     assert ours.list_backends(()) == theirs.list_backends(())
+    assert ours.list_backends(("debug",)) == theirs.list_backends(("debug",))
+    assert len(ours.list_backends()) < len(ours.list_backends(()))
 
 
 def test_a_taken_name_is_a_typed_error_or_replaced_on_purpose():
@@ -100,7 +106,8 @@ def test_a_taken_name_is_a_typed_error_or_replaced_on_purpose():
 def test_an_entry_points_name_is_not_overwritten_by_a_function_that_bears_it():
     theirs._BACKENDS["rm_both"] = metadata.EntryPoint("rm_both", "rm_backend_plugin:made", ours.GROUP)
     theirs.register_backend(eager, name="rm_both")
-    assert theirs._BACKENDS["rm_both"] is None  # the entry point is gone: its guard compares a function with names
+    # Before, the entry point is gone: its guard compares a function with names.
+    assert (theirs._BACKENDS["rm_both"] is not None) == TAGS_BY_NAME
 
     ours.register_backend(eager, name="rm_both_ours")
     assert ours.lookup_backend("rm_both_ours") is eager
@@ -114,7 +121,7 @@ def test_tags_belong_to_the_name_not_to_the_function():
 
     theirs.register_backend(shared, name="rm_shown", tags=("debug",))
     theirs.register_backend(shared, name="rm_hidden")
-    assert "rm_shown" in theirs.list_backends()  # it was registered as a debug backend
+    assert ("rm_shown" in theirs.list_backends()) != TAGS_BY_NAME  # it was registered as a debug backend
 
     def ours_shared(graph, inputs):
         return graph.forward
@@ -197,9 +204,30 @@ def test_registrations_can_be_heard_pytorchs_own_too():
         assert ours.unregister_backend("rm_heard") is True
         assert ours.unregister_backend("rm_heard") is False
     assert ("registered", "inductor", "torch") in [(e.what, e.name, e.origin) for e in known]
+    assert next(e.tags for e in known if e.name == "eager") == ("debug",)
     assert [(e.what, e.name, e.origin) for e in events] == [
         ("registered", "rm_heard", "ringmain"), ("registered", "rm_heard_theirs", "torch"),
         ("unregistered", "rm_heard", "ringmain")]
     with pytest.raises(ours.InvalidBackend):
         ours.lookup_backend("rm_heard")
     assert "rm_heard" not in theirs._COMPILER_FNS
+
+
+def test_what_pytorch_keeps_of_ours_is_not_taken_for_its_own():
+    class Maker:
+        def compile(self, graph, inputs):
+            return graph.forward
+
+    made = Maker()
+    events = []
+    with ours.subscribe(events.append):
+        ours.register_backend(made.compile, name="rm_bound", tags=("debug",))  # a bound method has no attributes
+        ours.refresh()
+        assert "rm_bound" in ours.list_backends(()) and "rm_bound" in theirs.list_backends(())
+        assert "rm_bound" not in ours.list_backends() and "rm_bound" not in theirs.list_backends()
+        assert ours.lookup_backend("rm_bound") == made.compile
+        theirs._COMPILER_FNS.pop("rm_bound")
+        theirs._BACKENDS.pop("rm_bound")
+        assert "rm_bound" not in ours.list_backends(())  # gone there is gone here
+    assert [(e.what, e.name, e.origin) for e in events] == [("registered", "rm_bound", "ringmain"),
+                                                            ("unregistered", "rm_bound", "ringmain")]

@@ -124,3 +124,37 @@ def test_start_and_end_of_each_compile_share_a_span_and_say_where(heard):
     assert start["line"] == somewhere.__code__.co_firstlineno
     assert end["took_ns"] > 0 and start["outermost"] and end["outermost"]
     assert start["trigger"] == "dynamo"
+
+
+def test_a_break_in_a_compile_that_failed_is_not_resumed_by_another_function(heard):
+    def refuse(graph, inputs):
+        raise RuntimeError("refuses on purpose")
+
+    def make_doomed():
+        def step(x):
+            x = x.tan()
+            torch._dynamo.graph_break()
+            return x + 1
+        return step
+
+    factor = {"value": 2}
+
+    def make_fine():
+        def step(x):
+            x = x.cos()
+            torch._dynamo.graph_break()
+            return x * factor["value"]  # a guard of the rest alone
+        return step
+
+    fine = torch.compile(make_fine(), backend="eager")
+    fine(torch.ones(3))
+    try:
+        torch.compile(make_doomed(), backend=refuse)(torch.ones(3))
+    except torch._dynamo.exc.BackendCompilerFailed:
+        pass
+    factor["value"] = 3
+    fine(torch.ones(3))
+    broke, resumed = [[e for e in heard.on("compile.graph_break") if e["what"] == what] for what in ("broke", "resumed")]
+    assert ids(broke) == [(0, 0), (2, 0)]
+    assert ids(heard.on("compile.recompile")) == [(1, 1)]
+    assert [(e["number"], e["resume_frame"], e["resume_recompile"]) for e in resumed] == [(broke[0]["number"], 1, 0)]
