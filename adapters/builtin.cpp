@@ -8,6 +8,7 @@
 #include "ringmain/adapters/sinks/json_lines.hpp"
 #include "ringmain/adapters/sinks/summary.hpp"
 #include "ringmain/adapters/sources/heartbeat.hpp"
+#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::registry {
 namespace {
@@ -47,17 +48,20 @@ class HeartbeatSource final : public Source {
   explicit HeartbeatSource(heartbeat::Source beats) : beats_(std::move(beats)) {}
   static Result<std::unique_ptr<HeartbeatSource>> open(Bus& bus, std::string_view argument) {
     int period_ms = 1000;
-    const char* const end = argument.data() + argument.size();
-    const auto read = std::from_chars(argument.data(), end, period_ms);
-    if (!argument.empty() && (read.ec != std::errc{} || read.ptr != end || period_ms < 1)) {
-      return Error{Error::Code::refused,
-                   "heartbeat wants its period in ms, such as heartbeat:100, "
-                   "and not '" +
-                       std::string(argument.substr(0, 64)) + "'"};
+    if (const std::string fault = read_period(argument, period_ms); !fault.empty()) {
+      return Error{Error::Code::refused, fault};
     }
     auto attached = heartbeat::Source::attach(bus, milliseconds(period_ms));
     if (!attached) return attached.error();
     return std::make_unique<HeartbeatSource>(std::move(attached).value());
+  }
+  /// Leaves the period as it is where the argument is "". "" or what is wrong.
+  static std::string read_period(std::string_view argument, int& period_ms) {
+    const char* const end = argument.data() + argument.size();
+    const auto read = std::from_chars(argument.data(), end, period_ms);
+    if (argument.empty() || (read.ec == std::errc{} && read.ptr == end && period_ms > 0)) return "";
+    return "heartbeat wants its period in ms, such as heartbeat:100, and not '" +
+           std::string(argument.substr(0, 64)) + "'";
   }
 
  private:
@@ -122,6 +126,10 @@ void add_builtin_providers(Registry& registry) {
   Provider heartbeat;
   heartbeat.summary = "\"I am alive\", every second or every MS milliseconds";
   heartbeat.argument = "[MS]";
+  heartbeat.argument_fault = [](std::string_view argument) {
+    int period_ms = 0;
+    return HeartbeatSource::read_period(argument, period_ms);
+  };
   heartbeat.run.in_process = true;
   add(source_provider<HeartbeatSource>(std::move(heartbeat)));
 
@@ -129,6 +137,10 @@ void add_builtin_providers(Registry& registry) {
   nvtx.name = "nvtx";
   nvtx.summary = "ranges and marks that a program says through NVTX, in C, C++ and Python";
   nvtx.argument = "[step=RANGE]";
+  nvtx.argument_fault = [](std::string_view argument) {
+    const auto rules = nvtx::StepRules::read(argument);
+    return rules ? "" : rules.error().message;
+  };
   nvtx.run.environment = {{"NVTX_INJECTION64_PATH", "{libdir}/ringmain/libringmain_nvtx.so",
                            EnvironmentEdit::How::set, "RINGMAIN_NVTX_CHAIN"}};
   add(source_provider<NvtxSource>(std::move(nvtx)));

@@ -97,6 +97,9 @@ struct Provider {
   std::vector<std::string> tags{};
   std::string summary{};   // one line, for lists
   std::string argument{};  // "": takes none; "FILE": needs one, a path; "[MS]": may have one
+  /// What is wrong with an argument, in one sentence, or "": so that it is said before anything
+  /// starts. May be left out.
+  std::function<std::string(std::string_view)> argument_fault{};
   RunNeeds run{};
   std::string from{};  // the plugin's library; "" for what is compiled in
 };

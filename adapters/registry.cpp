@@ -46,6 +46,7 @@ std::string argument_fault(const Entry& entry, const std::optional<std::string_v
   const Provider& p = entry.provider();
   const std::string name = std::string(to_string(p.kind)) + " " + p.name;
   if (p.argument.empty() && argument) return name + " takes no argument: write " + p.name;
+  if (p.argument_fault && argument && !argument->empty()) return p.argument_fault(*argument);
   if (p.argument.empty() || p.argument.front() == '[') return "";
   if (argument && !argument->empty()) return "";
   return name + " wants " + (p.argument == "FILE" ? "a file" : "an argument") + ": " + p.name +

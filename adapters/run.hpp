@@ -31,6 +31,9 @@ struct Plan {
   static std::optional<Plan> from_environment();
 };
 
+/// False in a process of a run that is left out of it; says why at the first call. Threads: any.
+[[nodiscard]] bool takes_part();
+
 /// For a source's library: the bus to publish on, with its sinks open; nullptr where this process
 /// belongs to no run, or not to one that asked for this source. Makes threads at the first call;
 /// idempotent. Threads: any.

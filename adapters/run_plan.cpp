@@ -40,7 +40,7 @@ std::vector<std::pair<std::string, std::string>> Plan::variables() const {
 
 std::optional<Plan> Plan::from_environment() {
   const char* started = ::secure_getenv(registry::kRunStartedVariable);
-  if (started == nullptr) return std::nullopt;
+  if (started == nullptr || !takes_part()) return std::nullopt;
   Plan plan;
   plan.started_ns = std::strtoll(started, nullptr, 10);
   plan.sources = words(std::getenv(kSources));

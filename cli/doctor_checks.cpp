@@ -23,6 +23,7 @@
 #include "ringmain/bus/bus.hpp"
 
 #include "ringmain/cli/doctor.hpp"
+#include "ringmain/cli/mpi_watchers.hpp"
 #include "ringmain/cli/terminal.hpp"
 
 namespace ringmain::cli {
@@ -207,6 +208,20 @@ Finding libraries() {
           ""};
 }
 
+Finding mpi() {
+  Finding f{"MPI", State::good, "", ""};
+  for (const MpiWatcher& one : mpi_watchers()) {
+    f.found += (f.found.empty() ? "" : "; ") + one.mpi +
+               (one.built ? " can be watched" : " cannot: its watcher was not built");
+    if (one.built) continue;
+    f.state = State::note;
+    f.mend +=
+        (f.mend.empty() ? "for ringmain run --source mpi there, install " : ", ") + one.package;
+  }
+  if (!f.mend.empty()) f.mend += " and build ringmain again";
+  return f;
+}
+
 Finding rank() {
   const RankIdentity& me = rank_identity();
   return {"rank", State::good,
@@ -260,8 +275,8 @@ Finding workers() {
 }  // namespace
 
 std::vector<Finding> examine() {
-  return {library(),    workers(), barrier(),   waking(),           cores(),
-          clock_cost(), memory(),  libraries(), temporary_folder(), rank()};
+  return {library(), workers(),   barrier(),          waking(), cores(), clock_cost(),
+          memory(),  libraries(), temporary_folder(), mpi(),    rank()};
 }
 
 }  // namespace ringmain::cli

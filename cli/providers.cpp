@@ -7,6 +7,7 @@
 #include "ringmain/adapters/registry.hpp"
 
 #include "ringmain/cli/json.hpp"
+#include "ringmain/cli/mpi_watchers.hpp"
 #include "ringmain/cli/provider_names.hpp"
 #include "ringmain/cli/terminal.hpp"
 #include "ringmain/cli/verbs.hpp"
@@ -82,6 +83,9 @@ int run(const Arguments& arguments) {
       if (auto loaded = registry.load(info.kind, info.name); !loaded) {
         faults.push_back(loaded.error().message);
       }
+    }
+    if (const std::string missing = no_mpi_watcher(); !missing.empty()) {
+      faults.push_back("source mpi hears nothing: " + missing);
     }
   }
   const auto all = registry.list(without);

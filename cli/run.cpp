@@ -13,6 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "ringmain/adapters/output_file.hpp"
+
+#include "ringmain/cli/mpi_watchers.hpp"
+#include "ringmain/cli/program_file.hpp"
 #include "ringmain/cli/provider_names.hpp"
 #include "ringmain/cli/run_command.hpp"
 #include "ringmain/cli/verbs.hpp"
@@ -38,6 +42,19 @@ std::string anchored(const std::string& spec, const ProviderInfo& info) {
   const bool is_file = info.argument == "FILE" || info.argument == "[FILE]";
   if (!is_file || path.empty() || path == "-" || path.front() == '/') return spec;
   return std::string(parts.name) + ":" + (std::filesystem::current_path() / path).string();
+}
+
+/// The places of plugins made absolute: the command's processes may be elsewhere.
+void anchor_plugins() {
+  const char* const said = std::getenv("RINGMAIN_PLUGINS");
+  std::string made;
+  for (std::string_view left = said == nullptr ? "" : said; !left.empty();) {
+    const std::string_view place = left.substr(0, left.find(':'));
+    left.remove_prefix(std::min(place.size() + 1, left.size()));
+    if (place.empty()) continue;
+    made += (made.empty() ? "" : ":") + (std::filesystem::current_path() / place).string();
+  }
+  if (!made.empty()) ::setenv("RINGMAIN_PLUGINS", made.c_str(), 1);
 }
 
 /// The clock of files, after its next tick (some milliseconds): what an earlier run wrote is older,
@@ -103,6 +120,22 @@ void prepend(const std::string& variable, const std::string& value) {
   ::setenv(variable.c_str(), (any ? value + ":" + before : value).c_str(), 1);
 }
 
+/// AddressSanitizer refuses to start where a library was loaded before its own, though it works so;
+/// whether one of the command's children was built with it nobody knows.
+void allow_address_sanitizer() {
+  const char* const before = std::getenv("ASAN_OPTIONS");
+  std::string options = before == nullptr ? "" : before;
+  if (options.find("verify_asan_link_order") != options.npos) return;
+  options += options.empty() ? "" : ":";
+  ::setenv("ASAN_OPTIONS", (options + "verify_asan_link_order=0").c_str(), 1);
+}
+
+bool is_in_list(const std::string& variable, const std::string& value) {
+  const char* const list = std::getenv(variable.c_str());
+  return list != nullptr &&
+         (":" + std::string(list) + ":").find(":" + value + ":") != std::string::npos;
+}
+
 /// A sentence where that library cannot get into the command from the start.
 std::string preload(const std::string& command, const std::string& library) {
   if (::access(library.c_str(), R_OK) != 0)
@@ -111,10 +144,13 @@ std::string preload(const std::string& command, const std::string& library) {
     return "the path " + library +
            " has a space or a colon in it, which LD_PRELOAD cannot say; install ringmain elsewhere";
   }
-  prepend("LD_PRELOAD", library);
   const std::string path = find_command(command);
-  const std::string hindrance = path.empty() ? "" : preload_hindrance(path);
-  return hindrance.empty() ? "" : "nothing can be loaded into " + path + ": " + hindrance;
+  const PreloadHindrance hindrance = path.empty() ? PreloadHindrance{} : preload_hindrance(path);
+  if (!hindrance.harms) {  // what takes no library may have children that do
+    if (!is_in_list("LD_PRELOAD", library)) prepend("LD_PRELOAD", library);
+    allow_address_sanitizer();
+  }
+  return hindrance.why.empty() ? "" : "nothing can be loaded into " + path + ": " + hindrance.why;
 }
 
 /// The same, for an edit that preloads something.
@@ -150,13 +186,19 @@ int run(const Arguments& arguments) {
   if (const std::string sentence = read_call(arguments, call); !sentence.empty()) {
     return wrong_usage("run", sentence);
   }
+  if (std::getenv(registry::kRunStartedVariable) != nullptr) {
+    (void)failed("this run is within another one, whose sinks hear nothing of what it starts");
+  }
   const std::string libraries = registry::library_folder();
   for (const ProviderInfo& source : call.sources) {
+    const std::string missing = source.name == "mpi" ? no_mpi_watcher() : "";
+    if (!missing.empty()) (void)failed("source mpi cannot attach: " + missing);
     for (const EnvironmentEdit& edit : source.run.environment) {
       if (const std::string why = apply(edit, call.command[0], libraries); !why.empty())
         (void)failed("source " + source.name + " cannot attach: " + why);
     }
   }
+  anchor_plugins();
   // Where nothing is named, PyTorch is asked for as well: a program without it does not notice.
   if (call.sources.empty()) ::setenv("RINGMAIN_ATTACH", "torch", 1);
   if (call.plan.at_start) {

@@ -5,10 +5,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <elf.h>
-#include <fcntl.h>
-#include <link.h>
 #include <string_view>
 #include <sys/stat.h>
 #include <system_error>
@@ -26,23 +22,6 @@ bool runs(const std::string& path) {
          ::access(path.c_str(), X_OK) == 0;
 }
 
-/// True for a program of this machine that names no loader of libraries.
-bool is_static(int fd) {
-  ElfW(Ehdr) header;
-  if (::pread(fd, &header, sizeof header, 0) != sizeof header ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_phentsize != sizeof(ElfW(Phdr))) {
-    return false;
-  }
-  for (int i = 0; i < header.e_phnum; ++i) {
-    ElfW(Phdr) segment;
-    const auto at = static_cast<off_t>(header.e_phoff) + i * static_cast<off_t>(sizeof segment);
-    if (::pread(fd, &segment, sizeof segment, at) != sizeof segment) return false;
-    if (segment.p_type == PT_INTERP) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string find_command(const std::string& name) {
@@ -57,19 +36,6 @@ std::string find_command(const std::string& name) {
     left.remove_prefix(std::min(end + 1, left.size()));
   }
   return "";
-}
-
-std::string preload_hindrance(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return "";
-  if ((status.st_mode & S_ISUID) != 0 && status.st_uid != ::getuid()) {
-    return "it runs with another user's rights (setuid)";
-  }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return "";
-  const bool statically = is_static(fd);
-  ::close(fd);
-  return statically ? "it is linked statically" : "";
 }
 
 int become(const std::vector<std::string>& words) {

@@ -105,6 +105,8 @@ class UntouchedTest(RunTest):
                             (["--summary", "--source", "replay:x", "--", "true"], "use `ringmain replay FILE` instead"),
                             (["--summary", "--source", "json_lines:x", "--", "true"], "'json_lines' is a sink"),
                             (["--sink", "json_lines:a\nb", "--", "true"], "must be one line"),
+                            (["--summary", "--source", "heartbeat:never", "--", "true"], "heartbeat wants its period in ms"),
+                            (["--summary", "--source", "nvtx:stpe=x", "--", "true"], "nvtx takes step=MESSAGE"),
                             (["--sumary", "--", "true"], "did you mean '--summary'?")):
             with self.subTest(says):
                 run = self.run_it(*words, status=2)
@@ -199,11 +201,12 @@ class TreesTest(RunTest):
         self.assertRegex(run.stderr, r"python\S* \(pid \d+\): \d+ events, 0 lost: heartbeat.beat \d+")
 
     def test_an_in_process_source_that_cannot_attach_says_why_and_the_program_goes_on(self):
-        run = self.run_it("--source", "heartbeat:never", "--summary", "--", PLAIN)
+        env = self.plugin("[source injected]\nin_process = yes\n")
+        run = self.run_it("--source", "injected", "--summary", "--", PLAIN, env=env)
         self.assertEqual(run.stdout, "unset\n")
-        self.assertIn("source heartbeat could not attach to run_plain (pid ", run.stderr)
-        self.assertIn("heartbeat wants its period in ms", run.stderr)
-        self.assertIn("; heartbeat did not attach", run.stderr)
+        self.assertIn("source injected could not attach to run_plain (pid ", run.stderr)
+        self.assertIn("injected.so cannot be loaded: No such file or directory", run.stderr)
+        self.assertIn("; injected did not attach", run.stderr)
 
     def test_a_static_program_runs_and_the_sources_that_miss_it_are_named(self):
         if not Path(STATIC).exists():
@@ -231,6 +234,38 @@ class SeamTest(RunTest):
         self.assertEqual(run.stdout, "joined\n")
         self.assertEqual(len(self.events(channel="program.joined")), 30)
         self.assertIn("run_joiner (pid ", run.stderr)
+
+    def test_places_of_plugins_are_those_of_where_the_run_began(self):
+        env = {**self.plugin("[source injected]\n"), "RINGMAIN_PLUGINS": "plugins::./plugins/x"}
+        run = self.run_it("--source", "heartbeat", "--summary", "--", "sh", "-c", "cd / && echo $RINGMAIN_PLUGINS", env=env,
+                          cwd=self.folder)
+        self.assertEqual(run.stdout, f"{self.folder}/plugins:{self.folder}/./plugins/x\n")
+
+    def test_a_run_within_a_run_says_whose_sinks_hear(self):
+        inner = self.folder / "inner.jsonl"
+        run = self.run_it("--sink", self.sink, "--", "sh", "-c",
+                          f"{PUBLISHER} returns 5; {BINARY} run --sink json_lines:{inner} -- {PUBLISHER} returns 7; "
+                          f"{PUBLISHER} returns 9")
+        self.assertEqual(run.stderr, "ringmain: this run is within another one, whose sinks hear nothing of what it starts\n")
+        self.assertEqual((len(self.events()), len(self.events(inner))), (14, 7))
+
+    def test_an_installation_without_a_watcher_of_mpi_says_so(self):
+        libraries = self.folder / "lib"
+        libraries.mkdir()
+        for path in (Path(BINARY).parent.parent / "lib").glob("libringmain*.so*"):
+            shutil.copy(path, libraries, follow_symlinks=False)
+        shutil.copytree(Path(BINARY).parent.parent / "lib" / "ringmain", libraries / "ringmain",
+                        ignore=lambda folder, names: [name for name in names if "mpi_" in name])
+        env = {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
+        none = "no watcher of an MPI was built with this ringmain; install libopenmpi-dev or libmpich-dev"
+        self.assertIn(f"source mpi cannot attach: {none}",
+                      self.run_it("--source", "mpi", "--summary", "--", "true", env=env).stderr)
+        check = subprocess.run([BINARY, "providers", "--check"], capture_output=True, text=True, check=False, env=env)
+        self.assertEqual((check.returncode, none in check.stderr), (1, True), check.stderr)
+        doctor = json.loads(subprocess.run([BINARY, "doctor", "--json"], capture_output=True, text=True, check=False,
+                                           env=env).stdout)
+        (found,) = [one for one in doctor["findings"] if one["name"] == "MPI"] if "findings" in doctor else (doctor,)
+        self.assertIn("Open MPI cannot: its watcher was not built; MPICH cannot", str(found))
 
     def test_one_that_was_not_asked_for_stays_out(self):
         self.assertEqual(self.run_it("--summary", "--", JOINER).stdout, "not asked for\n")
