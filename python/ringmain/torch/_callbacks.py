@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from typing import Any, Generic, ParamSpec
 
 P = ParamSpec("P")
@@ -82,17 +82,47 @@ class Handle:
 
 
 class CallbackList(Generic[P]):
-    """Callbacks in the order in which they came; the same one may be in it several times."""
+    """Callbacks in the order in which they came; the same one may be in it several times.
 
-    def __init__(self) -> None:
-        self._handles: tuple[Handle, ...] = ()
+    `follows`: a list of somebody else's. What they put into it is called, what they take out is not called again, and what
+    comes and goes here comes and goes there.
+    """
 
-    def add(self, call: Callable[P, Any]) -> Handle:
+    def __init__(self, follows: list[Callable[P, Any]] | None = None) -> None:
+        self._known: tuple[Handle, ...] = ()
+        self._follows = follows
+
+    @property
+    def _handles(self) -> tuple[Handle, ...]:
+        if self._follows is not None:
+            with _gate:
+                self._catch_up(self._follows)
+        return self._known
+
+    def _catch_up(self, theirs: list[Callable[P, Any]]) -> None:
+        old, now = list(self._known), []
+        for call in theirs:
+            handle = next((handle for handle in old if handle.call is call), None)
+            if handle is not None:
+                old.remove(handle)
+            now.append(handle or Handle(self, call))
+        for gone in old:
+            gone._closed = True
+        self._known = tuple(now)
+
+    def add(self, call: Callable[P, Any], at: int | None = None) -> Handle:
         if not callable(call):
             raise TypeError(f"a callback is callable, {type(call).__name__} is not")
         handle = Handle(self, call)
         with _gate:
-            self._handles = (*self._handles, handle)
+            if self._follows is not None:
+                self._catch_up(self._follows)
+            handles = list(self._known)
+            index = len(handles) if at is None else at
+            handles.insert(index, handle)
+            self._known = tuple(handles)
+            if self._follows is not None:
+                self._follows.insert(index, call)
         return handle
 
     def find(self, call: Callable[P, Any]) -> Handle | None:
@@ -123,5 +153,64 @@ class CallbackList(Generic[P]):
             if handle._closed:
                 return False
             handle._closed = True
-            self._handles = tuple(other for other in self._handles if other is not handle)
+            known = list(self._known)
+            index = known.index(handle)
+            del known[index]
+            self._known = tuple(known)
+            theirs = self._follows
+            if theirs is not None and index < len(theirs) and theirs[index] is handle.call:
+                del theirs[index]
             return True
+
+
+class LiveCalls(MutableSequence[Callable[..., Any]]):
+    """A CallbackList as the list that PyTorch has in its place: what is done to it is done. Walking along it is walking along
+    what was in it then."""
+
+    def __init__(self, calls: CallbackList[...], changed: Callable[[], None] = lambda: None) -> None:
+        self._calls = calls
+        self._changed = changed  # called when something came or went
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __iter__(self) -> Iterator[Callable[..., Any]]:
+        return iter(self._calls.calls)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._calls.calls[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        now = self._calls.calls
+        now[index] = value
+        self.replace(now)
+
+    def __delitem__(self, index: Any) -> None:
+        handles = self._calls._handles[index]
+        for handle in handles if isinstance(index, slice) else (handles,):
+            handle.remove()
+        self._changed()
+
+    def insert(self, index: int, value: Callable[..., Any]) -> None:
+        self._calls.add(value, index)
+        self._changed()
+
+    def append(self, value: Callable[..., Any]) -> None:
+        self._calls.add(value)
+        self._changed()
+
+    def replace(self, calls: Iterable[Callable[..., Any]]) -> None:
+        """These, and no others."""
+        wanted = list(calls)
+        self._calls.clear()
+        for call in wanted:
+            self._calls.add(call)
+        self._changed()
+
+    def __eq__(self, other: object) -> bool:
+        return self._calls.calls == list(other) if isinstance(other, (list, LiveCalls)) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._calls.calls)

@@ -12,21 +12,28 @@ from __future__ import annotations
 
 import difflib
 import functools
+import importlib
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any
+from typing import Any, Protocol
 
 from ._callbacks import CallbackList, Handle
-from ._registry import registry_of_torch
+from ._registry import NAME, registry_of_torch
 
 log = logging.getLogger("ringmain.torch.backends")
 
 GROUP = "torch_dynamo_backends"
 CompilerFn = Callable[..., Any]
+
+
+class CompiledFn(Protocol):
+    """What a backend returns."""
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]: ...
 
 
 class BackendError(Exception):
@@ -41,19 +48,43 @@ class NoBackend(BackendError, AssertionError, TypeError):
     """What was to be registered cannot be a backend."""
 
 
-class InvalidBackend(BackendError, LookupError):
-    """No backend has this name."""
-
-    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
-        names = sorted(known)
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-        meant = f" Did you mean {close[0]!r}?" if close else ""
-        super().__init__(f"Invalid backend: {name!r}.{meant} Known are {', '.join(names) or 'none'}.")
-        self.name = name
-
-
 class BackendLoadError(BackendError):
     """A plugin's backend could not be loaded; the next use tries again."""
+
+
+@functools.cache
+def _invalid_backend() -> Any:
+    """InvalidBackend, of which PyTorch's is a base: TorchDynamo, which holds it, takes a second to import."""
+    try:
+        from torch._dynamo.exc import InvalidBackend as of_torch
+    except Exception:  # no PyTorch here
+        of_torch = BackendError
+
+    class InvalidBackend(BackendError, LookupError, of_torch):  # type: ignore[misc]
+        """No backend has this name."""
+
+        def __init__(self, name: str, suggestions: Iterable[str] | None = None, *, known: Iterable[str] = ()) -> None:
+            self.name, self.known = name, sorted(known)
+            close = suggestions or difflib.get_close_matches(name, self.known, n=1, cutoff=0.6)
+            meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+            shown = ", ".join(self.known) or "what list_backends(None) names"
+            of_torch.__bases__[0].__init__(self, f"Invalid backend: {name!r}.{meant} Known are {shown}.")
+
+    InvalidBackend.__module__, InvalidBackend.__qualname__ = __name__, "InvalidBackend"
+    return InvalidBackend
+
+
+# Of PyTorch's own module, never copies: what its tests and its users' clean-up reach into.
+_OF_TORCH = ("_BACKENDS", "_BACKEND_TAGS", "_COMPILER_FNS", "_lazy_import", "_discover_entrypoint_backends",
+             "_is_registered_backend")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "InvalidBackend":
+        return _invalid_backend()
+    if name in _OF_TORCH:
+        return getattr(importlib.import_module(NAME), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @dataclass(frozen=True)
@@ -149,7 +180,7 @@ def lookup_backend(compiler_fn: str | CompilerFn) -> CompilerFn:
         entry = _entries.get(compiler_fn)
         known = list(_entries)
     if entry is None:
-        raise InvalidBackend(compiler_fn, known)
+        raise _invalid_backend()(compiler_fn, known=known)
     return entry.function if entry.function is not None else _load(entry)
 
 
@@ -159,6 +190,24 @@ def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")
     hidden = set(exclude_tags or ())
     with _lock:
         return sorted(name for name, entry in _entries.items() if not hidden.intersection(entry.tags))
+
+
+def get_default_backend() -> str | CompilerFn:
+    """What torch.compile() takes where no backend is named. PyTorch's own setting."""
+    default: str | CompilerFn = _setting_of_torch("get_default_backend")()
+    return default
+
+
+def set_default_backend(backend: str | CompilerFn | None) -> None:
+    """Sets it, in PyTorch; None: as it was at first."""
+    _setting_of_torch("set_default_backend")(backend)
+
+
+def _setting_of_torch(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] | None = getattr(importlib.import_module(NAME), name, None)
+    if found is None:
+        raise BackendError("this PyTorch has no default backend that could be set; 2.13 and later have one")
+    return found
 
 
 def refresh() -> None:
@@ -174,7 +223,7 @@ def refresh() -> None:
         with _lock:
             if plugin.name in _entries:
                 continue
-            entry = _entries[plugin.name] = _Entry(plugin.name, str(plugin.value), tuple(plugin.extras), plugin=plugin)
+            entry = _entries[plugin.name] = _plugin(plugin.name, plugin)
         if of_torch is not None:
             of_torch.plugins.setdefault(plugin.name, plugin)
         _say(entry, "registered")
@@ -196,12 +245,22 @@ def observe() -> None:
             origin = entry.origin if entry is not None and was_plugin else "torch"
             entry = _entries[name] = _Entry(name, origin, of_torch.tags_of(name), function, in_torch=function)
         _say(entry, "loaded" if was_plugin else "registered")
+    for name, plugin in list(of_torch.plugins.items()):
+        with _lock:
+            if plugin is None or name in _entries:
+                continue
+            entry = _entries[name] = _plugin(name, plugin)
+        _say(entry, "registered")
     with _lock:
         gone = [entry for name, entry in _entries.items() if entry.in_torch is not None and name not in functions]
         for entry in gone:
             del _entries[entry.name]
     for entry in gone:
         _say(entry, "unregistered")
+
+
+def _plugin(name: str, plugin: Any) -> _Entry:
+    return _Entry(name, str(plugin.value), tuple(plugin.extras), plugin=plugin)
 
 
 def _load(entry: _Entry) -> CompilerFn:

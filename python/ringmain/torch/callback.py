@@ -15,12 +15,12 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from ._callbacks import CallbackList, Handle
+from ._callbacks import CallbackList, Handle, LiveCalls
 from ._dynamo import dynamo_callbacks, leaving_exception
 
 log = logging.getLogger("ringmain.torch")
@@ -28,11 +28,21 @@ log = logging.getLogger("ringmain.torch")
 _IDS = re.compile(r"(?:!?(?P<autograd>\d+)/)?(?P<frame>\d+)/(?P<compile>\d+)\Z|!(?P<alone>\d+)\Z")
 
 
-class CallbackTrigger(enum.Enum):
-    DYNAMO = 1
-    LAZY_BACKWARD = 2
-    TRITON_AUTOTUNING = 3
-    CUDAGRAPH_RECORDING = 4
+try:  # PyTorch's own, so that code which compares with them goes on
+    from torch._dynamo.callback import CallbackArgs as _ArgsOfTorch
+    from torch._dynamo.callback import CallbackTrigger
+except Exception:  # no PyTorch here, or one without them
+
+    class CallbackTrigger(enum.Enum):  # type: ignore[no-redef]
+        DYNAMO = 1
+        LAZY_BACKWARD = 2
+        TRITON_AUTOTUNING = 3
+        CUDAGRAPH_RECORDING = 4
+
+    @dataclass
+    class _ArgsOfTorch:  # type: ignore[no-redef]
+        callback_trigger: CallbackTrigger
+        compile_id: str
 
 
 class Outcome(enum.Enum):
@@ -44,19 +54,25 @@ class Outcome(enum.Enum):
     cancelled = "cancelled"  # a start callback vetoed it
 
 
-@dataclass
-class CallbackArgs:
-    """What a callback is told. The first two fields are PyTorch's, and alone count when two are compared."""
+@dataclass(eq=False)
+class CallbackArgs(_ArgsOfTorch):  # type: ignore[misc]
+    """What a callback is told: PyTorch's arguments and more. PyTorch's two fields, callback_trigger and compile_id, alone count
+    when two are compared, with PyTorch's own too, and are alone shown."""
 
-    callback_trigger: CallbackTrigger
-    compile_id: str
-    outcome: Outcome = field(default=Outcome.running, compare=False)
-    exception_type: str = field(default="", compare=False)
-    time_ns: int = field(default_factory=time.monotonic_ns, compare=False)
-    thread_id: int = field(default_factory=threading.get_native_id, compare=False)
-    frame_id: int | None = field(init=False, default=None, compare=False)
-    frame_compile_id: int | None = field(init=False, default=None, compare=False)
-    autograd_id: int | None = field(init=False, default=None, compare=False)
+    outcome: Outcome = field(default=Outcome.running, repr=False)
+    exception_type: str = field(default="", repr=False)
+    time_ns: int = field(default_factory=time.monotonic_ns, repr=False)
+    thread_id: int = field(default_factory=threading.get_native_id, repr=False)
+    frame_id: int | None = field(init=False, default=None, repr=False)
+    frame_compile_id: int | None = field(init=False, default=None, repr=False)
+    autograd_id: int | None = field(init=False, default=None, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _ArgsOfTorch):
+            return NotImplemented
+        return bool((self.callback_trigger, self.compile_id) == (other.callback_trigger, other.compile_id))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         found = _IDS.match(str(self.compile_id))
@@ -72,29 +88,39 @@ C = TypeVar("C", bound=Callback)
 
 
 class CompilationCallbackHandler:
-    """Start and end callbacks. `listens` makes it hear PyTorch's own compiles once somebody has registered."""
+    """Start and end callbacks. Lists that it is given stay the caller's, and are followed. `listens` makes it hear PyTorch's own
+    compiles once somebody has registered."""
 
-    def __init__(self, *, listens: bool = False) -> None:
-        self._starts: CallbackList[[CallbackArgs]] = CallbackList()
-        self._ends: CallbackList[[CallbackArgs]] = CallbackList()
+    def __init__(self, start_callbacks: list[Callback] | None = None, end_callbacks: list[Callback] | None = None, *,
+                 listens: bool = False) -> None:
+        self._starts: CallbackList[[CallbackArgs]] = CallbackList(start_callbacks)
+        self._ends: CallbackList[[CallbackArgs]] = CallbackList(end_callbacks)
         self._observers: list[Handle] = []
-        self._pending = 0
+        self.__pending_callbacks_counter = 0  # PyTorch's name for it, which its tests use
         self._lock = threading.Lock()  # for the count and the observers, never across a callback
         self._listens = listens
         self._real = threading.local()
 
     @property
-    def start_callbacks(self) -> list[Callback]:
-        return self._starts.calls
+    def start_callbacks(self) -> LiveCalls:
+        return LiveCalls(self._starts, self._listen)
+
+    @start_callbacks.setter
+    def start_callbacks(self, calls: Iterable[Callback]) -> None:
+        self.start_callbacks.replace(calls)
 
     @property
-    def end_callbacks(self) -> list[Callback]:
-        return self._ends.calls
+    def end_callbacks(self) -> LiveCalls:
+        return LiveCalls(self._ends, self._listen)
+
+    @end_callbacks.setter
+    def end_callbacks(self, calls: Iterable[Callback]) -> None:
+        self.end_callbacks.replace(calls)
 
     @property
     def pending(self) -> int:
         """How many install_callbacks() are open."""
-        return self._pending
+        return self.__pending_callbacks_counter
 
     def register_start_callback(self, callback: C) -> C:
         self.subscribe_start(callback)
@@ -140,8 +166,8 @@ class CompilationCallbackHandler:
         """The outermost of all that are open runs the start callbacks, the last one that leaves the end callbacks."""
         args = CallbackArgs(trigger, compile_id)
         with self._lock:
-            self._pending += 1
-            outermost = self._pending == 1
+            self.__pending_callbacks_counter += 1
+            outermost = self.__pending_callbacks_counter == 1
         outcome, raised = Outcome.cancelled, ""
         try:
             if outermost:
@@ -154,8 +180,10 @@ class CompilationCallbackHandler:
             raise
         finally:
             with self._lock:
-                self._pending -= 1
-                last = self._pending == 0
+                if self.__pending_callbacks_counter <= 0:  # somebody wrote to it
+                    raise AssertionError("Pending callbacks counter cannot become negative.")
+                self.__pending_callbacks_counter -= 1
+                last = self.__pending_callbacks_counter == 0
             if last:
                 self.run_end_callbacks(replace(args, outcome=outcome, exception_type=raised,
                                                time_ns=time.monotonic_ns()))
@@ -209,10 +237,8 @@ def _log_end(handle: Handle, error: Exception) -> None:
 
 
 def _ours(args: Any, outcome: Outcome = Outcome.running, exception_type: str = "") -> CallbackArgs:
-    """PyTorch's arguments as ours; a trigger that we do not know stays PyTorch's."""
-    trigger = args.callback_trigger
-    known = CallbackTrigger.__members__.get(trigger.name, trigger)
-    return CallbackArgs(known, args.compile_id, outcome, exception_type)
+    """PyTorch's arguments as ours."""
+    return CallbackArgs(args.callback_trigger, args.compile_id, outcome, exception_type)
 
 
 callback_handler = CompilationCallbackHandler(listens=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, ParamSpec
 
-from ._callbacks import CallbackList, Handle
+from ._callbacks import CallbackList, Handle, LiveCalls
 
 P = ParamSpec("P")
 log = logging.getLogger("ringmain.torch.gpu_trace")
@@ -30,8 +30,12 @@ class CallbackRegistry(Generic[P]):
         self._standing_in: Any = None
 
     @property
-    def callback_list(self) -> list[Callable[P, Any]]:
-        return self._calls.calls
+    def callback_list(self) -> LiveCalls:
+        return LiveCalls(self._calls, self._stand)
+
+    @callback_list.setter
+    def callback_list(self, calls: Iterable[Callable[P, Any]]) -> None:
+        self.callback_list.replace(calls)
 
     def add_callback(self, cb: Callable[P, Any]) -> Handle:
         """Calls it from now on, until the handle is removed."""
