@@ -14,6 +14,7 @@
 #include "ringmain/adapters/plugin.hpp"
 #include "ringmain/adapters/plugin_probe.hpp"
 #include "ringmain/adapters/plugin_sha256.hpp"
+#include "ringmain/adapters/plugin_trust.hpp"
 
 namespace ringmain::registry {
 namespace {
@@ -159,6 +160,7 @@ void PluginLibrary::let_go() {
 }
 
 Result<std::shared_ptr<const LoadedLibrary>> PluginLibrary::load() {
+  if (const std::string fault = trust_fault(path_); !fault.empty()) return cannot(path_, fault);
   if (const std::string fault = elf_fault(path_); !fault.empty()) return cannot(path_, fault);
   if (!sha256_.empty() && sha256_of_file(path_) != sha256_) {
     return cannot(path_,

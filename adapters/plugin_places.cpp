@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "ringmain/adapters/plugin_trust.hpp"
+
 namespace ringmain::registry {
 namespace {
 
@@ -103,6 +105,10 @@ PluginPlaces::Scan PluginPlaces::scan() const {
         continue;
       }
       if (!seen.insert(real.string()).second) continue;
+      if (const std::string why = trust_fault(real.string()); !why.empty()) {
+        made.faults.push_back(fault_of(real, why));
+        continue;
+      }
       auto text = text_of(real);
       if (!text) {
         made.faults.push_back(text.error().message);

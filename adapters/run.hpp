@@ -17,12 +17,19 @@
 
 namespace ringmain::run {
 
+constexpr const char* kExceptVariable = "RINGMAIN_RUN_EXCEPT";
+/// With a variable's name behind it: what a run set it to, and what it was before. There only where
+/// commands are left out, whose environment is put back.
+constexpr const char* kSetPrefix = "RINGMAIN_RUN_SET_";
+constexpr const char* kEarlierPrefix = "RINGMAIN_RUN_EARLIER_";
+
 /// What was asked for; in the environment of every process of the command.
 struct Plan {
   std::vector<std::string> sources;  // "name:argument"
   std::vector<std::string> sinks;
-  bool at_start = false;  // do not wait for the first join()
-  bool summary = false;   // a line at the end of each process
+  std::vector<std::string> except;  // names of commands that take no part, nor what they start
+  bool at_start = false;            // do not wait for the first join()
+  bool summary = false;             // a line at the end of each process
   std::int64_t started_ns = 0;
 
   /// As environment variables. Nothing in it may hold a line's end.

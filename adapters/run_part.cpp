@@ -1,10 +1,15 @@
 // Which processes of a run take no part in it, though a library of ours is in them?
+#include <algorithm>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <string>
 #include <string_view>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <vector>
 
+#include "ringmain/adapters/registry.hpp"
 #include "ringmain/adapters/run.hpp"
 
 #if defined(__has_feature)
@@ -32,7 +37,64 @@ std::string_view foreign_sanitizer() noexcept {
 }
 #endif
 
+std::string_view last_part(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+/// By the name with which it was executed (of a script: the script's) or that it was given.
+bool is_left_out_by_name() {
+  const char* const names = std::getenv(kExceptVariable);
+  if (names == nullptr) return false;
+  const auto* const executed = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  const std::string list = "\n" + std::string(names) + "\n";
+  const auto has = [&list](std::string_view name) {
+    return !name.empty() && list.find("\n" + std::string(name) + "\n") != list.npos;
+  };
+  return has(last_part(executed == nullptr ? "" : executed)) ||
+         has(::program_invocation_short_name);
+}
+
+/// Takes the parts of a list out that lie in our folder.
+std::string without_ours(std::string_view list) {
+  const std::string ours = registry::library_folder() + "/";
+  std::string kept;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(':'));
+    list.remove_prefix(std::min(part.size() + 1, list.size()));
+    if (!part.empty() && !part.starts_with(ours))
+      kept += (kept.empty() ? "" : ":") + std::string(part);
+  }
+  return kept;
+}
+
+void set_or_clear(const std::string& name, const char* value) {
+  value == nullptr || *value == '\0' ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value, 1);
+}
+
+/// The environment as it would be without the run. What somebody has changed since stays, but for
+/// our preloads.
+void undo_environment() {
+  std::vector<std::string> names;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view one(*at);
+    if (one.starts_with("RINGMAIN_RUN")) names.emplace_back(one.substr(0, one.find('=')));
+  }
+  for (const std::string& name : names) {
+    if (!name.starts_with(kSetPrefix)) continue;
+    const std::string edited = name.substr(std::string_view(kSetPrefix).size());
+    const char* const now = std::getenv(edited.c_str());
+    if (now == nullptr) continue;
+    if (std::string_view(now) == std::getenv(name.c_str())) {
+      set_or_clear(edited, std::getenv((kEarlierPrefix + edited).c_str()));
+    } else if (edited == "LD_PRELOAD") {
+      set_or_clear(edited, without_ours(now).c_str());
+    }
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
+}
+
 bool decide() {
+  if (is_left_out_by_name()) return false;
   const std::string_view sanitizer = foreign_sanitizer();
   if (sanitizer.empty()) return true;
   std::string line = "ringmain: nothing is heard from ";
@@ -50,6 +112,12 @@ bool decide() {
 bool takes_part() {
   static const bool decided = decide();
   return decided;
+}
+
+void clear_of_run() {
+  if (::secure_getenv(kExceptVariable) != nullptr && is_left_out_by_name() && !takes_part()) {
+    undo_environment();
+  }
 }
 
 }  // namespace ringmain::run

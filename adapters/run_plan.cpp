@@ -1,4 +1,4 @@
-// What does a run say to its processes? Four variables.
+// What does a run say to its processes? A few variables.
 #include <algorithm>
 #include <cstdlib>
 
@@ -34,6 +34,7 @@ std::vector<std::string> words(const char* lines) {
 std::vector<std::pair<std::string, std::string>> Plan::variables() const {
   return {{kSources, lines(sources)},
           {kSinks, lines(sinks)},
+          {kExceptVariable, lines(except)},
           {kOptions, std::string(at_start ? "at_start " : "") + (summary ? "summary" : "")},
           {registry::kRunStartedVariable, std::to_string(started_ns)}};
 }
@@ -45,6 +46,7 @@ std::optional<Plan> Plan::from_environment() {
   plan.started_ns = std::strtoll(started, nullptr, 10);
   plan.sources = words(std::getenv(kSources));
   plan.sinks = words(std::getenv(kSinks));
+  plan.except = words(std::getenv(kExceptVariable));
   const char* options = std::getenv(kOptions);
   const std::string_view said = options == nullptr ? "" : options;
   plan.at_start = said.find("at_start") != said.npos;

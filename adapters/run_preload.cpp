@@ -18,6 +18,7 @@
 namespace ringmain::run {
 
 void start_at_start();
+void clear_of_run();
 void leave_by(bool to_finish, nanoseconds limit) noexcept;
 
 namespace {
@@ -59,6 +60,7 @@ struct Listed {
 };
 
 __attribute__((constructor)) void enter() {
+  clear_of_run();
   (void)reals();
   (void)::at_quick_exit([] { finish(); });
   start_at_start();

@@ -102,6 +102,12 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
   call.command = arguments.operands();
   if (call.command.empty()) return "run wants a command: ringmain run --sink … -- COMMAND";
   call.plan.summary = arguments.has("--summary");
+  call.plan.except = arguments.values("--except");
+  for (const std::string& name : call.plan.except) {
+    if (name.empty() || name.find_first_of("/\n") != name.npos) {
+      return "--except wants the name of a command without its folder, and not '" + name + "'";
+    }
+  }
   if (auto sentence = read_providers(arguments, call); !sentence.empty()) return sentence;
   if (call.plan.sinks.empty() && !call.plan.summary) {
     return "nobody would hear the events; give --sink json_lines:FILE, or --summary, or both";
@@ -114,10 +120,25 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
   return "";
 }
 
+/// Where commands are left out: what is needed to put their environment back.
+bool keep_earlier = false;
+
+void set(const std::string& variable, const std::string& value) {
+  if (keep_earlier) {
+    const std::string said = run::kSetPrefix + variable;
+    const char* const before = std::getenv(variable.c_str());
+    if (before != nullptr && std::getenv(said.c_str()) == nullptr) {
+      ::setenv((run::kEarlierPrefix + variable).c_str(), before, 1);
+    }
+    ::setenv(said.c_str(), value.c_str(), 1);
+  }
+  ::setenv(variable.c_str(), value.c_str(), 1);
+}
+
 void prepend(const std::string& variable, const std::string& value) {
   const char* before = std::getenv(variable.c_str());
   const bool any = before != nullptr && *before != '\0';
-  ::setenv(variable.c_str(), (any ? value + ":" + before : value).c_str(), 1);
+  set(variable, any ? value + ":" + before : value);
 }
 
 /// AddressSanitizer refuses to start where a library was loaded before its own, though it works so;
@@ -127,7 +148,7 @@ void allow_address_sanitizer() {
   std::string options = before == nullptr ? "" : before;
   if (options.find("verify_asan_link_order") != options.npos) return;
   options += options.empty() ? "" : ":";
-  ::setenv("ASAN_OPTIONS", (options + "verify_asan_link_order=0").c_str(), 1);
+  set("ASAN_OPTIONS", options + "verify_asan_link_order=0");
 }
 
 bool is_in_list(const std::string& variable, const std::string& value) {
@@ -165,9 +186,9 @@ std::string apply(EnvironmentEdit edit, const std::string& command, const std::s
   const char* before = std::getenv(edit.variable.c_str());
   // A run within a run finds itself there.
   if (before != nullptr && !edit.kept_as.empty() && before != edit.value) {
-    ::setenv(edit.kept_as.c_str(), before, 1);
+    set(edit.kept_as, before);
   }
-  ::setenv(edit.variable.c_str(), edit.value.c_str(), 1);
+  set(edit.variable, edit.value);
   return "";
 }
 
@@ -186,6 +207,10 @@ int run(const Arguments& arguments) {
   if (const std::string sentence = read_call(arguments, call); !sentence.empty()) {
     return wrong_usage("run", sentence);
   }
+  const auto& except = call.plan.except;
+  const std::string own = std::filesystem::path(call.command[0]).filename().string();
+  if (std::find(except.begin(), except.end(), own) != except.end()) return become(call.command);
+  keep_earlier = !except.empty();
   if (std::getenv(registry::kRunStartedVariable) != nullptr) {
     (void)failed("this run is within another one, whose sinks hear nothing of what it starts");
   }
@@ -200,10 +225,10 @@ int run(const Arguments& arguments) {
   }
   anchor_plugins();
   // Where nothing is named, PyTorch is asked for as well: a program without it does not notice.
-  if (call.sources.empty()) ::setenv("RINGMAIN_ATTACH", "torch", 1);
-  if (call.plan.at_start) {
+  if (call.sources.empty()) set("RINGMAIN_ATTACH", "torch");
+  if (call.plan.at_start || keep_earlier) {
     if (const std::string why = preload(call.command[0], libraries + "/libringmain_run.so.0");
-        !why.empty()) {
+        !why.empty() && call.plan.at_start) {
       say_missing(call, why);
     }
   }
@@ -219,6 +244,9 @@ const Verb& run_verb() {
       {"--sink", "SINK",
        "where events go, such as json_lines:FILE (%r %p %h %j in FILE are rank, process,\n"
        "host and job); may be given more than once"},
+      {"--except", "NAME",
+       "a command that is left alone, with all that it starts, wherever it is started; may be\n"
+       "given more than once"},
       {"--summary", "", "a line on standard error at the end of each process"}};
   static const Verb kVerb{
       "run",

@@ -160,5 +160,51 @@ class HindrancesTest(RunTest):
             self.assertEqual(run.returncode, 126, f"{n}: {run.stderr}")
 
 
+class LeftOutTest(RunTest):
+    """Commands that are named run with what they start as if there were no run."""
+
+    def setUp(self):
+        super().setUp()
+        self.quiet = self.folder / "quiet"
+        shutil.copy(PUBLISHER, self.quiet)
+
+    def test_it_says_nothing_wherever_it_is_started_and_others_do(self):
+        run = self.run_it("--except", "quiet", "--except", "other", "--summary", "--sink", self.sink, "--", "sh", "-c",
+                          f"{PUBLISHER} returns 5; {self.quiet} returns 7; {self.quiet} exec 11; {PUBLISHER} returns 9")
+        self.assertEqual(len(self.events()), 14)
+        self.assertNotIn("quiet", run.stderr)
+
+    def test_a_script_is_left_out_by_its_own_name_and_so_is_what_it_starts(self):
+        script = self.folder / "job.sh"
+        script.write_text(f"#!/bin/sh\n{PUBLISHER} returns 7\n")
+        script.chmod(0o755)
+        self.run_it("--except", "job.sh", "--sink", self.sink, "--", "sh", "-c", f"{script}; {PUBLISHER} returns 5")
+        self.assertEqual(len(self.events()), 5)
+
+    def test_its_environment_is_as_it_would_be_without_the_run(self):
+        printer = self.folder / "printer"
+        printer.write_text("#!/bin/sh\nenv -0 | sort -z\n")
+        printer.chmod(0o755)
+        for extra in ({}, {"ASAN_OPTIONS": "a=1", "NVTX_INJECTION64_PATH": "/x/y.so", "LD_PRELOAD": "libm.so.6", "E": "1\n2"}):
+            env = {**os.environ, **extra}
+            bare = subprocess.run(["sh", "-c", printer], capture_output=True, text=True, check=True, env=env).stdout
+            for sources in ([], ["--source", "nvtx", "--source", "mpi", "--source", "torch"]):
+                run = self.run_it("--except", "printer", *sources, "--sink", self.sink, "--", "sh", "-c", printer, env=env)
+                self.assertEqual(run.stdout, bare)
+                self.assertEqual(self.run_it("--except", "printer", *sources, "--sink", self.sink, "--", printer,
+                                             env=env).stdout, bare.replace("_=/usr/bin/sh", f"_={printer}"))
+
+    def test_what_the_program_set_itself_stays(self):
+        printer = self.folder / "printer"
+        printer.write_text('#!/bin/sh\necho "$ASAN_OPTIONS [$LD_PRELOAD]"\n')
+        printer.chmod(0o755)
+        run = self.run_it("--except", "printer", "--summary", "--source", "mpi", "--", "sh", "-c",
+                          f"ASAN_OPTIONS=own=1 LD_PRELOAD=libm.so.6:$LD_PRELOAD {printer}")
+        self.assertEqual(run.stdout, "own=1 [libm.so.6]\n")
+
+    def test_what_is_no_name_is_refused(self):
+        self.refused("--except", "/bin/sh", "--summary", "--", "true", status=2, says="without its folder")
+
+
 if __name__ == "__main__":
     sys.exit(main())
