@@ -117,7 +117,7 @@ class PullMailbox {
       const std::size_t bytes = wanted * lane.slot_bytes;
       std::byte* room = make_room(maker, bytes);
       if (room == nullptr) return false;
-      run_ = engine::take_run(lane, room, wanted);
+      run_ = engine::take_run(lane, {room, bytes}, wanted);
       if (run_.count == 0) continue;
       if (run_.first < room || run_.first >= room + bytes) {  // a ring's own slots
         std::memcpy(room, run_.first, std::size_t{run_.count} * run_.stride);

@@ -115,7 +115,8 @@ void advance(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept 
   tell(channel, lane, consumed);
 }
 
-Run take_what_is_there(Lane& lane, std::byte* room, std::size_t max) noexcept {
+/// No more than there is room for, whatever `max` is: a ring's events stay where they are.
+Run take_what_is_there(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept {
   Run run;
   const std::uint64_t consumed =
       lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
@@ -123,10 +124,10 @@ Run take_what_is_there(Lane& lane, std::byte* room, std::size_t max) noexcept {
     run.count = take_from_ring(lane, consumed, max);
     run.first = lane.owner_ring + (consumed & lane.owner_mask) * lane.slot_bytes;
   } else {
-    const std::size_t fits = std::min<std::size_t>(max, Drainer::kRoomBytes / lane.slot_bytes);
+    const std::size_t fits = std::min<std::size_t>(max, room.size() / lane.slot_bytes);
     run.count = static_cast<std::uint32_t>(
-        lane.owner_ops->take(lane.owner_queue, *lane.owner_token, room, fits));
-    run.first = room;
+        lane.owner_ops->take(lane.owner_queue, *lane.owner_token, room.data(), fits));
+    run.first = room.data();
   }
   if (run.count == 0) return run;
   run.stride = lane.slot_bytes;
@@ -153,8 +154,8 @@ void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
 
 /// The publisher has gone, or soon may go, past the lane's capacity: only the last `capacity` of
 /// what it published by now are left in the run.
-[[gnu::noinline, gnu::cold]] void leave_out_the_oldest(Lane& lane, std::byte* room, std::size_t max,
-                                                       Run& run) noexcept {
+[[gnu::noinline, gnu::cold]] void leave_out_the_oldest(Lane& lane, std::span<std::byte> room,
+                                                       std::size_t max, Run& run) noexcept {
   enum : std::uint32_t { kRunsPerCapacity = 16 };
   // Relaxed: our own, and written before the events that we took, E2.
   std::uint64_t consumed = lane.consumed.load(std::memory_order_relaxed);
@@ -179,7 +180,7 @@ void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
 
 }  // namespace
 
-Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept {
+Run take_run(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept {
   Run run = take_what_is_there(lane, room, std::min<std::size_t>(max, lane.run_max));
   if (run.count == 0) return run;
   // After the take: a lane's next publisher has set it anew before its first event. Relaxed: E2.

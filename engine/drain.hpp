@@ -4,6 +4,7 @@
 // `consumed` is raised after the callbacks, so that flush() and the bound tell the truth.
 #pragma once
 #include <cstddef>
+#include <span>
 
 #include "ringmain/engine/channel_core.hpp"
 #include "ringmain/engine/watchdog.hpp"
@@ -31,9 +32,10 @@ struct Drainer {
   virtual ~Drainer() = default;
 };
 
-/// Takes up to `max` events off a lane; what its publisher has pushed out is evicted on the way, at
-/// most as many as the lane's capacity. Threads: the holder of the channel's lease.
-[[nodiscard]] Run take_run(Lane& lane, std::byte* room, std::size_t max) noexcept;
+/// Takes up to `max` events off a lane, or as many as fit into `room` unless it is a ring; what its
+/// publisher has pushed out is evicted on the way, at most as many as the lane's capacity. Threads:
+/// the holder of the channel's lease.
+[[nodiscard]] Run take_run(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept;
 /// The callbacks of a run are over: its slots may be written again.
 void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept;
 /// Hands a run to every subscriber, and accounts for it.

@@ -120,7 +120,8 @@ bool Merge::look() noexcept {
 void Merge::refill(Front& front) noexcept {
   Lane& lane = *front.mine;
   Ahead& ahead = *lane.ahead;
-  ahead.run = take_run(lane, ahead.room.get(), ahead.max);
+  const std::size_t bytes = ahead.room == nullptr ? 0 : std::size_t{ahead.max} * lane.slot_bytes;
+  ahead.run = take_run(lane, {ahead.room.get(), bytes}, ahead.max);
   ahead.at = 0;
   const std::uint64_t first = lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own
   for (std::uint32_t i = 0; i < ahead.run.count; ++i) ahead.tickets[i] = ticket_of(lane, first + i);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -110,6 +111,36 @@ TEST_F(RunTest, ARunLiesInMemoryThatItsTakerOwnsAndMayKeep) {
   EXPECT_EQ(first->bytes, 60u * first->run.stride) << "no more memory than its events need";
   EXPECT_EQ(n, 300u);
   EXPECT_FALSE(take(1).has_value());
+}
+
+TEST_F(RunTest, OfAnOverrunMailboxARunIsNeverLargerThanTheMemoryMadeForIt) {
+  SubscribeOptions options;
+  options.queue_events = 1000;
+  options.overflow = Overflow::drop_oldest;
+  engine::ChannelCore& channel = *detail::Erased::channel(bus_, schema<Tick>())
+                                      .value();  // both kinds of lane: a ring coalesces
+  for (const bool ring : {false, true}) {
+    for (const std::size_t max : {1u, 10u, 100u, 4096u}) {
+      detail::close_mailbox(std::exchange(
+          box_,
+          detail::make_pull_mailbox(
+              channel, options, ring ? detail::key_writer<Tick>(&Tick::n) : detail::KeyWriter{})));
+      publish(0, 1900);
+      std::uint64_t next = 900;  // the last 1000 are heard
+      while (const auto taken = take(max)) {
+        const engine::Run& run = taken->run;
+        ASSERT_LE(run.count, max);
+        ASSERT_GE(run.first, taken->room.get());
+        ASSERT_LE(run.first + std::size_t{run.count} * run.stride,
+                  taken->room.get() + taken->bytes);
+        for (std::uint32_t i = 0; i < run.count; ++i)
+          ASSERT_EQ(detail::event_of<Tick>(run, i).n, next++) << ring << ", " << max;
+      }
+      EXPECT_EQ(next, 1900u);
+      EXPECT_EQ(detail::mailbox_stats(*box_).dropped, 900u);
+      EXPECT_EQ(detail::mailbox_stats(*box_).pending, 0u);
+    }
+  }
 }
 
 TEST_F(RunTest, ARunCountsAsPendingUntilItIsFinishedAndIsAloneTillThen) {

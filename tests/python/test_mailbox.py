@@ -4,6 +4,7 @@ import asyncio
 import select
 import threading
 
+import numpy as np
 import pytest
 
 
@@ -112,3 +113,16 @@ def test_what_does_not_fit_is_dropped_and_counted(bus, ticks, long, eventually):
         assert got == list(range(8, 16)), "8 wait, as many are pushed out, and then it is full"
         figures = box.stats()
         assert figures.delivered + figures.dropped == 100
+
+
+def test_an_overrun_mailbox_gives_no_more_than_is_asked_for(bus, long):
+    dtype = np.dtype([("n", "u8")])
+    ticks = bus.channel("test.overrun", dtype=dtype)
+    box = bus.mailbox("test.overrun", queue_events=1000, overflow="drop_oldest")
+    assert ticks.publish_all(np.arange(1900, dtype="u8").view(dtype)).accepted == 1900
+    assert bus.flush(long)
+    taken = []
+    while (batch := box.take(10)) is not None:
+        assert len(batch) <= 10
+        taken += batch.array["n"].tolist()
+    assert taken == list(range(900, 1900))
