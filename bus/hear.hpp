@@ -183,7 +183,7 @@ struct HearBatch {
       s.count(s.delivered, run.count);
     } catch (...) {
       engine::subscriber_threw(s);
-      if (run.count > 1) s.threw.add_shared(run.count - 1);  // the whole batch is one call
+      if (run.count > 1) s.count(s.threw, run.count - 1);  // the whole batch is one call
     }
   }
 };
@@ -244,7 +244,7 @@ engine::Subscriber* make_inline_subscriber(F see) {
       } else {
         f(event);
       }
-      self.delivered.add_shared(1);
+      self.delivered.add(1, engine::Writers::many);
       return judgement;
     } catch (...) {
       return engine::inline_threw(self);

@@ -132,7 +132,7 @@ void BusHerald::tell(Watch& watch, const engine::ChannelCore& channel) {
   run.first = reinterpret_cast<const std::byte*>(&what);
   run.count = 1;
   engine::Subscriber& s = *watch.subscriber;
-  s.offered.add(1);
+  s.count(s.offered, 1);
   if (s.gate.enter()) {
     const auto calling = [this](const engine::Subscriber* who) {
       const std::lock_guard lock(mutex_);
@@ -142,7 +142,7 @@ void BusHerald::tell(Watch& watch, const engine::ChannelCore& channel) {
     s.call(s, run);
     calling(nullptr);
   } else {
-    s.skipped.add(1);
+    s.count(s.skipped, 1);
   }
   if (s.gate.leave()) engine::destroy_captures(s);
 }

@@ -84,7 +84,7 @@ class PullMailbox {
     PullMailbox& box;
     ~Finish() {
       if (box.next_ < box.run_.count) return;
-      box.core().dispatched.add(box.run_.count);
+      box.core().dispatched.add(box.run_.count, engine::Writers::one);
       engine::finish_run(box.core(), *box.lane_, box.run_);
       box.lane_ = nullptr;
     }

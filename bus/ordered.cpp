@@ -54,8 +54,8 @@ class OrderedFeed {
       }
     }
     if (to != nullptr) engine::hand_over(*to, run, i);
-    s.delivered.add(i);
-    if (i < run.count) s.skipped.add(run.count - i);
+    s.count(s.delivered, i);
+    if (i < run.count) s.count(s.skipped, run.count - i);
   }
 
  private:
@@ -96,7 +96,7 @@ Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> c
   engine::ChannelCoreOptions order;
   order.name = options.name.empty() ? "ordered mailbox" : options.name;
   order.merged = true;
-  order.order_gap_ns_max = 1000 * options.gap_us_max.count();
+  order.order_gap_ns_max = engine::ns_of_us(options.gap_us_max.count());
   for (engine::ChannelCore* c : channels) {
     if (c->options().parallel) {
       throw std::invalid_argument("ringmain: channel '" + c->options().name +

@@ -256,7 +256,8 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
   if (inert()) return false;
   const std::lock_guard lock(mutex_);
   subscriber->watch_id = next_watch_id();
-  subscriber->overlaps = options_.parallel;
+  // Before anybody finds it on a list.
+  if (options_.parallel || subscriber->judge != nullptr) subscriber->writers = Writers::many;
   try {
     (subscriber->judge != nullptr ? inline_list_ : list_).add(subscriber);
   } catch (const std::bad_alloc&) {

@@ -189,7 +189,7 @@ class ChannelCore final : public Counted {
     return false;
   }
   /// Events handed to all subscribers, raised before `consumed`: the other side of I2.
-  Count dispatched;
+  CallCount dispatched;
   [[nodiscard]] const Atomic<const Snapshot*>& snapshot() const noexcept { return list_.current(); }
   [[nodiscard]] const Atomic<const Snapshot*>& inline_snapshot() const noexcept {
     return inline_list_.current();

@@ -229,7 +229,7 @@ void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run
   if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
   measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
   hand_to_all(drainer, channel, run);
-  channel.dispatched.add(run.count);
+  channel.dispatched.add(run.count, Writers::one);
   finish_run(channel, lane, run);
 }
 
@@ -253,7 +253,7 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
   drainer.before_callbacks(channel);
   if (!abort) {
     hand_to_all(drainer, channel, run);
-    channel.dispatched.add_shared(run.count);
+    channel.dispatched.add(run.count, Writers::many);
   }
   const std::uint64_t consumed =
       lane.consumed.fetch_add(run.count, std::memory_order_acq_rel) + run.count;  // E1

@@ -8,9 +8,9 @@ namespace {
 thread_local std::uint32_t inline_depth __attribute__((tls_model("initial-exec"))) = 0;
 
 Judgement show_to(Subscriber& subscriber, const std::byte* event) noexcept {
-  subscriber.offered.add_shared(1);
+  subscriber.offered.add(1, Writers::many);
   if (!subscriber.gate.enter()) {
-    subscriber.skipped.add_shared(1);
+    subscriber.skipped.add(1, Writers::many);
     return {};
   }
   const CallbackScope scope;

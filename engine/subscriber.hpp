@@ -50,16 +50,38 @@ struct Run {
   }
 };
 
-/// A statistic for everybody but its writer: the lease's holder, or, shared, who calls inline.
+/// A statistic of one writer at a time, for everybody else to read.
 class Count {
  public:
   void add(std::uint64_t n) noexcept {
     // Relaxed: one writer, and nothing follows from the value.
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
-  /// For what several threads count at once.
-  void add_shared(std::uint64_t n) noexcept {
-    value_.fetch_add(n, std::memory_order_relaxed);  // relaxed: nothing follows from the value
+  [[nodiscard]] std::uint64_t get() const noexcept {
+    return value_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  Atomic<std::uint64_t> value_{0};
+};
+
+/// How many threads may count at once?
+enum class Writers : bool {
+  one,  // at a time: the lease's holder
+  many  // inline, or delivered in parallel
+};
+
+/// A statistic whose writers are one or many, by where it is counted: each add says which, so that
+/// none takes itself for alone. All of one count say the same.
+class CallCount {
+ public:
+  void add(std::uint64_t n, Writers writers) noexcept {
+    if (writers == Writers::many) {
+      value_.fetch_add(n, std::memory_order_relaxed);  // relaxed: nothing follows from the value
+    } else {
+      // Relaxed: one writer, and nothing follows from the value.
+      value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    }
   }
   [[nodiscard]] std::uint64_t get() const noexcept {
     return value_.load(std::memory_order_relaxed);
@@ -107,17 +129,17 @@ struct Subscriber {
   Subscriber* buried_before = nullptr;  // in the graveyard
   std::uint32_t watch_id = 0;           // unique in the process, never 0: what a drainer shows
   std::int64_t budget_ns = 0;           // longer turns are told; 0: never
-  bool overlaps = false;  // its channel delivers in parallel: several workers call it at once
+  Writers writers = Writers::one;       // of its counts: many where its calls overlap
   Gate gate;
   Atomic<std::uint32_t> holders{1};
   // offered = delivered + threw + filtered + skipped once the calls are over (I3)
-  Count offered, delivered, threw, filtered, skipped;
+  CallCount offered, delivered, threw, filtered, skipped;
   Throws throws;
   Count slow;          // the housekeeper's: turns over budget_ns
   Highest longest_ns;  // of those, as far as they were seen
   std::string name;
 
-  void count(Count& what, std::uint64_t n) noexcept { overlaps ? what.add_shared(n) : what.add(n); }
+  void count(CallCount& what, std::uint64_t n) noexcept { what.add(n, writers); }
   [[nodiscard]] void* captures() noexcept {
     return reinterpret_cast<std::byte*>(this) + captures_offset();
   }

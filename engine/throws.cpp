@@ -93,12 +93,12 @@ void note_throw(Subscriber& subscriber, bool wakes) noexcept {
 }  // namespace
 
 void subscriber_threw(Subscriber& subscriber) noexcept {
-  subscriber.threw.add(1);
+  subscriber.count(subscriber.threw, 1);
   note_throw(subscriber, true);
 }
 
 Judgement inline_threw(Subscriber& subscriber) noexcept {
-  subscriber.threw.add_shared(1);
+  subscriber.threw.add(1, Writers::many);
   note_throw(subscriber, false);
   return {subscriber.veto_on_throw, subscriber.threw_id};
 }

@@ -92,7 +92,7 @@ engine::Judgement judge(engine::Subscriber& self, const std::byte* at) noexcept 
   const Judge& by = *std::launder(static_cast<const Judge*>(self.captures()));
   try {
     const engine::Judgement judgement = exiting() ? engine::Judgement{} : ask(by, at);
-    self.delivered.add_shared(1);
+    self.delivered.add(1, engine::Writers::many);
     return judgement;
   } catch (...) {
     return engine::inline_threw(self);

@@ -56,6 +56,56 @@ TEST(ParallelTest, SeveralWorkersHandOutEventsOfOneChannelAtOnce) {
   expect_i3(sub.stats());
 }
 
+/// Each of its counts is counted by several workers at once.
+class ParallelAccountTest : public ::testing::Test {
+ protected:
+  enum : std::uint64_t { kEvents = 30'000 };
+  void publish() {
+    std::vector<std::thread> publishers;
+    for (int p = 0; p < 2; ++p) {
+      publishers.emplace_back([this] {
+        for (std::uint64_t n = 0; n < kEvents / 2; ++n) {
+          while (ticks_.publish({n}) != PublishCode::accepted) std::this_thread::yield();
+        }
+      });
+    }
+    for (auto& p : publishers) p.join();
+    EXPECT_TRUE(bus_.flush(kLong));
+  }
+  Bus bus_{with_workers(3)};
+  Channel<Tick>& ticks_ = parallel_ticks(bus_);
+};
+
+TEST_F(ParallelAccountTest, EveryThrowIsCounted) {
+  const Subscription sub = ticks_.subscribe([](const Tick&) { throw 1; });
+  publish();
+  EXPECT_EQ(sub.stats().threw, kEvents);
+  expect_i3(sub.stats());
+  EXPECT_TRUE(bus_.verify_accounting());
+}
+
+TEST_F(ParallelAccountTest, SoIsEveryBatchThatThrowsAndEveryKeyThatDoes) {
+  const Subscription batches = ticks_.subscribe_batch([](Batch<Tick>) { throw 1; });
+  const Subscription latest = ticks_.subscribe_latest(
+      [](const Tick& t) -> std::uint64_t { return t.n < kEvents ? throw 1 : t.n; },
+      [](const Tick&) {});
+  publish();
+  EXPECT_EQ(batches.stats().threw, kEvents);
+  EXPECT_EQ(latest.stats().threw, kEvents);
+  expect_i3(batches.stats());
+  expect_i3(latest.stats());
+  EXPECT_TRUE(bus_.verify_accounting());
+}
+
+TEST_F(ParallelAccountTest, AndEveryEventThatIsFilteredDeliveredOrSkipped) {
+  const Subscription some =
+      ticks_.subscribe_if([](const Tick& t) { return t.n % 2 == 0; }, [](const Tick&) {});
+  publish();
+  EXPECT_EQ(some.stats().filtered, kEvents / 2);
+  EXPECT_EQ(some.stats().delivered, kEvents / 2);
+  expect_i3(some.stats());
+}
+
 TEST(ParallelTest, OneWorkerAloneDoesIt) {
   Bus bus(with_workers(1));
   auto& ticks = parallel_ticks(bus);

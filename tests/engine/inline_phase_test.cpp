@@ -24,7 +24,7 @@ class Seer {
   explicit Seer(Judge judge) : s_(make_subscriber(sizeof(Captures))) {
     ::new (s_->captures()) Captures{std::move(judge), &destroyed_};
     s_->judge = [](Subscriber& self, const std::byte* event) noexcept -> Judgement {
-      self.delivered.add_shared(1);
+      self.delivered.add(1, Writers::many);
       return static_cast<Captures*>(self.captures())->judge(event);
     };
     s_->destroy = [](Subscriber& self) noexcept {

@@ -24,7 +24,7 @@ engine::Subscriber* make_hearer(Hear hear) {
   ::new (s->captures()) Hear(std::move(hear));
   s->call = [](engine::Subscriber& self, const engine::Run& run) {
     (*std::launder(static_cast<Hear*>(self.captures())))(run);
-    self.delivered.add(run.count);
+    self.count(self.delivered, run.count);
   };
   s->destroy = [](engine::Subscriber& self) noexcept {
     std::destroy_at(std::launder(static_cast<Hear*>(self.captures())));
