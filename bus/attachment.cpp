@@ -75,8 +75,11 @@ MailboxHold::~MailboxHold() {
 // --- the attachment ---
 
 Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
-                       SubscribeOptions options)
-    : consumer_(subscriber), mailbox_(std::move(mailbox)), options_(std::move(options)) {
+                       SubscribeOptions options, std::vector<engine::Ref<Attachment>> parts)
+    : consumer_(subscriber),
+      mailbox_(std::move(mailbox)),
+      parts_(std::move(parts)),
+      options_(std::move(options)) {
   if (consumer_ == nullptr) return;
   const bool called_inline = consumer_->judge != nullptr;
   if (called_inline && options_.served != Served::shared) {
@@ -281,6 +284,7 @@ void Attachment::set_owner(BusCore* bus) noexcept {
 bool Attachment::readmit() noexcept {
   bool any = false;
   for (const auto& p : parts_) any = p->readmit() || any;
+  const std::lock_guard lock(mutex_);
   if (consumer_ == nullptr || !consumer_->gate.barred()) return any;
   consumer_->throws.forget();
   consumer_->gate.readmit();

@@ -54,9 +54,10 @@ class MailboxHold final : public engine::Counted {
 class Attachment final : public engine::Counted {
  public:
   /// `subscriber` may be nullptr (pulled); it is taken over. `mailbox` may be empty (shared).
-  /// Throws std::invalid_argument, then nothing is taken over.
+  /// `parts`: others that end with it, the mailboxes it sorts events into. Throws
+  /// std::invalid_argument, then nothing is taken over.
   Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
-             SubscribeOptions options);
+             SubscribeOptions options, std::vector<engine::Ref<Attachment>> parts = {});
   ~Attachment() override;
 
   /// Puts the subscriber on that list. Throws std::bad_alloc.
@@ -70,8 +71,6 @@ class Attachment final : public engine::Counted {
   void feed_from(engine::ChannelCore& source, KeyWriter key = {});
   /// There is no mailbox: feed_from() a channel of that event is listen() to it.
   void set_awaited(const Schema& schema) noexcept { awaited_ = &schema; }
-  /// Others that end with it: the mailboxes it sorts events into. Before listen().
-  void set_parts(std::vector<engine::Ref<Attachment>> parts) noexcept { parts_ = std::move(parts); }
   /// Is told who listens to `channel`, or to all that match `pattern`. Throws std::bad_alloc.
   void watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern);
   /// Undoes feed_from(source), of which nothing was heard yet, if it was done.
@@ -94,6 +93,8 @@ class Attachment final : public engine::Counted {
   [[nodiscard]] bool attached() const noexcept { return !closed_ && !forked(); }
   [[nodiscard]] SubscriberStats stats() const noexcept;
   [[nodiscard]] const engine::Ref<MailboxHold>& mailbox() const noexcept { return mailbox_; }
+  /// From here on the bus's figures show it, from any thread: what they read is const, or under the
+  /// lock.
   void set_owner(BusCore* bus) noexcept;
   [[nodiscard]] engine::Ref<BusCore> owner() const noexcept { return owner_; }
 
@@ -110,16 +111,18 @@ class Attachment final : public engine::Counted {
   void close_all(bool deferred) noexcept;
   [[nodiscard]] bool quarantined() const noexcept;
   [[nodiscard]] bool at_rest() const;
+  [[nodiscard]] bool called_inline() const;
   Detached wait_all(std::int64_t limit_ns) noexcept;
   engine::Gate::Waited wait_for(const Listed& listed, std::int64_t limit_ns) noexcept;
 
-  mutable std::mutex
-      mutex_;  // listed_: a new channel may add a feeder while another thread detaches
+  // listed_ and consumer_: a new channel may add a feeder, or come to nothing, while another thread
+  // detaches or asks for figures.
+  mutable std::mutex mutex_;
   std::vector<Listed> listed_;
   engine::Subscriber* consumer_;  // the one that the user wrote; among listed_ once it listens
-  engine::Ref<MailboxHold> mailbox_;
+  const engine::Ref<MailboxHold> mailbox_;
   engine::Ref<engine::OwnThread> thread_;
-  std::vector<engine::Ref<Attachment>> parts_;
+  const std::vector<engine::Ref<Attachment>> parts_;
   engine::Ref<BusCore> bus_;    // patterns only
   engine::Ref<BusCore> owner_;  // where release() leaves it
   const Schema* awaited_ = nullptr;

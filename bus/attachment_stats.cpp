@@ -13,6 +13,8 @@ SubscriberStats Attachment::stats() const noexcept {
   SubscriberStats s;
   // Before the figures of its hearer: what comes out of the mailbox behind his end meets nobody.
   const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (!forked()) lock.lock();  // else it may never be free again
   if (consumer_ != nullptr) {
     s.delivered = consumer_->delivered.get();
     s.threw = consumer_->threw.get();
@@ -46,8 +48,6 @@ SubscriberStats Attachment::stats() const noexcept {
     s.order_gaps = m->gaps.get();
     s.order_late = m->late.get();
   }
-  if (forked()) return s;  // its lock may never be free again
-  const std::lock_guard lock(mutex_);
   for (const Listed& l : listed_) {
     if (l.subscriber == consumer_) continue;
     s.threw += l.subscriber->threw.get();  // in a key function: it never came to the mailbox
@@ -59,6 +59,11 @@ SubscriberStats Attachment::stats() const noexcept {
 bool Attachment::quarantined() const noexcept {
   return (consumer_ != nullptr && consumer_->gate.barred()) ||
          std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->quarantined(); });
+}
+
+bool Attachment::called_inline() const {
+  const std::lock_guard lock(mutex_);
+  return consumer_ != nullptr && consumer_->judge != nullptr;
 }
 
 /// False: a run of what it hears may be going on.
@@ -100,8 +105,7 @@ std::string Attachment::unbalanced() const {
     s = stats();
     const std::uint64_t sum =
         s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending;
-    const bool in_call = consumer_ != nullptr && consumer_->judge != nullptr && sum < s.offered;
-    if (sum == s.offered || in_call) return {};
+    if (sum == s.offered || (sum < s.offered && called_inline())) return {};
     std::this_thread::yield();
   }
   return "subscription '" + options_.name + "' does not balance (I3): offered " +

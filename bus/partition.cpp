@@ -99,10 +99,10 @@ Subscription attach_parts(engine::ChannelCore& channel, Parts& parts, engine::Su
   if (channel.inert()) return {};
   sorter->wants_time = parts.want_time();
   options.served = Served::shared;  // the sorter itself only copies
-  const engine::Ref<Attachment> made = new Attachment(sorter, {}, std::move(options));
+  const engine::Ref<Attachment> made =
+      new Attachment(sorter, {}, std::move(options), parts.attachments());
   orphan.subscriber = nullptr;
   made->set_owner(static_cast<BusCore*>(channel.options().owner));
-  made->set_parts(parts.attachments());
   made->listen(channel);
   return Attachment::handle(made);
 }

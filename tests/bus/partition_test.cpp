@@ -184,6 +184,24 @@ TEST(PartitionsTest, OneThatThrowsTooOftenIsShutOutAloneAndLetInAgain) {
   expect_i3(sub.stats());
 }
 
+TEST(PartitionsTest, FiguresMayBeAskedForWhilePartitionsComeAndGo) {
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  std::atomic<bool> over{false};
+  std::atomic<int> looks{0};
+  std::thread looker([&] {
+    while (!over) {
+      (void)bus.stats();
+      (void)bus.verify_accounting();
+      ++looks;
+    }
+  });
+  for (int round = 0; round < 200 || looks < 20; ++round)
+    ASSERT_TRUE(ticks.partition_by(&key_of, 2, [](const Tick&) {}));
+  over = true;
+  looker.join();
+}
+
 TEST(PartitionsTest, WhatMakesNoSenseIsRefused) {
   Bus bus(with_workers(1));
   auto& ticks = bus.channel<Tick>();
