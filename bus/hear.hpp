@@ -204,14 +204,19 @@ struct HearOrdered {
   }
 };
 
-/// Room for a subscriber that owns `captures`. Throws std::bad_alloc.
+/// Room for a subscriber that owns `captures`. Throws std::bad_alloc, and what moving them throws.
 template <class Captures>
 engine::Subscriber* hold_captures(Captures captures) {
   static_assert(alignof(Captures) <= 64,
                 "a callback's captures may be aligned to at most 64 bytes");
   engine::Subscriber* s = engine::make_subscriber(sizeof(Captures));
   if (s == nullptr) throw std::bad_alloc();
-  ::new (s->captures()) Captures(std::move(captures));
+  try {
+    ::new (s->captures()) Captures(std::move(captures));
+  } catch (...) {  // a callback that throws when it is moved
+    engine::drop_subscriber(s);
+    throw;
+  }
   s->destroy = [](engine::Subscriber& self) noexcept {
     std::destroy_at(std::launder(static_cast<Captures*>(self.captures())));
   };

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -183,6 +184,64 @@ INSTANTIATE_TEST_SUITE_P(Served, SubscribeTest,
                                   : p.param == Served::isolated ? "isolated"
                                                                 : "own_thread";
                          });
+
+/// A callback that throws when it is moved or copied for the n-th time.
+class ThrowsWhenMoved {
+ public:
+  ThrowsWhenMoved(std::atomic<int>& living, int& left) : counted_(living), left_(&left) {}
+  ThrowsWhenMoved(const ThrowsWhenMoved& other) : counted_(other.counted_), left_(other.left_) {
+    if (--*left_ == 0) throw std::bad_alloc();
+  }
+  ThrowsWhenMoved& operator=(const ThrowsWhenMoved&) = delete;
+  ~ThrowsWhenMoved() = default;
+  void operator()(const Tick&) const {}
+
+ private:
+  Counted counted_;
+  int* left_;
+};
+
+/// Each of the moves on the way throws once; a leak checker sees what is left behind. Returns how
+/// often it threw.
+template <class Attach>
+int throw_at_each_move(Attach attach) {
+  std::atomic<int> living{0};
+  int threw = 0;
+  for (int n = 1; n < 40; ++n) {
+    int left = n;
+    try {
+      attach(ThrowsWhenMoved(living, left));
+      EXPECT_GT(left, 0);
+    } catch (const std::bad_alloc&) {
+      ++threw;
+    }
+    EXPECT_EQ(living, 0) << n;
+  }
+  return threw;
+}
+
+TEST(CapturesTest, ThoseThatThrowWhenTheyAreMovedLeaveNothingBehind) {
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  const auto any = [](const Tick&) { return true; };
+  EXPECT_GT(throw_at_each_move([&](auto f) { (void)ticks.subscribe(f); }), 1);
+  EXPECT_GT(throw_at_each_move([&](auto f) { (void)ticks.subscribe_if(any, f); }), 1);
+  EXPECT_GT(
+      throw_at_each_move([&](auto f) { (void)ticks.subscribe(f, {.served = Served::isolated}); }),
+      1);
+  EXPECT_GT(throw_at_each_move([&](auto f) { (void)ticks.subscribe_inline(f); }), 1);
+  EXPECT_GT(throw_at_each_move([&](auto f) { (void)ticks.partition_by(&Tick::n, 3, f); }), 1);
+  EXPECT_GT(throw_at_each_move([&](auto f) { (void)ticks.subscribe_latest(&Tick::n, f); }), 1);
+  EXPECT_GT(
+      throw_at_each_move([&](auto f) { (void)bus.subscribe("test.*", [f](const EventView&) {}); }),
+      1);
+  EXPECT_GT(throw_at_each_move([&](auto f) {
+              (void)ticks.partition_by([f](const Tick& t) { return t.n; }, 3, [](const Tick&) {});
+            }),
+            1);
+  EXPECT_EQ(ticks.stats().subscribers, 0u);
+  EXPECT_TRUE(bus.flush(kLong));
+}
 
 TEST(PriorityTest, HigherPrioritiesAreCalledFirst) {
   Bus bus(with_workers(1));
