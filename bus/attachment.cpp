@@ -94,7 +94,7 @@ Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> 
   consumer_->priority = options_.priority;
   consumer_->name = options_.name;
   if (!called_inline)  // a worker's turns are watched, a publishing thread is not ours
-    consumer_->budget_ns = 1000 * std::max<std::int64_t>(0, options_.budget_us.count());
+    consumer_->budget_ns = engine::ns_of_us(std::max<std::int64_t>(0, options_.budget_us.count()));
   consumer_->detach_on_throw = options_.on_throw == OnThrow::detach;
   if (options_.on_throw == OnThrow::quarantine)
     consumer_->throws.set_max(std::max(1u, options_.throws_max));

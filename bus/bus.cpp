@@ -321,7 +321,7 @@ Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOpt
   lane_options.overflow = options.overflow;
   lane_options.source_time = options.source_time;
   if (options.overflow == Overflow::block)
-    lane_options.block_ns_max = 1000 * options.block_us_max.count();
+    lane_options.block_ns_max = engine::ns_of_us(options.block_us_max.count());
   engine::Lane* lane = channel.take_lane(lane_options, channel);
   if (lane == nullptr) {
     return Error{Error::Code::no_memory,

@@ -102,9 +102,13 @@ engine::WorkersOptions engine_options(const BusOptions& options) {
   o.cpus = worker_cpus(options.worker_cpus);
   o.nice = from_environment("RINGMAIN_WORKER_NICE", options.worker_nice);
   o.name = options.name;
-  o.wait.spin_ns = 1000 * from_environment("RINGMAIN_SPIN_US", options.spin_us.count());
-  o.wait.linger_ns = from_environment("RINGMAIN_LINGER_NS", options.linger_ns.count());
-  o.wait.realtime_ns_max = 1000 * options.realtime_us_max.count();
+  o.wait.spin_ns = engine::ns_of_us(from_environment("RINGMAIN_SPIN_US", options.spin_us.count()));
+  // No longer: who lingers sees neither other channels nor the end.
+  o.wait.linger_ns =
+      std::clamp<std::int64_t>(from_environment("RINGMAIN_LINGER_NS", options.linger_ns.count()), 0,
+                               engine::WaitOptions::kLingerNsMax);
+  o.wait.realtime_ns_max =
+      engine::ns_of_us(std::max<std::int64_t>(0, options.realtime_us_max.count()));
   o.wait.yields = cores <= 2;
   return o;
 }
@@ -168,7 +172,7 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
     core_options.ring_lanes = options->lanes == LaneKind::ring;
     core_options.parallel = options->delivery == Delivery::parallel;
     core_options.merged = options->order == Order::total;
-    core_options.order_gap_ns_max = 1000 * options->order_gap_us_max.count();
+    core_options.order_gap_ns_max = engine::ns_of_us(options->order_gap_us_max.count());
   }
   const engine::Ref<engine::ChannelCore> made =
       new engine::ChannelCore(workers_, std::move(core_options));

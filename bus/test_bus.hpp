@@ -94,7 +94,7 @@ class TestBus : public Bus {
   [[nodiscard]] std::int64_t time_ns() const noexcept;
   /// Sets it; 0 and less count as 1, since a stamp of 0 means "not yet".
   void set_time_ns(std::int64_t time_ns) noexcept;
-  void advance(nanoseconds by) noexcept { set_time_ns(time_ns() + by.count()); }
+  void advance(nanoseconds by) noexcept { set_time_ns(engine::sum_ns(time_ns(), by.count())); }
 };
 
 }  // namespace ringmain

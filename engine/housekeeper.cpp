@@ -149,7 +149,7 @@ void Housekeeper::find_smallest_budget() noexcept {
 std::int64_t Housekeeper::nap_ns() const noexcept {
   const std::int64_t smallest =
       smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one rings
-  const std::int64_t nap = smallest == 0 ? kDozeNs : clock_.stretch() * (smallest / 2);
+  const std::int64_t nap = smallest == 0 ? kDozeNs : times_ns(clock_.stretch(), smallest / 2);
   return std::clamp<std::int64_t>(nap, kNapNsMin, kDozeNs);
 }
 

@@ -18,6 +18,7 @@
 namespace ringmain::engine {
 
 struct WaitOptions {
+  enum : std::int64_t { kLingerNsMax = 1'000'000 };
   std::int64_t spin_ns = 50'000;
   std::int64_t linger_ns = 300;
   std::int64_t realtime_ns_max = 20'000'000;

@@ -291,8 +291,8 @@ void Worker::park() noexcept {
     std::int64_t limit = -1;
     if (all_.realtime_.load(std::memory_order_relaxed) != 0) {  // relaxed: a new one wakes us
       const std::int64_t longest = all_.options_.wait.realtime_ns_max;
-      limit = realtime_wait_ns_ =
-          std::min(longest, std::max<std::int64_t>(kFirstRealtimeNs, 2 * realtime_wait_ns_));
+      limit = realtime_wait_ns_ = std::min(
+          longest, std::max<std::int64_t>(kFirstRealtimeNs, times_ns(2, realtime_wait_ns_)));
     }
     parks.add(1);
     if (futex_wait(key, seen, limit)) {

@@ -153,7 +153,8 @@ class Summary {
   };
 
   Summary(std::FILE* to, milliseconds period)
-      : core_(std::make_unique<Core>(to, std::max(period, milliseconds(1)))) {}
+      : core_(std::make_unique<Core>(
+            to, std::clamp<milliseconds>(period, milliseconds(1), std::chrono::hours(24 * 365)))) {}
 
   Result<Summary> start() && {
     if (core_->to == nullptr && !core_->box.attached()) return std::move(*this);

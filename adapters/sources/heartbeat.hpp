@@ -38,7 +38,9 @@ class Source {
     auto beats = bus.channel<Beat>().publisher(PublisherOptions{});
     if (!beats) return beats.error();
     try {
-      return Source(std::move(beats).value(), period);
+      // No longer than a year: the clock counts 292 of them.
+      return Source(std::move(beats).value(),
+                    std::min<milliseconds>(period, std::chrono::hours(24 * 365)));
     } catch (const std::system_error& failed) {
       return Error{Error::Code::system,
                    std::string("no thread for the heartbeat: ") + failed.what()};
