@@ -47,9 +47,11 @@ namespace ringmain::plugin {
 constexpr std::uint32_t kAbi = 1;
 
 /// Differs where a struct that inlined code of a plugin touches has another shape here than where
-/// the plugin was built: such a plugin is refused instead of loaded.
+/// the plugin was built, or where an event's hash is another: such a plugin is refused instead of
+/// loaded.
 constexpr std::uint64_t layout() {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
+  constexpr FieldSchema kField[] = {{.name = "a", .enumerators = "b", .offset = 8, .bytes = 1}};
+  std::uint64_t hash = ringmain::detail::hash_of("c", kField, 16);
   for (const std::size_t bytes : {sizeof(engine::Lane),        sizeof(engine::ChannelCore),
                                   sizeof(engine::ChannelLine), sizeof(engine::Subscriber),
                                   sizeof(engine::Run),         sizeof(Schema),

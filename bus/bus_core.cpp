@@ -149,9 +149,7 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
   if (const auto found = channels_.find(name); found != channels_.end()) {
     const auto& has = *static_cast<const Schema*>(found->second->options().schema);
     if (has.hash != schema.hash) {
-      return Error{Error::Code::conflict,
-                   "channel '" + std::string(name) + "' holds " + std::string(has.type) + ", not " +
-                       std::string(schema.type) + "; give one of the two another name"};
+      return Error{Error::Code::conflict, conflict_of(name, has, schema)};
     }
     if (options != nullptr) {
       return Error{

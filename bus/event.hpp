@@ -11,10 +11,13 @@
 //   }
 #pragma once
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -61,8 +64,10 @@ struct FieldSchema {
 
 /// What is known of an event type at run time. Lives as long as the process.
 struct Schema {
-  std::string_view name;   // the description's name; "" for a type without one
-  std::uint64_t hash = 0;  // of name, fields, kinds, units and size; equal for equal layouts
+  std::string_view name;  // the description's name; "" for a type without one
+  // Of name, size, byte order, and each field's name, kind, unit, size and offset: equal for equal
+  // layouts, on whichever machine.
+  std::uint64_t hash = 0;
   std::uint32_t bytes = 0;
   std::span<const FieldSchema> fields;
   std::string_view type;  // the C++ type, for messages
@@ -133,11 +138,59 @@ struct MemberOf<T C::*> {
   using Type = T;
 };
 
-constexpr std::uint64_t hash_bytes(std::uint64_t h, std::string_view s) noexcept {  // FNV-1a
-  for (char c : s) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return (h ^ 0xffu) * 0x100000001b3ull;
+constexpr std::uint64_t hash_number(std::uint64_t h, std::uint64_t n) noexcept {  // FNV-1a
+  return (h ^ n) * 0x100000001b3ull;
 }
-constexpr std::uint64_t kHashStart = 0xcbf29ce484222325ull;
+constexpr std::uint64_t hash_bytes(std::uint64_t h, std::string_view s) noexcept {
+  for (char c : s) h = hash_number(h, static_cast<unsigned char>(c));
+  return hash_number(h, 0xffu);
+}
+/// Of nothing yet: the same bytes are other numbers where the byte order is another.
+constexpr std::uint64_t hash_start(std::endian order = std::endian::native) noexcept {
+  return hash_number(0xcbf29ce484222325ull, order == std::endian::little ? 1 : 2);
+}
+/// Of an event with these fields. The one place that says what a hash covers.
+constexpr std::uint64_t hash_of(std::string_view name, std::span<const FieldSchema> fields,
+                                std::uint64_t bytes,
+                                std::endian order = std::endian::native) noexcept {
+  std::uint64_t h = hash_bytes(hash_start(order), name);
+  for (const FieldSchema& f : fields) {
+    h = hash_bytes(hash_bytes(h, f.name), f.enumerators);
+    for (const std::uint64_t n :
+         {static_cast<std::uint64_t>(f.unit), static_cast<std::uint64_t>(f.kind),
+          std::uint64_t{f.bytes}, std::uint64_t{f.offset}})
+      h = hash_number(h, n);
+  }
+  return hash_number(h, bytes);
+}
+
+// EDG (nvcc, nvc++) does not compare addresses within a union before run time: what is constant for
+// others is computed there when it is asked for, and is the same.
+#ifdef __EDG__
+#define RINGMAIN_LAYOUT_CONST
+#else
+#define RINGMAIN_LAYOUT_CONST consteval
+#endif
+
+/// An event in the place of its bytes, to find out where its members lie.
+template <class C>
+union InBytes {
+  char none;
+  std::byte bytes[sizeof(C)];
+  C event;
+  constexpr InBytes() noexcept : none{} {}
+};
+template <class C>
+inline constexpr InBytes<C> in_bytes{};
+
+/// Where a member of E, or of a class that it inherits, lies.
+template <class E, class C, class T>
+RINGMAIN_LAYOUT_CONST std::uint16_t offset_of(T C::*member) noexcept {
+  const void* at = std::addressof(in_bytes<E>.event.*member);
+  std::uint16_t offset = 0;
+  while (static_cast<const void*>(&in_bytes<E>.bytes[offset]) != at) ++offset;
+  return offset;
+}
 }  // namespace detail
 
 template <auto Member>
@@ -148,11 +201,10 @@ struct Field {
   Unit unit = Unit::none;
   std::string_view enumerators = {};
 
-  [[nodiscard]] static std::uint16_t offset() noexcept {
-    alignas(Class) std::byte room[sizeof(Class)];
-    const auto* object = reinterpret_cast<const Class*>(room);
-    return static_cast<std::uint16_t>(reinterpret_cast<const std::byte*>(&(object->*Member)) -
-                                      room);
+  /// In an E, which has the member or inherits it.
+  template <class E = Class>
+  [[nodiscard]] static RINGMAIN_LAYOUT_CONST std::uint16_t offset() noexcept {
+    return detail::offset_of<E>(Member);
   }
 };
 template <auto Member>
@@ -180,42 +232,40 @@ concept Described = Event<E> && requires {
   { describe(EventOf<E>{}).name } -> std::convertible_to<std::string_view>;
 };
 
-/// Equal exactly for equal names, fields, kinds, units and sizes: what as<E>() and the wire
-/// compare.
+namespace detail {
 template <Described E>
-consteval std::uint64_t schema_hash() {
-  constexpr auto described = describe(EventOf<E>{});
-  std::uint64_t h = detail::hash_bytes(detail::kHashStart, described.name);
-  std::apply(
-      [&h](const auto&... f) {
-        ((h = detail::hash_bytes(h, f.name), h = detail::hash_bytes(h, f.enumerators),
-          h = (h ^ static_cast<std::uint64_t>(f.unit)) * 0x100000001b3ull,
-          h = (h ^ static_cast<std::uint64_t>(
-                       detail::kind_of<typename std::remove_cvref_t<decltype(f)>::Type>())) *
-              0x100000001b3ull,
-          h = (h ^ sizeof(typename std::remove_cvref_t<decltype(f)>::Type)) * 0x100000001b3ull),
-         ...);
+RINGMAIN_LAYOUT_CONST auto fields_of() {
+  return std::apply(
+      [](const auto&... f) {
+        return std::array<FieldSchema, sizeof...(f)>{FieldSchema{
+            f.name, f.enumerators, std::remove_cvref_t<decltype(f)>::template offset<E>(),
+            static_cast<std::uint16_t>(sizeof(typename std::remove_cvref_t<decltype(f)>::Type)),
+            f.unit, kind_of<typename std::remove_cvref_t<decltype(f)>::Type>()}...};
       },
-      described.fields);
-  return (h ^ sizeof(E)) * 0x100000001b3ull;
+      describe(EventOf<E>{}).fields);
+}
+}  // namespace detail
+
+/// Equal exactly for equal names, sizes, byte orders, and fields of equal names, kinds, units,
+/// sizes and offsets: what as<E>() and channel<E>() compare.
+template <Described E>
+RINGMAIN_LAYOUT_CONST std::uint64_t schema_hash() {
+  const auto fields = detail::fields_of<E>();
+  return detail::hash_of(describe(EventOf<E>{}).name, fields, sizeof(E));
 }
 
 namespace detail {
 /// Holds one copy of each schema for the life of the process. Takes a lock.
 const Schema& keep_schema(const Schema& made);
+/// One sentence: the channel holds another event than is asked for.
+[[nodiscard]] std::string conflict_of(std::string_view channel, const Schema& has,
+                                      const Schema& asked);
 
 template <Described E>
 const Schema& make_schema() {
-  constexpr auto described = describe(EventOf<E>{});
-  const auto fields = std::apply(
-      [](const auto&... f) {
-        return std::array<FieldSchema, sizeof...(f)>{FieldSchema{
-            f.name, f.enumerators, std::remove_cvref_t<decltype(f)>::offset(),
-            static_cast<std::uint16_t>(sizeof(typename std::remove_cvref_t<decltype(f)>::Type)),
-            f.unit, kind_of<typename std::remove_cvref_t<decltype(f)>::Type>()}...};
-      },
-      described.fields);
-  return keep_schema({described.name, schema_hash<E>(), sizeof(E), fields, typeid(E).name()});
+  const auto fields = fields_of<E>();
+  return keep_schema(
+      {describe(EventOf<E>{}).name, schema_hash<E>(), sizeof(E), fields, typeid(E).name()});
 }
 }  // namespace detail
 
@@ -226,7 +276,12 @@ const Schema& schema() {
     return detail::make_schema<E>();
   } else {
     const std::string_view type = typeid(E).name();
-    return detail::keep_schema({{}, detail::hash_bytes(sizeof(E), type), sizeof(E), {}, type});
+    return detail::keep_schema(
+        {{},
+         detail::hash_bytes(detail::hash_number(detail::hash_start(), sizeof(E)), type),
+         sizeof(E),
+         {},
+         type});
   }
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <map>
@@ -69,15 +70,24 @@ const Schema& keep_schema(const Schema& made) {
 }
 
 std::uint64_t schema_hash_of(const Schema& schema) noexcept {
-  constexpr std::uint64_t kPrime = 0x100000001b3ull;
-  std::uint64_t h = hash_bytes(kHashStart, schema.name);
-  for (const FieldSchema& f : schema.fields) {
-    h = hash_bytes(hash_bytes(h, f.name), f.enumerators);
-    h = (h ^ static_cast<std::uint64_t>(f.unit)) * kPrime;
-    h = (h ^ static_cast<std::uint64_t>(f.kind)) * kPrime;
-    h = (h ^ f.bytes) * kPrime;
+  return hash_of(schema.name, schema.fields, schema.bytes);
+}
+
+std::string conflict_of(std::string_view channel, const Schema& has, const Schema& asked) {
+  const std::string holds = "channel '" + std::string(channel) + "' holds " + std::string(has.type);
+  const bool alike = has.name == asked.name && has.bytes == asked.bytes &&
+                     std::equal(has.fields.begin(), has.fields.end(), asked.fields.begin(),
+                                asked.fields.end(), [](const auto& a, const auto& b) {
+                                  return a.name == b.name && a.kind == b.kind && a.unit == b.unit &&
+                                         a.bytes == b.bytes && a.enumerators == b.enumerators;
+                                });
+  for (std::size_t i = 0; alike && i < has.fields.size(); ++i) {
+    if (has.fields[i].offset == asked.fields[i].offset) continue;
+    return holds + " with field '" + std::string(has.fields[i].name) + "' at offset " +
+           std::to_string(has.fields[i].offset) + ", not " +
+           std::to_string(asked.fields[i].offset) + "; lay both structs out alike";
   }
-  return (h ^ schema.bytes) * kPrime;
+  return holds + ", not " + std::string(asked.type) + "; give one of the two another name";
 }
 }  // namespace detail
 

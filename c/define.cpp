@@ -134,17 +134,6 @@ ringmain_code check_event(const ringmain_event_type& type) {
   return RINGMAIN_OK;
 }
 
-/// The process keeps one description for each set of fields, but they may lie elsewhere.
-std::string elsewhere(const Schema& kept, const Schema& asked) {
-  for (std::size_t i = 0; i < kept.fields.size(); ++i) {
-    if (kept.fields[i].offset == asked.fields[i].offset) continue;
-    return "event " + quoted(asked.name) + " is known with field " + quoted(asked.fields[i].name) +
-           " at offset " + std::to_string(kept.fields[i].offset) + ", not " +
-           std::to_string(asked.fields[i].offset) + "; lay both structs out alike";
-  }
-  return {};
-}
-
 ringmain_code define(Bus& bus, const ringmain_event_type& type, engine::ChannelCore** made) {
   if (const auto code = check_event(type)) return code;
   std::vector<ringmain_field> fields;
@@ -158,9 +147,7 @@ ringmain_code define(Bus& bus, const ringmain_event_type& type, engine::ChannelC
   const std::string from = "a C event of " + std::to_string(type.event_bytes) + " bytes";
   Schema schema{type.name, 0, type.event_bytes, described, from};
   schema.hash = ringmain::detail::schema_hash_of(schema);
-  const Schema& kept = ringmain::detail::keep_schema(schema);
-  if (auto fault = elsewhere(kept, schema); !fault.empty()) return fail(RINGMAIN_CONFLICT, fault);
-  auto channel = ringmain::detail::Erased::channel(bus, kept);
+  auto channel = ringmain::detail::Erased::channel(bus, ringmain::detail::keep_schema(schema));
   if (!channel) return fail(channel.error());
   *made = channel.value();
   return RINGMAIN_OK;

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import ringmain
 from ringmain import _native
@@ -55,3 +56,15 @@ def test_a_record_of_dynamo_becomes_events_of_its_compile(bus, keep, long):
     assert tap.counts()["mapped"] == 1 and tap.kinds() == {"dynamo_start": 1}
     tap.record("{not json", "\ud800")  # a lone surrogate is no reason to fail the user's call
     assert tap.counts()["skipped"]["bad_json"] == 1
+
+
+def test_the_same_fields_elsewhere_are_another_event(bus):
+    here = np.dtype({"names": ["a", "b"], "formats": ["u8", "u8"], "offsets": [0, 8]})
+    there = np.dtype({"names": ["a", "b"], "formats": ["u8", "u8"], "offsets": [8, 0]})
+    first, second = ringmain.EventType.of("t.lies", here), ringmain.EventType.of("t.lies", there)
+    assert first != second and hash(first) != hash(second)
+    assert first == ringmain.EventType.of("t.lies", here)
+    assert first.dtype.fields["a"][1] == 0 and second.dtype.fields["a"][1] == 8
+    bus.channel(first)
+    with pytest.raises(Exception, match="field 'a' at offset 0, not 8"):
+        bus.channel(second)
