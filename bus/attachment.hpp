@@ -111,13 +111,8 @@ class Attachment final : public engine::Counted {
   };
   void close_all(bool deferred) noexcept;
   [[nodiscard]] bool quarantined() const noexcept;
-<<<<<<< HEAD
-  [[nodiscard]] bool at_rest() const;
-  [[nodiscard]] bool called_inline() const;
-=======
   [[nodiscard]] std::optional<std::uint64_t> at_rest() const;
   [[nodiscard]] bool called_by_drainers() const;
->>>>>>> d081502 (Accuse the bus only of what cannot look so by chance)
   Detached wait_all(std::int64_t limit_ns) noexcept;
   engine::Gate::Waited wait_for(const Listed& listed, std::int64_t limit_ns) noexcept;
 

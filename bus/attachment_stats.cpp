@@ -62,20 +62,10 @@ bool Attachment::quarantined() const noexcept {
          std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->quarantined(); });
 }
 
-<<<<<<< HEAD
-bool Attachment::called_inline() const {
-  const std::lock_guard lock(mutex_);
-  return consumer_ != nullptr && consumer_->judge != nullptr;
-}
-
-/// False: a run of what it hears may be going on.
-bool Attachment::at_rest() const {
-=======
 /// What has been published and consumed of all that it hears. None: a run of it may be going on, or
 /// a publisher is busy, whose event may be heard before it counts as published.
 std::optional<std::uint64_t> Attachment::at_rest() const {
   std::uint64_t so_far = 0;
->>>>>>> d081502 (Accuse the bus only of what cannot look so by chance)
   {
     const std::lock_guard lock(mutex_);
     for (const Listed& l : listed_) {
@@ -130,13 +120,7 @@ std::string Attachment::unbalanced() const {
     const auto before = at_rest();
     if (!before) return {};
     s = stats();
-<<<<<<< HEAD
-    const std::uint64_t sum =
-        s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending;
-    if (sum == s.offered || (sum < s.offered && called_inline())) return {};
-=======
     if (at_rest() == before) break;
->>>>>>> d081502 (Accuse the bus only of what cannot look so by chance)
     std::this_thread::yield();
   }
   const std::uint64_t sum =
