@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import threading
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
+from typing import NamedTuple
 
 from . import _native
 from ._stats import SubscriberStats
 
 
+class _Waiting(NamedTuple):
+    """Who waits for a mailbox in one event loop."""
+
+    descriptor: int
+    futures: set[asyncio.Future[None]]
+
+
 class Mailbox:
-    """Batches as they come. Threads: one at a time. It may outlive its bus, and then ends."""
+    """Batches as they come. Threads: one at a time; in asyncio as many `async for` as wanted, of which each batch goes to
+    one. It may outlive its bus, and then ends."""
 
     def __init__(self, native: _native.Mailbox) -> None:
         self._native = native
-        self._waiting: asyncio.Future[None] | None = None
+        self._lock = threading.Lock()
+        self._waiting: dict[asyncio.AbstractEventLoop, _Waiting] = {}
 
     def take(self, events_max: int = 2048) -> _native.Batch | None:
         """The next run of at most so many events, or None."""
@@ -38,10 +51,12 @@ class Mailbox:
 
     def close(self) -> None:
         """Detaches; what is still inside is dropped. Who waits for it goes on."""
-        self._native.close()
-        waiting = self._waiting
-        if waiting is not None:
-            waiting.get_loop().call_soon_threadsafe(_wake, waiting)
+        with self._lock:
+            self._native.close()
+            waiting = list(self._waiting)
+        for loop in waiting:
+            with contextlib.suppress(RuntimeError):  # that loop was closed, and nobody waits in it
+                loop.call_soon_threadsafe(self._wake_all, loop)
 
     def __iter__(self) -> Iterator[_native.Batch]:
         """What is there now, batch by batch."""
@@ -58,14 +73,42 @@ class Mailbox:
             if batch is not None:
                 yield batch
                 continue
-            self._waiting = loop.create_future()
-            descriptor = self.fileno()
-            loop.add_reader(descriptor, _wake, self._waiting)
+            waiting = self._begin_waiting(loop)
+            if waiting is None:
+                return
             try:
-                await self._waiting
+                await waiting
             finally:
-                self._waiting = None
-                loop.remove_reader(descriptor)
+                self._end_waiting(loop, waiting)
+
+    def _begin_waiting(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
+        """None: it was closed. A loop has one reader for a descriptor, so all that wait in a loop share it; and it is
+        one of our own, which close() does not close under the loop."""
+        with self._lock:
+            if self.closed:
+                return None
+            found = self._waiting.get(loop)
+            if found is None:
+                found = self._waiting[loop] = _Waiting(os.dup(self.fileno()), set())
+                loop.add_reader(found.descriptor, self._wake_all, loop)
+            waiting: asyncio.Future[None] = loop.create_future()
+            found.futures.add(waiting)
+            return waiting
+
+    def _end_waiting(self, loop: asyncio.AbstractEventLoop, waiting: asyncio.Future[None]) -> None:
+        with self._lock:
+            found = self._waiting[loop]
+            found.futures.discard(waiting)
+            if not found.futures:
+                del self._waiting[loop]
+                loop.remove_reader(found.descriptor)
+                os.close(found.descriptor)
+
+    def _wake_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        found = self._waiting.get(loop)
+        for waiting in list(found.futures) if found is not None else ():
+            if not waiting.done():
+                waiting.set_result(None)
 
     def __enter__(self) -> Mailbox:
         return self
@@ -73,8 +116,3 @@ class Mailbox:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         self.close()
-
-
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

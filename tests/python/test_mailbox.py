@@ -126,3 +126,40 @@ def test_an_overrun_mailbox_gives_no_more_than_is_asked_for(bus, long):
         assert len(batch) <= 10
         taken += batch.array["n"].tolist()
     assert taken == list(range(900, 1900))
+
+
+def test_two_loops_over_one_mailbox_share_its_batches_and_both_end(bus, ticks, long):
+    async def run():
+        box = bus.mailbox("test.*")
+        got = []
+
+        async def hear():
+            async for batch in box:
+                got.extend(record.n for record in batch)
+
+        tasks = [asyncio.create_task(hear()) for _ in range(2)]
+        for n in range(100):
+            ticks.publish(n=n)
+            while len(got) <= n:
+                await asyncio.sleep(0)
+        box.close()
+        await asyncio.wait_for(asyncio.gather(*tasks), long)
+        return got
+
+    assert asyncio.run(run()) == list(range(100))
+
+
+def test_one_that_is_closed_before_it_waits_ends_its_loop(bus, long):
+    async def run():
+        box = bus.mailbox("test.*")
+        take = box.take
+
+        def take_then_close(*arguments):
+            found = take(*arguments)
+            box.close()
+            return found
+
+        box.take = take_then_close
+        return [batch async for batch in box]
+
+    assert asyncio.run(asyncio.wait_for(run(), long)) == []
