@@ -119,6 +119,9 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
             if _attached.bus is bus:
                 _attached._gives_way = ""
                 return _attached
+            if _is_closed_part_of(_attached.bus, bus):
+                _attached.detach()
+        if _attached is not None:
             if not _attached._gives_way:
                 raise AlreadyAttached(f"PyTorch speaks to {_attached.bus!r} already; detach() that attachment first, or "
                                       "subscribe there")
@@ -140,6 +143,11 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
                 continue
             surface.attach()
         return attachment
+
+
+def _is_closed_part_of(attached: Any, bus: Any) -> bool:
+    """The process's bus has another Python object after each close() of it: what had been attached ended with the first."""
+    return bool(attached.closed and attached._native.same_bus(bus._native))
 
 
 _LATER = "waits for TorchDynamo to be imported"

@@ -38,6 +38,14 @@ def test_attaching_the_same_bus_again_is_the_same_attachment(bus, attached):
     assert attached.attached
 
 
+def test_the_process_bus_may_be_attached_again_after_it_was_closed():
+    first = ringmain.torch.attach()
+    ringmain.Bus.process().close()
+    with ringmain.torch.attach() as again:
+        assert again is not first and again.attached and not first.attached
+        assert again.bus is ringmain.Bus.process() and not again.bus.closed
+
+
 def test_a_second_bus_is_refused_by_name_of_the_first(attached):
     with ringmain.Bus("another") as another, pytest.raises(ringmain.torch.AlreadyAttached, match="<bus 'the first'>"):
         ringmain.torch.attach(another)
