@@ -208,21 +208,6 @@ unsigned Bus::workers() const noexcept {
   return core_->workers().running();
 }
 
-bool pattern_matches(std::string_view pattern, std::string_view name) noexcept {
-  for (;;) {
-    const std::string_view want = pattern.substr(0, pattern.find('.'));
-    const std::string_view have = name.substr(0, name.find('.'));
-    const bool last_want = want.size() == pattern.size();
-    const bool last_have = have.size() == name.size();
-    if (want == ">" && last_want) return !name.empty();
-    if (want != "*" && want != have) return false;
-    if (have.empty()) return false;
-    if (last_want || last_have) return last_want && last_have;
-    pattern.remove_prefix(want.size() + 1);
-    name.remove_prefix(have.size() + 1);
-  }
-}
-
 namespace detail {
 
 Stamp stamp_of(const engine::Run& run, std::size_t i) noexcept {

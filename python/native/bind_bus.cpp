@@ -131,6 +131,8 @@ void bind_bus(nb::module_& m) {
           "process", [] { return new NativeBus(Bus::process()); }, nb::rv_policy::take_ownership)
       .def("channel", &NativeBus::channel, nb::arg("layout"))
       .def("find", &NativeBus::find, nb::arg("name"))
+      .def("publish_function",
+           [](nb::handle_t<NativeBus> self) { return bus_publish_function(self); })
       .def("channel_names", [](const NativeBus& b) { return b.bus().channel_names(); })
       .def("subscribe", &NativeBus::subscribe, nb::arg("what"), nb::arg("callback"),
            nb::arg("asked"), nb::arg("detach_on_raise"))
@@ -158,6 +160,7 @@ void bind_bus(nb::module_& m) {
       .def("flush", &NativeBus::flush, nb::arg("timeout").none())
       .def("close", &NativeBus::close, nb::arg("timeout").none())
       .def("stats", &NativeBus::stats)
+      .def("same_bus", &NativeBus::same_bus, nb::arg("other"))
       .def_prop_ro("closed", &NativeBus::closed)
       .def_prop_ro("forked", &NativeBus::forked);
   m.def("in_callback", &engine::in_callback);

@@ -82,7 +82,7 @@ bool Mailbox::wait(Seconds limit) {
 }
 
 int Mailbox::fd() {
-  const int fd = box_ == nullptr ? -1 : ringmain::detail::mailbox_fd(*box_);
+  const int fd = closed() ? -1 : ringmain::detail::mailbox_fd(*box_);
   if (fd < 0) throw std::runtime_error("the mailbox is closed, or the system gave no descriptor");
   return fd;
 }

@@ -9,6 +9,7 @@
 #include "ringmain/python/native/channel.hpp"
 #include "ringmain/python/native/dispatcher.hpp"
 #include "ringmain/python/native/inline_hear.hpp"
+#include "ringmain/python/native/say.hpp"
 
 namespace ringmain::python {
 
@@ -35,7 +36,7 @@ class Mailbox {
   [[nodiscard]] int fd();
   [[nodiscard]] SubscriberStats stats() const;
   void close() noexcept;
-  [[nodiscard]] bool closed() const noexcept { return box_ == nullptr; }
+  [[nodiscard]] bool closed() const noexcept { return box_ == nullptr || closing_; }
 
  private:
   ringmain::detail::PullMailbox* box_;
@@ -56,6 +57,7 @@ class NativeBus {
   [[nodiscard]] Channel channel(const Layout& layout);
   /// None: there is none of that name yet.
   [[nodiscard]] nb::object find(std::string_view name);
+  [[nodiscard]] Said& said() noexcept { return said_; }
 
   std::shared_ptr<Hearing> subscribe(nb::object what, nb::object callback, const Asked& asked,
                                      bool detach_on_raise);
@@ -72,6 +74,7 @@ class NativeBus {
   void end_python(Seconds limit);
   [[nodiscard]] nb::dict stats() const;
   [[nodiscard]] Bus& bus() const;
+  [[nodiscard]] bool same_bus(const NativeBus& other) const noexcept { return bus_ == other.bus_; }
   [[nodiscard]] bool closed() const noexcept { return closed_; }
   [[nodiscard]] bool forked() const noexcept { return born_.forked(); }
   [[nodiscard]] const std::shared_ptr<Dispatcher>& dispatcher() const noexcept {
@@ -89,6 +92,7 @@ class NativeBus {
   std::string name_;
   std::shared_ptr<Dispatcher> dispatcher_;
   std::vector<std::shared_ptr<InlineHearing>> inline_;
+  Said said_;
   bool closed_ = false;
 };
 

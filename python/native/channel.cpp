@@ -14,6 +14,7 @@
 #include "ringmain/bus/erased.hpp"
 
 #include "ringmain/python/native/gil.hpp"
+#include "ringmain/python/native/say.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -97,79 +98,6 @@ std::vector<const Layout*> described() {
   return all;
 }
 
-/// Most publishes end in one of a few ways: their results are made once. Under the GIL.
-PyObject* known_results[static_cast<std::size_t>(PublishCode::forked) + 1] = {};
-
-void bind_results(nb::module_& m) {
-  m.attr("_results") = nb::capsule(known_results, [](void*) noexcept {  // with the module they go
-    for (PyObject*& kept : known_results) Py_CLEAR(kept);
-  });
-  nb::class_<PublishResult>(m, "PublishResult", "How a publish ended. True when nothing was lost.")
-      .def_prop_ro("code", [](const PublishResult& r) { return to_string(r.code); })
-      .def_prop_ro(
-          "why",
-          [](const PublishResult& r) { return nb::steal<nb::str>(python_text(r.why.view())); })
-      .def("__bool__", [](const PublishResult& r) { return static_cast<bool>(r); })
-      .def("__repr__", [](const PublishResult& r) {
-        return "<" + std::string(to_string(r.code)) + (r.why == Name{} ? "" : ": ") +
-               std::string(r.why.view()) + ">";
-      });
-  nb::class_<BatchResult>(m, "BatchResult", "What became of the rows of a bulk publish.")
-      .def_ro("accepted", &BatchResult::accepted)
-      .def_ro("refused", &BatchResult::refused)
-      .def_ro("vetoed", &BatchResult::vetoed)
-      .def_prop_ro("last", [](const BatchResult& r) { return to_string(r.last); })
-      .def("__bool__", [](const BatchResult& r) { return r.refused == 0; })
-      .def("__repr__", [](const BatchResult& r) {
-        return "<" + std::to_string(r.accepted) + " accepted, " + std::to_string(r.refused) +
-               " refused>";
-      });
-}
-
-/// A new reference.
-PyObject* result_object(PublishResult result) {
-  if (result.why != Name{}) return nb::cast(result).release().ptr();
-  PyObject*& kept = known_results[static_cast<std::size_t>(result.code)];
-  if (kept == nullptr) kept = nb::cast(result).release().ptr();
-  Py_INCREF(kept);
-  return kept;
-}
-
-/// channel.publish(field=value, ...): a function of C, since a dict of the fields, and a new
-/// result, would cost more than all the rest. `self` is the Channel.
-PyObject* publish_fields(PyObject* self, PyObject* const* values, Py_ssize_t unnamed,
-                         PyObject* names) {
-  if (unnamed != 0) {
-    PyErr_SetString(PyExc_TypeError, "publish() takes the fields of an event by their names only");
-    return nullptr;
-  }
-  try {
-    const auto& channel = *nb::inst_ptr<Channel>(self);
-    alignas(16) std::byte event[1024];
-    channel.layout().begin(event);
-    const Py_ssize_t given = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
-    // Also when nobody listens: a mistake is one everywhere.
-    for (Py_ssize_t i = 0; i < given; ++i)
-      channel.layout().write_named(PyTuple_GET_ITEM(names, i), values[i], event);
-    return result_object(channel.publish(event));
-  } catch (nb::python_error& error) {
-    error.restore();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  }
-  return nullptr;
-}
-
-nb::object publish_function(nb::handle channel) {
-  static PyMethodDef definition = {
-      "publish", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&publish_fields)),
-      METH_FASTCALL | METH_KEYWORDS,
-      "Says one event, by its fields: see ringmain.Channel.publish."};
-  nb::object made = nb::steal(PyCFunction_New(&definition, channel.ptr()));
-  if (!made.is_valid()) throw nb::python_error();
-  return made;
-}
-
 }  // namespace
 
 PublishResult Channel::publish(const std::byte* event) const noexcept {
@@ -217,10 +145,12 @@ void bind_channel(nb::module_& m) {
       .def_prop_ro("name", &Channel::name)
       .def_prop_ro("layout", &Channel::layout, nb::rv_policy::reference)
       .def_prop_ro("wanted", &Channel::wanted)
-      .def("publish_function", [](nb::handle_t<Channel> self) { return publish_function(self); })
+      .def("publish_function",
+           [](nb::handle_t<Channel> self) { return channel_publish_function(self); })
       .def("publish_rows", &Channel::publish_rows, nb::arg("rows"));
   m.def("define", &define, nb::rv_policy::reference, nb::arg("name"), nb::arg("bytes"),
         nb::arg("fields"));
+  m.def("names_changed", &Said::names_changed);
   m.def("described", &described, nb::rv_policy::reference);
   m.def(
       "name",

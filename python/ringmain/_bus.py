@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +15,7 @@ from . import _native, _numpy, events
 from ._mailbox import Mailbox
 from ._steps import StepFollow
 from ._stats import Stats, SubscriberStats
-from ._types import EventType, check_name, event_type_of
+from ._types import EventType, check_name, event_type_of, newest_of
 
 Hear = Callable[[_native.Batch], object]
 Judge = Callable[[_native.Record], "bool | str | None"]
@@ -127,8 +125,13 @@ class Bus:
     def _begin(self, native: _native.NativeBus, name: str) -> None:
         self.name = name
         self._native = native
-        self._by_class: dict[type, Channel] = {}
-        self._steps = threading.local()
+        # What a training loop calls most: functions of C, without this class's own call in front of them, unless a
+        # subclass has its own.
+        if type(self).publish is Bus.publish:
+            self.publish = native.publish_function()  # type: ignore[method-assign]
+        self._step = _native.step_function(native, threading.local())
+        if type(self).step is Bus.step:
+            self.step = self._step  # type: ignore[method-assign]
         self._mailboxes: weakref.WeakSet[Mailbox] = weakref.WeakSet()
 
     @classmethod
@@ -148,34 +151,18 @@ class Bus:
         """The channel of an event type; of a name that is in use, or that ringmain describes; or of a name and a
         structured dtype. ValueError: it holds another type; KeyError: nobody has said what it holds."""
         if isinstance(what, type):
-            found = self._by_class.get(what)
-            if found is None:
-                type_ = event_type_of(what)
-                if type_ is None:
-                    raise TypeError(f"{what.__name__} is no event; put @ringmain.event('its.name') on it")
-                found = self._by_class[what] = Channel(self._native.channel(type_._layout))
-            return found
+            return Channel(self._native.channel(_layout_of_class(what)))
         if dtype is not None:
             if not isinstance(what, str):
                 raise TypeError("a dtype goes with a name; an event type has its own fields")
             what = EventType.of(what, np.dtype(dtype))
         if isinstance(what, EventType):
             return Channel(self._native.channel(what._layout))
-        native = self._native.find(what)
-        if native is not None:
-            return Channel(native)
-        if what in events.all_events:
-            return Channel(self._native.channel(events.all_events[what]._layout))
-        check_name(what)
-        raise KeyError(f"no channel {what!r} yet: nobody has said what it holds; give its dtype or its event type, or "
-                       "subscribe by name, which waits for it")
+        return Channel(_find_channel(self._native, what))
 
     def publish(self, event: Any, /, **fields: Any) -> _native.PublishResult:
         """Says an event: an instance of an @event class, or an event type or channel's name with its fields."""
-        if isinstance(event, (str, EventType)):
-            return self.channel(event).publish(**fields)
-        channel = self._by_class.get(type(event)) or self.channel(type(event))
-        return channel.publish(**vars(event), **fields)
+        return self._native.publish_function()(event, **fields)
 
     # --- hear ---
 
@@ -229,33 +216,14 @@ class Bus:
 
     # --- steps ---
 
-    @contextlib.contextmanager
     def step(self, number: int | None = None, *, phase: str | None = None,
-             micro_batch: int | None = None) -> Iterator[None]:
+             micro_batch: int | None = None) -> _native.StepScope:
         """Says on `train.step` that a step begins here and ends with the scope: `with bus.step(7, phase="forward")`.
 
         Without a number, a phase or micro-batch of the step that is open in this thread. Scopes end in the thread
-        that began them.
+        that began them. As a decorator, each call of the function is one.
         """
-        steps = getattr(self._steps, "open", None)
-        if steps is None or getattr(self._steps, "pid", 0) != os.getpid():
-            steps = self._steps.open = _native.open_steps(self._native)
-            self._steps.pid = os.getpid()
-        begun = 0
-        try:
-            if number is not None:
-                steps.begin_step(number)
-                begun += 1
-            if phase is not None:
-                steps.begin_phase(phase)
-                begun += 1
-            if micro_batch is not None:
-                steps.begin_micro_batch(micro_batch)
-                begun += 1
-            yield
-        finally:
-            for _ in range(begun):
-                steps.end()
+        return self._step(number, phase=phase, micro_batch=micro_batch)
 
     def follow_steps(self) -> StepFollow:
         """Tells of events in which step they were said: open it before the steps begin."""
@@ -302,6 +270,39 @@ class Bus:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         self.close()
+
+
+def _layout_of_class(what: type) -> _native.Layout:
+    found = event_type_of(what)
+    if found is None:
+        raise TypeError(f"{what.__name__} is no event; put @ringmain.event('its.name') on it")
+    return found._layout
+
+
+def _layout_of(event: object) -> _native.Layout:
+    """Of what bus.publish() is given, where it is neither a name nor an event."""
+    if isinstance(event, EventType):
+        return event._layout
+    if isinstance(event, type):
+        raise TypeError(f"{event.__name__} is a class; publish an event of it, as in bus.publish({event.__name__}(…))")
+    return _layout_of_class(type(event))
+
+
+def _find_channel(bus: _native.NativeBus, name: str) -> _native.Channel:
+    """That holds what the name stands for."""
+    if not isinstance(name, str):
+        raise TypeError(f"a channel is named by a str, an event class or an event type, and not by {name!r}")
+    newest = newest_of(name)
+    if newest is not None:
+        return bus.channel(newest)
+    found = bus.find(name)
+    if found is not None:
+        return found
+    if name in events.all_events:
+        return bus.channel(events.all_events[name]._layout)
+    check_name(name)
+    raise KeyError(f"no channel {name!r} yet: nobody has said what it holds; give its dtype or its event type, or "
+                   "subscribe by name, which waits for it")
 
 
 def check_callback(callback: object) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -52,3 +54,16 @@ class StepFollow:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
         self.close()
+
+
+def around(scope: _native.StepScope, call: Callable[..., Any]) -> Callable[..., Any]:
+    """`@bus.step(phase="forward")` on a function: each of its calls is one."""
+    if not callable(call):
+        raise TypeError(f"step() as a decorator takes a function, and not {call!r}")
+
+    @functools.wraps(call)
+    def inside(*arguments: Any, **named: Any) -> Any:
+        with scope._again():
+            return call(*arguments, **named)
+
+    return inside

@@ -101,11 +101,50 @@ def event(name: str) -> Callable[[type[T]], type[T]]:
 
     def make(cls: type[T]) -> type[T]:
         made = cls if dataclasses.is_dataclass(cls) else dataclasses.dataclass(cls)
-        type_ = EventType.of(name, made)
+        type_ = _version_of(name, made)
         setattr(made, "__ringmain_event__", type_)
+        setattr(made, "__ringmain_layout__", type_._layout)  # where bus.publish() looks
         return made
 
     return make
+
+
+@dataclasses.dataclass
+class _Versions:
+    """What one class, by its module and name, has been."""
+
+    of: tuple[str, str]
+    types: list[EventType]
+    newest: EventType
+
+
+_versions: dict[str, _Versions] = {}
+
+
+def _version_of(name: str, cls: type) -> EventType:
+    """A channel holds one type for ever: a class whose fields were changed, as notebooks do, gets one beside it, "its.name@2",
+    which patterns for "its.name" match too."""
+    made = EventType.of(name, cls)
+    of = (cls.__module__, cls.__qualname__)
+    known = _versions.get(name)
+    if known is None:
+        _versions[name] = _Versions(of, [made], made)
+    if known is None or known.of != of:  # another class: a conflict where both are used on one bus
+        return made
+    same = [type_ for type_ in known.types if type_.fields == made.fields]
+    if not same:
+        same = [EventType.of(f"{name}@{len(known.types) + 1}", cls)]
+        known.types += same
+    if known.newest is not same[0]:
+        known.newest = same[0]
+        _native.names_changed()
+    return known.newest
+
+
+def newest_of(name: str) -> _native.Layout | None:
+    """What a name stands for whose class was changed; None: it was not."""
+    known = _versions.get(name)
+    return known.newest._layout if known is not None and len(known.types) > 1 else None
 
 
 def event_type_of(cls: type) -> EventType | None:

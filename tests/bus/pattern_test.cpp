@@ -46,6 +46,14 @@ TEST(PatternTest, ItMatchesTokenByToken) {
       {"a.", "a", false},
       {"a", "a.", false},
       {"a..b", "a.x.b", false},
+      {"cuda.a", "cuda.a@2", true},  // another version of the same
+      {"cuda.*", "cuda.a@12", true},
+      {"cuda.a@2", "cuda.a@2", true},
+      {"cuda.a@2", "cuda.a", false},
+      {"cuda.a@2", "cuda.a@3", false},
+      {"cuda.a", "cuda.a@", false},
+      {"cuda.a", "cuda.a@b", false},
+      {">", "@2", true},
       {">.a", "b.a", false},  // ">" is the rest only at the end
   };
   for (const auto& r : rows)
