@@ -1,50 +1,34 @@
-// How does a sink open its file, so that several processes of one command can share it?
-//
-// Alone, the file is written anew. Below `ringmain run` the processes of the command append to it,
-// and the first of them empties what an earlier run had left.
+// How does a sink write its file? Unbuffered, so that what one call writes is one write: whole
+// lines stay whole, and a forked child has nothing of its parent's to write again.
 #pragma once
-#include <cstdint>
+#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <fcntl.h>
 #include <string>
-#include <sys/file.h>
-#include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
+
+#include "ringmain/bus/result.hpp"
+
+#include "ringmain/adapters/output_open.hpp"
 
 namespace ringmain::registry {
 
-/// Below a run: when it began, CLOCK_REALTIME_COARSE in ns, which is the clock of files.
-constexpr const char* kRunStartedVariable = "RINGMAIN_RUN_STARTED";
-
-namespace detail {
-inline void empty_if_older(int fd, std::int64_t started_ns) noexcept {
-  struct stat status {};
-  (void)::flock(fd, LOCK_EX);  // two processes may come at once
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-    const std::int64_t written_ns =
-        std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-    if (written_ns < started_ns) (void)!::ftruncate(fd, 0);
+/// An Error: one sentence.
+inline Result<std::FILE*> open_output(const std::string& path) {
+  const auto opened = open_shared_output(path);
+  if (!opened) return opened.error();
+  const std::string cannot = "cannot open " + path + " for writing: ";
+  if (!opened.value().has_reader) {
+    return Error{Error::Code::system,
+                 cannot + "it is a pipe that nobody reads; start its reader first"};
   }
-  (void)::flock(fd, LOCK_UN);
-}
-}  // namespace detail
-
-/// Unbuffered, so that what one call writes is one write: whole lines stay whole, and a forked
-/// child has nothing of its parent's to write again. nullptr: errno says why.
-inline std::FILE* open_output(const std::string& path) noexcept {
-  const char* started = std::getenv(kRunStartedVariable);
-  std::FILE* file = nullptr;
-  if (started == nullptr) {
-    file = std::fopen(path.c_str(), "we");
-  } else {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0) return nullptr;
-    detail::empty_if_older(fd, std::strtoll(started, nullptr, 10));
-    file = ::fdopen(fd, "ae");
-    if (file == nullptr) ::close(fd);
+  std::FILE* const file = ::fdopen(opened.value().fd, "a");
+  if (file == nullptr) {
+    const int why = errno;
+    ::close(opened.value().fd);
+    return Error{Error::Code::system, cannot + std::generic_category().message(why)};
   }
-  if (file != nullptr) (void)std::setvbuf(file, nullptr, _IONBF, 0);
+  (void)std::setvbuf(file, nullptr, _IONBF, 0);
   return file;
 }
 

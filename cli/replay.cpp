@@ -28,7 +28,8 @@ std::string read_sink(const std::string& sink, ReplayCall& call) {
   if (!known) return known.error().message;
   call.sinks.push_back(sink);
   // Where the lines go to standard output, the summary must not lie among them.
-  call.output_taken |= known.value().argument == "FILE" && sink.ends_with(":-");
+  call.output_taken |=
+      known.value().argument == "FILE" && (sink.ends_with(":-") || sink.ends_with(":/dev/stdout"));
   return "";
 }
 

@@ -115,17 +115,15 @@ class JsonLines {
 
   /// A file that hears nothing yet: listen() says what. %r, %p, %h and %j in the path stand for
   /// rank, process, host and job, so that ranks do not overwrite one another; "-" is standard
-  /// output.
+  /// output. Which files are refused: adapters/output_file.hpp.
   static Result<JsonLines> open(std::string_view path) {
-    if (path == "-") return JsonLines(stdout, "standard output", false);
+    if (path == "-" || path == "/dev/stdout") return JsonLines(stdout, "standard output", false);
+    if (path == "/dev/stderr") return JsonLines(stderr, "standard error", false);
     // Anew: a forked child has its own number, and a launcher may have set its rank since.
     std::string expanded = expand_path(path, read_rank_identity());
-    std::FILE* to = registry::open_output(expanded);
-    if (to == nullptr) {
-      return Error{Error::Code::system, "cannot open " + expanded + " for writing: " +
-                                            std::generic_category().message(errno)};
-    }
-    return JsonLines(to, std::move(expanded), true);
+    const auto to = registry::open_output(expanded);
+    if (!to) return to.error();
+    return JsonLines(to.value(), std::move(expanded), true);
   }
   /// Every event of one channel, on its worker: none is dropped here. Times are those of the
   /// source, or of the worker.

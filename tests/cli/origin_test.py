@@ -5,10 +5,13 @@ usage: origin_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the tes
 """
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from run_test import BINARY, PUBLISHER, ROOT, RunTest, main
 
@@ -79,6 +82,59 @@ class OriginsTest(RunTest):
         issued, ended = ({event["op_id"] for event in events if event["channel"] == f"collective.{what}"}
                          for what in ("issued", "completed"))
         self.assertEqual(issued, ended)
+
+
+class OutputsTest(RunTest):
+    """A sink harms no file of others, and shares one knowingly."""
+
+    def test_a_link_is_refused_and_what_it_leads_to_untouched(self):
+        target = self.folder / "precious"
+        target.write_text("precious")
+        self.lines.symlink_to(target)
+        run = self.run_it("--sink", self.sink, "--", PUBLISHER, "returns", 5)
+        self.assertIn(f"cannot open {self.lines} for writing: it is a link", run.stderr)
+        self.assertEqual(target.read_text(), "precious")
+
+    def test_a_new_file_is_its_owners_alone_or_as_the_user_says(self):
+        for env, mode in ((os.environ, 0o600), ({**os.environ, "RINGMAIN_OUTPUT_MODE": "0644"}, 0o644)):
+            self.lines.unlink(missing_ok=True)
+            self.run_it("--sink", self.sink, "--", PUBLISHER, "returns", 5, env=env, umask=0o022)
+            self.assertEqual(self.lines.stat().st_mode & 0o777, mode)
+
+    def test_a_run_that_begins_while_another_writes_empties_nothing(self):
+        # The first has written, and lives, in silence.
+        with subprocess.Popen([BINARY, "run", "--source", "heartbeat:1", "--sink", self.sink, "--", "cat"],
+                              stdin=subprocess.PIPE) as first:
+            self.assertTrue(self.comes(lambda: self.lines.exists() and self.lines.read_text().count("\n") > 3))
+            first.send_signal(signal.SIGSTOP)
+            self.assertTrue(self.comes(lambda: Path(f"/proc/{first.pid}/stat").read_text().rsplit(")")[1].split()[0] == "T"))
+            early = self.lines.read_text().splitlines()[0]
+            self.run_it("--sink", self.sink, "--", PUBLISHER, "returns", 5)
+            first.send_signal(signal.SIGCONT)
+            first.stdin.close()
+            self.assertEqual(first.wait(100), 0)
+        self.assertEqual(self.lines.read_text().splitlines()[0], early)
+        self.assertEqual(len(self.events()), 5)
+        self.run_it("--sink", self.sink, "--", PUBLISHER, "returns", 5)
+        self.assertEqual(len(self.lines.read_text().splitlines()), 5)
+
+    def comes(self, condition):
+        until = time.monotonic() + 60
+        while not condition() and time.monotonic() < until:
+            time.sleep(0.01)
+        return condition()
+
+    def test_what_the_user_names_on_purpose_is_written(self):
+        for sink in ("-", "/dev/stdout"):
+            run = self.run_it("--sink", f"json_lines:{sink}", "--", PUBLISHER, "returns", 5)
+            self.assertEqual(run.stdout.count('"program.said"'), 5)
+        run = self.run_it("--sink", "json_lines:/dev/stderr", "--", PUBLISHER, "returns", 5)
+        self.assertEqual(run.stderr.count('"program.said"'), 5)
+        reading, writing = os.pipe()
+        self.run_it("--sink", f"json_lines:/dev/fd/{writing}", "--", PUBLISHER, "returns", 5, pass_fds=[writing])
+        os.close(writing)
+        with os.fdopen(reading) as lines:
+            self.assertEqual(lines.read().count('"program.said"'), 5)
 
 
 if __name__ == "__main__":

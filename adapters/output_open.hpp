@@ -1,0 +1,128 @@
+// How does a sink open its file, so that several processes can share it and nobody is harmed?
+//
+// Every write goes to the end, and the first process of a command (of `ringmain run`; else of
+// itself) empties what an earlier one had left, unless a process that lives is still writing there:
+// then it appends, and lines say whose they are. A file is ours or it is refused: no link is
+// followed in its last part, nobody else owns it, no other name leads to it. New ones are for their
+// owner only, 0600, or as RINGMAIN_OUTPUT_MODE says.
+#pragma once
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <fcntl.h>
+#include <string>
+#include <string_view>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "ringmain/bus/result.hpp"
+
+namespace ringmain::registry {
+
+/// Below a run: when it began, CLOCK_REALTIME_COARSE in ns, which is the clock of files.
+constexpr const char* kRunStartedVariable = "RINGMAIN_RUN_STARTED";
+/// In octal: the mode of new files, such as 0640.
+constexpr const char* kOutputModeVariable = "RINGMAIN_OUTPUT_MODE";
+
+namespace detail {
+
+inline mode_t output_mode() noexcept {
+  const char* const said = std::getenv(kOutputModeVariable);
+  char* end = nullptr;
+  const long mode = said == nullptr ? 0 : std::strtol(said, &end, 8);
+  const bool fine = said != nullptr && end != said && *end == '\0' && mode > 0 && mode <= 0666;
+  return fine ? static_cast<mode_t>(mode) & 0666 : 0600;
+}
+
+/// A descriptor of this process, which the user named on purpose: what it leads to is its business.
+inline bool is_descriptor(std::string_view path) noexcept {
+  return path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+}
+
+/// "" or why not to write there.
+inline std::string output_fault(const struct stat& status, bool made_now) {
+  if (S_ISCHR(status.st_mode)) return "";  // /dev/null, a terminal: the system's
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
+    return "it is no file; name one, or a pipe";
+  }
+  if (!made_now && status.st_uid != ::geteuid()) {
+    return "it belongs to user " + std::to_string(status.st_uid) + "; name a file of your own";
+  }
+  if (S_ISREG(status.st_mode) && status.st_nlink > 1) {
+    return "it has another name (a hard link); remove it or name another file";
+  }
+  return "";
+}
+
+inline std::string open_fault(int why) {
+  if (why == ELOOP) return "it is a link, which is not followed; name what it leads to";
+  return std::generic_category().message(why);
+}
+
+inline int descriptor_of(const std::string& path, bool& made_now) noexcept {
+  constexpr int kHow = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  if (is_descriptor(path)) return ::open(path.c_str(), kHow);
+  for (int tries = 0; tries < 100; ++tries) {  // others may make and remove it meanwhile
+    made_now = false;
+    int fd = ::open(path.c_str(), kHow | O_NOFOLLOW);
+    if (fd >= 0 || errno != ENOENT) return fd;
+    fd = ::open(path.c_str(), kHow | O_NOFOLLOW | O_CREAT | O_EXCL, output_mode());
+    made_now = fd >= 0;
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+/// Shared by all that write there, alone for a moment: true for one that came when nobody else had
+/// it. Where a file system knows no locks nobody is seen. Waits for a second at most.
+inline bool lock_alone(int fd) noexcept {
+  for (int tries = 0; tries < 1000; ++tries) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    if (::flock(fd, LOCK_SH | LOCK_NB) == 0) return false;  // somebody writes there
+    const timespec some{0, 1'000'000};
+    (void)::nanosleep(&some, nullptr);
+  }
+  return false;
+}
+
+inline void empty_if_earlier(int fd, const char* started) noexcept {
+  if (!lock_alone(fd)) return;
+  struct stat status {};
+  if (::fstat(fd, &status) == 0 && status.st_size > 0) {
+    const std::int64_t written_ns =
+        std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    const bool earlier = started == nullptr || written_ns < std::strtoll(started, nullptr, 10);
+    if (earlier) (void)!::ftruncate(fd, 0);
+  }
+  if (::flock(fd, LOCK_SH | LOCK_NB) != 0) (void)::flock(fd, LOCK_UN);
+}
+
+}  // namespace detail
+
+struct OpenedOutput {
+  int fd = -1;             // to append to, closed at an exec
+  bool has_reader = true;  // false: a pipe that nobody reads yet, and no descriptor
+};
+
+/// Blocks for nobody but, for a second at most, for one that is just emptying the file. An Error:
+/// one sentence.
+inline Result<OpenedOutput> open_shared_output(const std::string& path) {
+  bool made_now = false;
+  struct stat status {};
+  const int fd = detail::descriptor_of(path, made_now);
+  if (fd < 0 && errno == ENXIO) return OpenedOutput{-1, false};
+  std::string fault = fd < 0 || ::fstat(fd, &status) != 0 ? detail::open_fault(errno) : "";
+  if (fault.empty() && !detail::is_descriptor(path)) fault = detail::output_fault(status, made_now);
+  if (!fault.empty()) {
+    if (fd >= 0) ::close(fd);
+    return Error{Error::Code::system, "cannot open " + path + " for writing: " + fault};
+  }
+  (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  if (S_ISREG(status.st_mode)) detail::empty_if_earlier(fd, std::getenv(kRunStartedVariable));
+  return OpenedOutput{fd, true};
+}
+
+}  // namespace ringmain::registry
