@@ -29,11 +29,14 @@ void light_or_fence() noexcept;
 
 /// The dear half: every thread of the process passes a full barrier between call and return
 /// (membarrier, 0.4 to 9 us), or, where that is refused, only the caller does and light_or_fence()
-/// is a fence as well.
+/// is a fence as well. Where it is refused from some moment on (a seccomp filter that came later),
+/// publishers without fences are out already: then this waits for a millisecond, in which all that
+/// they have stored is seen.
 void heavy() noexcept;
 
 /// True when membarrier is refused (old kernel, seccomp, RINGMAIN_BARRIER=fence): then publishers
-/// must take the path with light_or_fence(). Decided once per process, at the first call.
+/// must take the path with light_or_fence(). Asked once per process, at the first call, and found
+/// out by heavy() if it is refused later.
 [[nodiscard]] bool barrier_is_fence() noexcept;
 
 /// In a forked child: what is registered belongs to the process.
