@@ -63,15 +63,33 @@ void end_table(void* table) {
   lanes = nullptr;
   delete static_cast<ThreadLanes*>(table);
 }
-pthread_key_t at_thread_exit;
-const bool exits_are_told = ::pthread_key_create(&at_thread_exit, &end_table) == 0;
+
+/// Made by whoever asks first: the constructor of a static object may publish before any of this
+/// file's own would have run. The key + 1; kNoKey: the system has none left.
+enum : std::uint32_t { kNotAsked = 0, kNoKey = ~0u };
+constinit Atomic<std::uint32_t> at_thread_exit{kNotAsked};
+
+std::uint32_t exit_key() noexcept {
+  std::uint32_t known = at_thread_exit.load(std::memory_order_acquire);  // A1: the key is in use
+  if (known != kNotAsked) return known;
+  pthread_key_t made{};
+  const bool has = ::pthread_key_create(&made, &end_table) == 0;
+  const std::uint32_t mine = has ? made + 1 : std::uint32_t{kNoKey};
+  // A1: it can be used by whoever finds it.
+  if (at_thread_exit.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return mine;
+  if (has) (void)::pthread_key_delete(made);  // another thread asked meanwhile
+  return known;
+}
+bool exits_are_told() noexcept {
+  return exit_key() != kNoKey;
+}
 
 /// This thread's; nullptr: out of memory, or of what the system has of keys.
 ThreadLanes* table() noexcept {
-  if (lanes != nullptr || !exits_are_told) return lanes;
+  if (lanes != nullptr || !exits_are_told()) return lanes;
   auto* made = new (std::nothrow) ThreadLanes;
   if (made == nullptr) return nullptr;
-  if (::pthread_setspecific(at_thread_exit, made) != 0) {
+  if (::pthread_setspecific(exit_key() - 1, made) != 0) {
     delete made;
     return nullptr;
   }
@@ -132,7 +150,7 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
   const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
   // A thread that lacks memory for its table is refused: an event on another lane than the next one
   // could be overtaken by it.
-  const bool alone = ended || !exits_are_told;
+  const bool alone = ended || !exits_are_told();
   Lane* lane = !alone ? nullptr : channel.take_lane(default_lane_options(channel), channel);
   if (lane == nullptr) {
     channel.count_refused(Pushed::no_memory);
