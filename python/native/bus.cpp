@@ -22,9 +22,7 @@ std::set<NativeBus*>& living() {
 }
 
 nanoseconds limit_of(Seconds limit) {
-  return limit ? std::chrono::duration_cast<nanoseconds>(
-                     std::chrono::duration<double>(std::clamp(*limit, 0.0, 1e9)))
-               : nanoseconds(-1);
+  return limit ? counted(*limit) : nanoseconds(-1);
 }
 
 [[noreturn]] void throw_error(const Error& error) {

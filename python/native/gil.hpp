@@ -39,13 +39,17 @@ void dig() noexcept;
 
 /// What Python gives as a timeout: seconds, or None for ever.
 using Seconds = std::optional<double>;
+/// As the clock counts them; what is no number is no time.
+inline std::chrono::nanoseconds counted(double seconds) {
+  const double in_range = seconds > 0 ? std::min(seconds, 1e9) : 0;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(in_range));
+}
 
 class Deadline {
  public:
   explicit Deadline(Seconds limit)
-      : end_(limit ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(std::clamp(*limit, 0.0, 1e9)))
-                   : Clock::time_point::max()) {}
+      : end_(limit ? Clock::now() + counted(*limit) : Clock::time_point::max()) {}
   [[nodiscard]] std::chrono::nanoseconds left() const noexcept {
     return std::max(Clock::duration::zero(), end_ - Clock::now());
   }

@@ -163,3 +163,16 @@ def test_one_that_is_closed_before_it_waits_ends_its_loop(bus, long):
         return [batch async for batch in box]
 
     assert asyncio.run(asyncio.wait_for(run(), long)) == []
+
+
+@pytest.mark.parametrize("limit", [float("nan"), -1.0, -float("inf"), 0.0])
+def test_a_limit_that_is_no_time_is_over_at_once(bus, limit):
+    assert not bus.mailbox("test.*").wait(limit)
+    assert bus.flush(limit) in (True, False)
+
+
+def test_a_limit_longer_than_the_clock_counts_is_for_ever(bus, ticks, long):
+    box = bus.mailbox("test.*")
+    assert ticks.publish(n=1)
+    for limit in (float("inf"), 1e300, 1e10):
+        assert box.wait(limit) and bus.flush(limit)
