@@ -166,7 +166,7 @@ constexpr std::uint64_t hash_of(std::string_view name, std::span<const FieldSche
 
 // EDG (nvcc, nvc++) does not compare addresses within a union before run time: what is constant for
 // others is computed there when it is asked for, and is the same.
-#ifdef __EDG__
+#if defined(__EDG__) || defined(__CUDACC__)
 #define RINGMAIN_LAYOUT_CONST
 #else
 #define RINGMAIN_LAYOUT_CONST consteval
