@@ -20,31 +20,25 @@ void bump(Atomic<std::uint64_t>& count) noexcept {
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-/// For who checks the ledger meanwhile: what came before it in this thread is seen with it.
-void bump_in_order(Atomic<std::uint64_t>& count) noexcept {
-  count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // A1
-}
-
-Atomic<std::uint64_t>& count_of(Lane& lane, Pushed why) noexcept {
+Pushed refuse(Lane& lane, Pushed why) noexcept {
+  bump(lane.refused);
   switch (why) {
     case Pushed::closed:
-      return lane.closed;
+      bump(lane.closed);
+      break;
     case Pushed::no_memory:
-      return lane.no_memory;
+      bump(lane.no_memory);
+      break;
     case Pushed::too_deep:
-      return lane.too_deep;
+      bump(lane.too_deep);
+      break;
     case Pushed::vetoed:
-      return lane.vetoed;
+      bump(lane.vetoed);
+      break;
     default:
-      return lane.full;  // full and would_deadlock
+      bump(lane.full);
+      break;  // full and would_deadlock
   }
-}
-
-Pushed refuse(Lane& lane, Pushed why) noexcept {
-  lane.settling.store(1, std::memory_order_relaxed);  // relaxed: A1 of the next store
-  bump_in_order(lane.refused);
-  bump_in_order(count_of(lane, why));
-  lane.settling.store(0, std::memory_order_release);  // A1
   return why;
 }
 
@@ -214,8 +208,8 @@ Pushed observe(Lane& lane) noexcept {
   lane.word.store(word + 1, std::memory_order_release);                  // E2: busy
   light_or_fence();                                                      // L1
   if (lane.line->closing()) return undo(lane, word, Pushed::closed);
-  bump_in_order(lane.refused);
-  bump_in_order(lane.observed);
+  bump(lane.refused);
+  bump(lane.observed);
   lane.word.store(word, std::memory_order_release);  // E2: stop() counts what is behind it
   return Pushed::accepted;
 }

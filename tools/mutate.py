@@ -119,8 +119,11 @@ def red(work, killer, number):
     """How this killer went red, or None."""
     program, _, tests = killer.partition(":")
     environment = {**os.environ, "RINGMAIN_MUTANT": str(number)}
+    arguments = [f"--gtest_filter={tests or '*'}", "--gtest_brief=1"]
+    if program == "ringmain_fuzz":
+        arguments = ["--seed", "1", "--cases", tests, "--shrink", "0"]
     try:
-        done = subprocess.run([work / "build" / "bin" / program, f"--gtest_filter={tests or '*'}", "--gtest_brief=1"],
+        done = subprocess.run([work / "build" / "bin" / program, *arguments],
                               capture_output=True, text=True, errors="replace", timeout=LIMIT_S, env=environment,
                               check=False)
     except subprocess.TimeoutExpired:

@@ -19,7 +19,7 @@ PLAIN = ("bash", "sh", "env", "cat", "cp", "dirname", "basename", "mkdir", "mkte
          "chmod", "touch", "python3")
 COMMANDS = ("cmake", "ninja", "pkg-config", "mpirun.openmpi", "mpicc.openmpi", "mpirun.mpich", "mpicc.mpich", "gfortran", "spin",
             "valgrind", "clang-format-14", "llvm-symbolizer")
-VERBS = ("run", "build", "test", "bench", "soak", "mutate", "install", "clean")
+VERBS = ("run", "build", "test", "bench", "soak", "fuzz", "mutate", "install", "clean")
 
 # A compiler that finds the headers whose names stand in a file.
 COMPILER = """#!/bin/bash
@@ -145,7 +145,7 @@ class Usage(DevTest):
     def test_a_wrong_word_gets_one_sentence_and_status_2(self):
         for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
                           ("test", "--torch"), ("test", "--torch", "newest"), ("test", "--torch=2.15"), ("test", "--torch", "2.15.0", "--quick"),
-                          ("soak", "--minutes"), ("soak", "--resume"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"), ("bench", "--json"),
+                          ("soak", "--minutes"), ("soak", "--resume"), ("fuzz", "--seed"), ("fuzz", "fast"), ("fuzz", "--preset", "slow"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"), ("bench", "--json"),
                           ("clean", "all")):
             run = self.dev(*arguments)
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)

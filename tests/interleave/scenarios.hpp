@@ -19,7 +19,6 @@ void pull();
 void thread_lanes();
 
 void again();
-void accounts();
 
 void inline_calls();
 void evicts();

@@ -1,0 +1,71 @@
+// What must the bus have done, if the journal says what was asked of it? The promises of
+// docs/guarantees.md, written down once more, as plainly as they can be.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "ringmain/tests/fuzz/journal.hpp"
+#include "ringmain/tests/fuzz/operations.hpp"
+
+namespace ringmain::fuzz {
+
+/// What the oracle is told of a channel at rest.
+struct ChannelAtRest {
+  bool made = false;
+  ChannelOptions options;
+  ChannelStats stats;
+};
+struct EarAtRest {
+  SubscriberStats stats;
+  bool held = false;     // its handle is there, so its figures are
+  bool emptied = false;  // a mailbox: nothing is left to take
+};
+
+class Oracle {
+ public:
+  Oracle(Journal& journal, Drive drive)
+      : journal_(journal), faults_(journal.faults()), drive_(drive) {}
+
+  /// Everything was delivered, and nothing is going on.
+  void judge(const std::array<ChannelAtRest, kTypes>& channels, const std::vector<EarAtRest>& ears);
+  /// stop() is called: from here on publishes may be closed.
+  void stopping() { stopping_ = journal_.step(); }
+  /// stop() has discarded what there was: only what can be said whatever that was.
+  void discarded() { stopped_ = true; }
+
+ private:
+  enum class Sure : std::uint8_t { no, maybe, yes };
+  /// Is it attached while that is said?
+  [[nodiscard]] static Sure listens(const Ear& ear, const Spoken& said);
+  /// It hears what the bus says of itself, whenever that is.
+  [[nodiscard]] bool hears_the_bus(const Ear& ear) const {
+    return ear.channels.all() && drive_ != Drive::by_hand;
+  }
+  [[nodiscard]] static std::string name(const Ear& ear);
+  [[nodiscard]] static std::string name(const Spoken& said);
+
+  void judge_codes(std::size_t channel, Voice& voice);
+  void judge_code(const Voice& voice, const Spoken& said, Sure heard, Sure vetoed, Name why);
+  /// Inline subscribers, one after another: who must have seen it, and who said no?
+  void judge_inline(std::size_t channel, const Spoken& said, Sure& vetoed, Name& why);
+  void judge_figures(std::size_t channel, const ChannelAtRest& is);
+  void read(Ear& ear, const std::array<ChannelAtRest, kTypes>& channels);
+  void read_one(Ear& ear, const Heard& heard, const std::array<ChannelAtRest, kTypes>& channels);
+  void judge_ear(Ear& ear, const EarAtRest& is, const std::array<ChannelAtRest, kTypes>& channels);
+  void judge_latest(const Ear& ear);
+  void judge_stats(const Ear& ear, const EarAtRest& is, bool lossless, std::uint64_t evictable);
+
+  struct Counts {
+    std::uint64_t offered = 0, accepted = 0, vetoed = 0, closed = 0, may_be_evicted = 0;
+  };
+  Journal& journal_;
+  Faults& faults_;
+  const Drive drive_;
+  std::uint64_t stopping_ = ~std::uint64_t{0};
+  bool stopped_ = false;
+  std::array<Counts, kTypes> counts_{};
+  std::array<std::vector<const Ear*>, kTypes> inline_;  // by priority
+};
+
+}  // namespace ringmain::fuzz

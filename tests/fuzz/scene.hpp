@@ -1,0 +1,128 @@
+// One bus, those who act on it, and what its callbacks do.
+#pragma once
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ringmain/bus/test_bus.hpp"
+
+#include "ringmain/tests/fuzz/operations.hpp"
+#include "ringmain/tests/fuzz/oracle.hpp"
+#include "ringmain/tests/fuzz/typed.hpp"
+
+namespace ringmain::fuzz {
+
+class Scene : public Hearers {
+ public:
+  Scene(const Case& what, Faults& faults);
+  ~Scene() override;
+  void run();
+  /// What was heard, in its order: the same every time without workers.
+  [[nodiscard]] std::uint64_t trace() const;
+
+  void heard(Ear& ear, const Mark& mark, bool whole, const Stamp* stamp) override;
+  void heard_all(Ear& ear, std::span<const Heard> batch) override;
+  [[nodiscard]] bool wanted(Ear& ear, const Mark& mark, bool whole) override;
+  [[nodiscard]] Verdict judged(Ear& ear, const Mark& mark, bool whole) override;
+
+ private:
+  struct OwnedVoice {
+    Voice* voice;
+    std::unique_ptr<AnyVoice> out;
+  };
+  /// What belongs to a subscriber and is not the journal's. The lock is taken by who has the handle
+  /// in hand, and tried by callbacks.
+  struct Held {
+    std::mutex lock;
+    Ear* ear = nullptr;
+    Subscription handle;
+    std::unique_ptr<AnyBox> box;
+    std::shared_ptr<Owner> owner;
+    bool released = false;
+  };
+  struct Actor {
+    std::size_t index = 0;
+    std::vector<OwnedVoice> voices;
+    std::vector<Held*> ears, boxes;
+  };
+  struct Asked {  // by on_interest
+    std::size_t channel;
+    std::shared_ptr<std::atomic<std::uint32_t>> subscribers;
+    Subscription handle;
+  };
+  using Numbers = std::array<std::uint32_t, 4>;
+
+  // What is asked for (doings.cpp)
+  void act(Actor& by, const Operation& op);
+  void configure(const Numbers& n);
+  void make_voice(Actor& by, const Numbers& n);
+  void say(Actor& by, const Numbers& n);
+  void leave(Actor& by, const Numbers& n);
+  void hear(Actor& by, const Numbers& n);
+  void box(Actor& by, const Numbers& n);
+  void reset(Actor& by, const Numbers& n);
+  void touch(Actor& by, const Numbers& n);
+  void look() const;
+  void ask(const Numbers& n);
+  // Mailboxes (taking.cpp)
+  void take(Actor& by, const Numbers& n);
+  std::size_t read_some(Held& held, std::uint32_t how, std::size_t max);
+  void look_at_full_one(Held& held, std::uint32_t how);
+  // Publishing, from anywhere (saying.cpp)
+  void say_by(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t count,
+              std::uint32_t how);
+  void say_one(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t how);
+  void say_batch(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t count);
+  void check_one(const Voice& voice, const Spoken& said, const Ledger& before, const Ledger& after);
+  void speak(std::size_t channel, std::uint32_t what, std::uint32_t count, std::uint32_t how);
+  // In callbacks (hearing.cpp)
+  void do_inside(Ear& ear, const Mark& mark);
+  void reset_inside(Ear& ear);
+  void fail(Ear& ear);
+  [[nodiscard]] std::atomic<int>* busy(Ear& ear);
+
+  /// nullptr: one whose handle nobody asks for until the end.
+  void attach(Actor* by, Ear& ear, const Numbers& n);
+  [[nodiscard]] SubscribeOptions options_of(Ear& ear, const Numbers& n) const;
+  void reset_one(Held& held, std::uint32_t how);
+  [[nodiscard]] bool must_refuse(const Ear& ear) const;
+  AnyChannel& channel(std::size_t type);
+  [[nodiscard]] bool parallel_at(std::size_t type) const {
+    return parallel_[type].load(std::memory_order_relaxed);  // relaxed: it must order nothing
+  }
+  [[nodiscard]] bool full_of_events() const { return journal_.said() > kSaidInAll; }
+
+  void rest();
+  void judge();
+  void end();
+  void phase(std::size_t from, std::size_t to);
+
+  enum : std::uint64_t { kSaidInAll = 12'000 };
+  static constexpr nanoseconds kLong = std::chrono::seconds(100);
+  const Case& case_;
+  Faults& faults_;
+  Journal journal_;
+  Oracle oracle_;
+  const std::uint64_t serial_;
+  std::array<std::atomic<int>, kTypes> busy_{};
+  std::deque<Held> held_;
+  std::mutex held_lock_;
+  std::array<std::atomic<Held*>, kEarsMax> held_of_{};
+  std::vector<Actor> actors_;
+  std::vector<Held*> late_;  // made in callbacks
+  std::vector<Asked> asked_;
+  mutable std::mutex channels_lock_;
+  std::array<ChannelOptions, kTypes> options_{};
+  std::array<std::atomic<bool>, kTypes> parallel_{};
+  std::unique_ptr<TestBus> by_hand_;
+  std::unique_ptr<Bus> driven_;
+  Bus* bus_ = nullptr;
+  std::array<std::unique_ptr<AnyChannel>, kTypes> channels_;
+  bool over_ = false;
+};
+
+}  // namespace ringmain::fuzz
