@@ -12,6 +12,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -110,8 +111,8 @@ class Attachment final : public engine::Counted {
   };
   void close_all(bool deferred) noexcept;
   [[nodiscard]] bool quarantined() const noexcept;
-  [[nodiscard]] bool at_rest() const;
-  [[nodiscard]] bool called_inline() const;
+  [[nodiscard]] std::optional<std::uint64_t> at_rest() const;
+  [[nodiscard]] bool called_by_drainers() const;
   Detached wait_all(std::int64_t limit_ns) noexcept;
   engine::Gate::Waited wait_for(const Listed& listed, std::int64_t limit_ns) noexcept;
 

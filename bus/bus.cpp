@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "ringmain/engine/accounts.hpp"
+
 #include "ringmain/bus/attachment.hpp"
 #include "ringmain/bus/bus_core.hpp"
 #include "ringmain/bus/copies.hpp"
@@ -162,32 +164,16 @@ Stats Bus::stats() const {
 
 namespace {
 
-/// "" while it balances. Publishers that are being refused meanwhile count `offered` first, then
-/// the reason: as many lanes as there are may be between the two.
+/// "" while it balances.
 std::string unbalanced(const engine::ChannelCore& channel) {
-  enum { kLooks = 100 };
-  ChannelStats c;
-  std::uint64_t dispatched = 0;
-  bool i1 = false;
-  for (int look = 0; look < kLooks; ++look) {
-    const std::uint64_t before = channel.offered();
-    c = detail::stats_of(channel);
-    const std::uint64_t after = channel.offered();
-    // Raised before `consumed`, read behind it: never less, and more only while a run is going on.
-    dispatched = channel.dispatched.get();
-    const std::uint64_t drained = c.delivered - c.observed;
-    const std::uint64_t sum = c.accepted + c.full + c.closed + c.no_memory + c.too_deep + c.vetoed;
-    i1 = before == after ? sum == before : sum + c.lanes >= before && sum <= after;
-    const bool i2 = c.accepted == c.delivered + c.evicted + c.discarded + c.pending &&
-                    (c.pending == 0 ? dispatched == drained : dispatched >= drained);
-    if (i1 && i2) return {};
-    std::this_thread::yield();
-  }
-  return "channel '" + c.name + "' does not balance (" + (i1 ? "I2" : "I1") + "): offered " +
-         std::to_string(c.offered) + ", accepted " + std::to_string(c.accepted) + ", delivered " +
-         std::to_string(c.delivered) + ", observed " + std::to_string(c.observed) +
-         ", dispatched " + std::to_string(dispatched) + ", evicted " + std::to_string(c.evicted) +
-         ", discarded " + std::to_string(c.discarded) + ", pending " + std::to_string(c.pending);
+  const engine::Accounts a = engine::look_at_accounts(channel);
+  if (a.offered_add_up && a.accepted_add_up) return {};
+  const auto n = [](std::uint64_t count) { return std::to_string(count); };
+  return "channel '" + channel.options().name + "' does not balance (" +
+         (a.offered_add_up ? "I2" : "I1") + "): offered " + n(a.offered) + ", accepted " +
+         n(a.accepted) + ", refused " + n(a.refused) + ", delivered " + n(a.drained + a.observed) +
+         ", observed " + n(a.observed) + ", dispatched " + n(a.dispatched) + ", evicted " +
+         n(a.evicted) + ", discarded " + n(a.discarded) + ", pending " + n(a.pending);
 }
 
 std::vector<std::string> unbalanced(const detail::BusCore& core) {

@@ -160,8 +160,8 @@ class Bus {
 
   [[nodiscard]] Stats stats() const;
   /// Checks I1 and I2 of every channel and mailbox, and I3 of every live subscription whose channel
-  /// is at rest; exact when nothing is published meanwhile. The error names the first account that
-  /// does not balance.
+  /// is at rest. The error names the first account that does not balance: a fault of the bus,
+  /// whoever publishes meanwhile.
   [[nodiscard]] Result<bool> verify_accounting() const;
   [[nodiscard]] std::vector<std::string> channel_names() const;
   [[nodiscard]] unsigned workers() const noexcept;

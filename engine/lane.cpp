@@ -20,25 +20,31 @@ void bump(Atomic<std::uint64_t>& count) noexcept {
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-Pushed refuse(Lane& lane, Pushed why) noexcept {
-  bump(lane.refused);
+/// For who checks the ledger meanwhile: what came before it in this thread is seen with it.
+void bump_in_order(Atomic<std::uint64_t>& count) noexcept {
+  count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // A1
+}
+
+Atomic<std::uint64_t>& count_of(Lane& lane, Pushed why) noexcept {
   switch (why) {
     case Pushed::closed:
-      bump(lane.closed);
-      break;
+      return lane.closed;
     case Pushed::no_memory:
-      bump(lane.no_memory);
-      break;
+      return lane.no_memory;
     case Pushed::too_deep:
-      bump(lane.too_deep);
-      break;
+      return lane.too_deep;
     case Pushed::vetoed:
-      bump(lane.vetoed);
-      break;
+      return lane.vetoed;
     default:
-      bump(lane.full);
-      break;  // full and would_deadlock
+      return lane.full;  // full and would_deadlock
   }
+}
+
+Pushed refuse(Lane& lane, Pushed why) noexcept {
+  lane.settling.store(1, std::memory_order_relaxed);  // relaxed: A1 of the next store
+  bump_in_order(lane.refused);
+  bump_in_order(count_of(lane, why));
+  lane.settling.store(0, std::memory_order_release);  // A1
   return why;
 }
 
@@ -208,8 +214,8 @@ Pushed observe(Lane& lane) noexcept {
   lane.word.store(word + 1, std::memory_order_release);                  // E2: busy
   light_or_fence();                                                      // L1
   if (lane.line->closing()) return undo(lane, word, Pushed::closed);
-  bump(lane.refused);
-  bump(lane.observed);
+  bump_in_order(lane.refused);
+  bump_in_order(lane.observed);
   lane.word.store(word, std::memory_order_release);  // E2: stop() counts what is behind it
   return Pushed::accepted;
 }

@@ -154,6 +154,7 @@ struct Lane {
 
   // --- refusals by reason: the publisher's, statistics for everybody else ---
   alignas(kLineBytes) Atomic<std::uint64_t> full{0};
+  Atomic<std::uint32_t> settling{0};  // between `refused` and the reason: accounts.hpp
   Atomic<std::uint64_t> closed{0}, no_memory{0}, too_deep{0}, vetoed{0};
   Atomic<std::uint64_t> coalesced{0};  // replaced by a newer one of their key, never consumed
   Atomic<std::uint64_t> observed{0};   // accepted, and over with the inline phase: never queued
@@ -209,6 +210,16 @@ struct Lane {
 
   [[nodiscard]] std::uint64_t published() const noexcept {
     return word.load(std::memory_order_acquire) >> 1;  // E2
+  }
+  /// Its two words, consumed first: what is consumed was queued, and is published unless `busy`.
+  struct Moment {
+    std::uint64_t published, consumed;
+    bool busy;
+  };
+  [[nodiscard]] Moment moment() const noexcept {
+    const std::uint64_t done = consumed.load(std::memory_order_acquire);  // E1
+    const std::uint64_t now = word.load(std::memory_order_acquire);       // E2
+    return {now >> 1, done, (now & 1) != 0};
   }
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -45,6 +46,40 @@ TEST(StopTest, DrainDeliversAllThatWasAcceptedAlsoToMailboxes) {
     EXPECT_TRUE(s.stuck.empty());
     EXPECT_EQ(shared, 100u);
     EXPECT_EQ(isolated, 100u);
+    EXPECT_TRUE(bus.verify_accounting());
+  }
+}
+
+TEST(StopTest, NothingIsSaidToBeAtFaultBesidePublishersThatGoOn) {
+  for (int round = 0; round < 40; ++round) {
+    Bus bus(with_workers(1 + static_cast<unsigned>(round) % 2));
+    auto& ticks = bus.channel<Tick>();
+    std::atomic<std::uint64_t> heard{0};
+    const Subscription sub = ticks.subscribe([&](const Tick&) { ++heard; });
+    std::atomic<bool> over{false};
+    std::atomic<int> refused{0};
+    std::vector<std::thread> publishers;
+    for (int t = 0; t < 3; ++t) {
+      publishers.emplace_back([&] {
+        auto publisher = ticks.publisher();
+        bool told = false;
+        for (std::uint64_t i = 0; !over; ++i) {
+          if (publisher.publish({i}) == PublishCode::closed && !std::exchange(told, true))
+            ++refused;
+        }
+      });
+    }
+    const auto checked = bus.verify_accounting();
+    EXPECT_TRUE(checked) << checked.error().message;
+    const Stopped s = bus.stop(StopMode::drain, kLong);
+    EXPECT_TRUE(s.unbalanced.empty()) << s.unbalanced.front();
+    EXPECT_TRUE(eventually([&] { return refused == 3; }));
+    for (int look = 0; look < 20; ++look) {
+      const auto again = bus.verify_accounting();
+      EXPECT_TRUE(again) << again.error().message;
+    }
+    over = true;
+    for (auto& p : publishers) p.join();
     EXPECT_TRUE(bus.verify_accounting());
   }
 }
