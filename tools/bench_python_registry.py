@@ -86,6 +86,47 @@ def time_publish(ringmain, heard, rounds=20000):
     return spent / rounds
 
 
+def first_forms(ringmain, heard, rounds=1000, blocks=41):
+    """What the documented first forms cost, beside channel.publish of the same fields: blocks in turn, so that the ratio of
+    each block is of one moment, by the CPU clock of this thread; the making of the event object is apart. Medians."""
+
+    @ringmain.event("bench.form")
+    class Form:
+        number: int
+        loss: float
+        name: str
+
+    with ringmain.Bus() as bus:
+        publish, made = bus.channel(Form).publish, Form(1, 2.5, "event")
+        boxes = [bus.mailbox(name, queue_events=1 << 20) for name in ("bench.form", "train.step")] if heard else []
+
+        def step(number):
+            with bus.step(number):
+                pass
+
+        ways = {"channel": lambda: publish(number=1, loss=2.5, name="event"), "event": lambda: bus.publish(made),
+                "name": lambda: bus.publish("bench.form", number=1, loss=2.5, name="event"), "step": lambda: step(7)}
+        return ways_cost(ways, bus, boxes, rounds, blocks)
+
+
+def ways_cost(ways, bus, boxes, rounds, blocks):
+    times = {name: [] for name in (*ways, "call")}
+    for _ in range(blocks):
+        for name, way in (*ways.items(), ("call", lambda: None)):
+            since = time.thread_time_ns()
+            for _ in range(rounds):
+                way()
+            times[name].append((time.thread_time_ns() - since) / rounds)
+        bus.flush(10)
+        for box in boxes:
+            while box.take() is not None:
+                pass
+    call = statistics.median(times["call"])  # of the lambda around each
+    net = {name: [max(1.0, spent - call) for spent in times[name]] for name in ways}
+    return {name: (statistics.median(spent), statistics.median(a / b for a, b in zip(spent, net["channel"], strict=True)))
+            for name, spent in net.items()}
+
+
 def package():
     try:
         import ringmain
@@ -104,6 +145,10 @@ def main():
         if ringmain is not None:
             runs.append({"name": "python/publish_unheard", "value": time_publish(ringmain, False)})
             runs.append({"name": "python/publish", "value": time_publish(ringmain, True)})
+            for heard in (True, False):
+                for name, (spent, ratio) in first_forms(ringmain, heard).items():
+                    runs.append({"name": f"python/form_{name}/heard:{int(heard)}", "value": spent})
+                    runs.append({"name": f"python/form_{name}_ratio/heard:{int(heard)}", "value": ratio})
     print(json.dumps({"context": {}, "benchmarks": [{**run, "run_type": "iteration"} for run in runs]}))
 
 

@@ -298,7 +298,11 @@ ROWS = (
         Part("hand-over to a thread against publish to callback", "ratio", ">=", 60,
              lambda m: m.median("python/hand_over") / m.median("latency/bus_moodycamel/per_second:100000")),
         Part("publish from Python against a fire with one callback", "ratio", "<=", 1,
-             ratio("python/publish", "python/fire/callbacks:1"), by_class=False))),
+             ratio("python/publish", "python/fire/callbacks:1"), by_class=False),
+        *(Part(f"{what} from Python against channel.publish of the same fields, heard", "ratio", "<=", most,
+               lambda m, case=f"python/form_{form}_ratio/heard:1": m.median(case), by_class=False)
+          for what, form, most in (("bus.publish(event)", "event", 1.5), ("bus.publish(name, fields)", "name", 2),
+                                   ("bus.step", "step", 2.5))))),
 )
 
 

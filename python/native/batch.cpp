@@ -38,9 +38,15 @@ PyObject* get_attribute(PyObject* self, PyObject* name) noexcept {
   return PyObject_GenericGetAttr(self, name);
 }
 
-nb::object value_of(const Record& record, const nb::str& name) {
+nb::object value_of(const Record& record, nb::object key) {
+  if (!PyUnicode_Check(key.ptr()))
+    throw nb::type_error("an event's fields are asked for by name, as in event['step']");
+  const auto name = nb::borrow<nb::str>(key);
   const Layout::Field* field = record.layout->find(name.ptr());
-  if (field == nullptr) throw nb::key_error(name.c_str());
+  if (field == nullptr)
+    throw nb::key_error((std::string(record.layout->schema().name) + " has no field '" +
+                         name.c_str() + "'; its fields are those of _asdict()")
+                            .c_str());
   return nb::steal(Layout::read(*field, record.event));
 }
 
@@ -165,9 +171,24 @@ void bind_batch(nb::module_& m) {
              return Records{std::move(self), 0};
            })
       .def("__getitem__",
+           [](nb::object self, nb::slice range) {
+             const auto [at, end, step, n] = range.compute(nb::cast<const Batch&>(self).size());
+             nb::list records;
+             for (std::size_t i = 0; i < n; ++i)
+               records.append(record_of(
+                   self, static_cast<std::size_t>(at + static_cast<Py_ssize_t>(i) * step)));
+             return records;
+           })
+      .def("__getitem__",
            [](nb::object self, Py_ssize_t i) {
              const std::size_t at = index_of(i, nb::cast<const Batch&>(self).size());
              return record_of(std::move(self), at);
+           })
+      .def("__getitem__",
+           [](nb::object, nb::object) -> Record {
+             throw nb::type_error(
+                 "a batch gives events by whole numbers and slices; its columns are in .array, as "
+                 "in events.array['step']");
            })
       .def("__repr__", [](const Batch& b) {
         return "<" + std::to_string(b.size()) + " events of " + std::string(b.channel()) + ">";

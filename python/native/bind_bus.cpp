@@ -160,6 +160,7 @@ void bind_bus(nb::module_& m) {
       .def("flush", &NativeBus::flush, nb::arg("timeout").none())
       .def("close", &NativeBus::close, nb::arg("timeout").none())
       .def("stats", &NativeBus::stats)
+      .def_prop_rw("linger_ms", &NativeBus::linger_ms, &NativeBus::set_linger_ms)
       .def("same_bus", &NativeBus::same_bus, nb::arg("other"))
       .def_prop_ro("closed", &NativeBus::closed)
       .def_prop_ro("forked", &NativeBus::forked);

@@ -166,11 +166,17 @@ ringmain::detail::PullMailbox* NativeBus::make_box(nb::handle what, SubscribeOpt
 
 Dispatcher& NativeBus::started_dispatcher() {
   if (!dispatcher_) dispatcher_ = std::make_shared<Dispatcher>();
+  dispatcher_->linger_ns = linger_ns_;
   if (!dispatcher_->started()) {
     dispatcher_->set_started();
     nb::module_::import_("ringmain._thread").attr("start")(nb::cast(dispatcher_), name_.c_str());
   }
   return *dispatcher_;
+}
+
+void NativeBus::set_linger_ms(double ms) noexcept {
+  linger_ns_ = static_cast<std::int64_t>(std::clamp(ms, 0.0, 1e6) * 1e6);
+  if (dispatcher_) dispatcher_->linger_ns = linger_ns_;
 }
 
 std::shared_ptr<Hearing> NativeBus::subscribe(nb::object what, nb::object callback,

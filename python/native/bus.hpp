@@ -73,6 +73,8 @@ class NativeBus {
   /// All that was heard in Python has left; nothing more will be. For the interpreter's exit.
   void end_python(Seconds limit);
   [[nodiscard]] nb::dict stats() const;
+  [[nodiscard]] double linger_ms() const noexcept { return static_cast<double>(linger_ns_) / 1e6; }
+  void set_linger_ms(double ms) noexcept;
   [[nodiscard]] Bus& bus() const;
   [[nodiscard]] bool same_bus(const NativeBus& other) const noexcept { return bus_ == other.bus_; }
   [[nodiscard]] bool closed() const noexcept { return closed_; }
@@ -93,6 +95,7 @@ class NativeBus {
   std::shared_ptr<Dispatcher> dispatcher_;
   std::vector<std::shared_ptr<InlineHearing>> inline_;
   Said said_;
+  std::int64_t linger_ns_ = 5'000'000;
   bool closed_ = false;
 };
 

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cerrno>
+#include <ctime>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <system_error>
@@ -17,7 +19,7 @@ namespace ringmain::python {
 namespace {
 
 enum : std::uint64_t { kWake = 0 };
-enum : std::size_t { kBatchMax = 2048 };
+enum : std::size_t { kBatchMax = 2048, kFewEvents = 256 };
 
 [[noreturn]] void no_descriptor() {
   throw std::system_error(errno, std::generic_category(),
@@ -155,6 +157,7 @@ bool Dispatcher::wait_until_heard(Seconds limit) {
   return wait_in_slices(limit, [&](std::chrono::nanoseconds slice) {
     Lock lock(mutex_);
     ++waiters_;
+    wake();  // it lingers for nobody who waits
     const bool done = changed_.wait_for(lock, slice, heard);
     --waiters_;
     return done;
@@ -232,9 +235,9 @@ void Dispatcher::call(Hearing& hearing, PyObject* batch) {
   Py_DECREF(answer);
 }
 
-void Dispatcher::serve(std::uint64_t id, PyThreadState*& saved) {
+std::size_t Dispatcher::serve(std::uint64_t id, PyThreadState*& saved) {
   const std::shared_ptr<Hearing> hearing = begin_turn(id);
-  if (hearing == nullptr) return;
+  if (hearing == nullptr) return 0;
   Room room;
   engine::Run run;
   if (ringmain::detail::take_run_of(*hearing->box, &Room::make, &room, kBatchMax, run)) {
@@ -251,6 +254,19 @@ void Dispatcher::serve(std::uint64_t id, PyThreadState*& saved) {
     ringmain::detail::finish_run_of(*hearing->box);
   }
   end_turn(hearing);
+  return run.count;
+}
+
+void Dispatcher::linger() noexcept {
+  {
+    const Lock lock(mutex_);
+    if (waiters_ > 0 || stopping_) return;
+  }
+  const std::int64_t ns = linger_ns;
+  if (ns <= 0) return;
+  timespec limit{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  pollfd woken{wake_, POLLIN, 0};
+  (void)::ppoll(&woken, 1, &limit, nullptr);  // who comes to wait wakes it
 }
 
 void Dispatcher::run() {
@@ -262,10 +278,17 @@ void Dispatcher::run() {
   std::array<epoll_event, 64> ready{};
   for (bool more = true; more;) {
     const int n = ::epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), -1);
+    std::size_t found = 0;
     for (int i = 0; i < n; ++i) {
       const std::uint64_t id = ready[static_cast<std::size_t>(i)].data.u64;
-      if (id != kWake) serve(id, saved);
+      std::uint64_t rung = 0;
+      if (id != kWake) {
+        found += serve(id, saved);
+      } else {
+        (void)!::read(wake_, &rung, sizeof rung);
+      }
     }
+    if (found > 0 && found < kFewEvents) linger();
     const Lock lock(mutex_);
     more = !stopping_;
   }

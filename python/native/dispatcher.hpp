@@ -3,8 +3,9 @@
 //   channel ── feeder ──► mailbox ──► this thread ── GIL ──► callback(batch)
 //
 // Workers copy events into mailboxes and never see the GIL. The thread sleeps on the mailboxes'
-// descriptors. It is made by Python's threading, so that debuggers and threading.local know it, and
-// the interpreter's exit ends it before it may no longer ask for the GIL.
+// descriptors, and lingers between two turns, unless somebody waits for what it has. It is made by
+// Python's threading, so that debuggers and threading.local know it, and the interpreter's exit
+// ends it before it may no longer ask for the GIL.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -71,12 +72,17 @@ class Dispatcher : public engine::Born, public std::enable_shared_from_this<Disp
   void forget() noexcept;
 
   DispatcherCounts counts;
+  /// After a turn that found few events it leaves the mailboxes alone for so long: a handful of
+  /// events that come one by one are heard together. The first after a rest is heard at once.
+  std::atomic<std::int64_t> linger_ns{0};
 
  private:
   using Lock = std::unique_lock<engine::ForkMutex>;
   std::shared_ptr<Hearing> begin_turn(std::uint64_t id);
   void end_turn(const std::shared_ptr<Hearing>& hearing);
-  void serve(std::uint64_t id, PyThreadState*& saved);
+  /// How many events it found.
+  std::size_t serve(std::uint64_t id, PyThreadState*& saved);
+  void linger() noexcept;
   void call(Hearing& hearing, PyObject* batch);
   void raised(Hearing& hearing);
   void wake() const noexcept;

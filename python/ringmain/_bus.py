@@ -7,11 +7,11 @@ import threading
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _native, _numpy, events
+from . import _check, _native, _numpy, events
 from ._mailbox import Mailbox
 from ._steps import StepFollow
 from ._stats import Stats, SubscriberStats
@@ -92,9 +92,13 @@ class Subscription:
         is closed, but a call is still running; ask again. "was_not_attached": it had ended before. The caller must
         hold no lock that the callback wants.
         """
+        limit = _check.seconds(timeout)
         if isinstance(self._native, _native.InlineHearing):
-            return self._bus._native.remove_inline(self._native, timeout)
-        return self._bus._native.remove(self._native, timeout)
+            told = self._bus._native.remove_inline(self._native, limit)
+        else:
+            told = self._bus._native.remove(self._native, limit)
+        self._bus._drop_ended()
+        return told
 
     def __call__(self, *arguments: Any) -> Any:
         return self.callback(*arguments)
@@ -106,8 +110,14 @@ class Subscription:
                  traceback: TracebackType | None) -> None:
         self.remove()
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Subscription) and other._native is self._native
+
+    def __hash__(self) -> int:
+        return hash(id(self._native))
+
     def __repr__(self) -> str:
-        return f"<subscription {self.name!r}>"
+        return f"<subscription {self.name!r}{'' if self.attached else ', ended'}>"
 
 
 class Bus:
@@ -119,8 +129,10 @@ class Bus:
 
     _of_process: Bus | None = None
 
-    def __init__(self, name: str = "ringmain", *, workers: int = 0) -> None:
-        self._begin(_native.NativeBus(name, workers), name)
+    def __init__(self, name: str = "ringmain", *, workers: int = 0, linger_ms: float = 5.0) -> None:
+        own = _native.NativeBus(_check.text("name", name), _check.whole("workers", workers, 0, 32))
+        own.linger_ms = _milliseconds(linger_ms)
+        self._begin(own, name)
 
     def _begin(self, native: _native.NativeBus, name: str) -> None:
         self.name = name
@@ -132,6 +144,7 @@ class Bus:
         self._step = _native.step_function(native, threading.local())
         if type(self).step is Bus.step:
             self.step = self._step  # type: ignore[method-assign]
+        self._heard: list[_Heard] = []
         self._mailboxes: weakref.WeakSet[Mailbox] = weakref.WeakSet()
 
     @classmethod
@@ -174,12 +187,19 @@ class Bus:
         `what`: an event type, a channel, or a pattern over present and future channels: "cuda.*" (one token),
         "compile.>" (the rest). `overflow` ("drop_newest", "drop_oldest"): of the `queue_events` that wait for it per
         channel. `on_raise`: "keep", or "detach" at the first.
+
+        A `name` that is given stands for one subscription to `what`: another of that name replaces it. In a notebook
+        or at a prompt so does a function's own name, so that a cell may be run again.
         """
         check_callback(callback)
         if on_raise not in ("keep", "detach"):
             raise ValueError(f"on_raise is {on_raise!r}; use 'keep' or 'detach'")
-        asked = _native.Asked(name or name_of(callback), overflow, queue_events, priority)
-        native = self._native.subscribe(self._wanted(what), callback, asked, on_raise == "detach")
+        asked = _asked(name or name_of(callback), overflow, queue_events, priority)
+        wanted = self._wanted(what)
+        key = _key_of(name, what, callback)
+        self._replace(key)
+        native = self._native.subscribe(wanted, callback, asked, on_raise == "detach")
+        self._heard.append(_Heard(native, callback, key))
         return Subscription(self, native, callback)
 
     def on(self, what: str | type | EventType | Channel, **options: Any) -> Callable[[Hear], Subscription]:
@@ -196,14 +216,30 @@ class Bus:
         """
         check_callback(callback)
         channel = what if isinstance(what, Channel) else self.channel(what)
-        asked = _native.Asked(name or name_of(callback), "drop_newest", 65536, priority)
-        native = self._native.subscribe_inline(channel._native, callback, asked, on_raise)
+        asked = _asked(name or name_of(callback), "drop_newest", 65536, priority)
+        key = _key_of(name, channel, callback, "inline")
+        self._replace(key)
+        native = self._native.subscribe_inline(channel._native, callback, asked, _check.text("on_raise", on_raise))
+        self._heard.append(_Heard(native, callback, key))
         return Subscription(self, native, callback)
+
+    def subscriptions(self) -> list[Subscription]:
+        """Those that are attached, in order of subscription: also of cells whose result nobody kept."""
+        self._drop_ended()
+        return [Subscription(self, heard.native, heard.callback) for heard in self._heard]
+
+    def _drop_ended(self) -> None:
+        self._heard = [heard for heard in self._heard if not heard.native.closed and not self.closed]
+
+    def _replace(self, key: tuple[str, ...] | None) -> None:
+        for heard in list(self._heard) if key is not None else ():
+            if heard.key == key:
+                Subscription(self, heard.native, heard.callback).remove()
 
     def mailbox(self, what: str | type | EventType | Channel, *, name: str = "", queue_events: int = 65536,
                 overflow: str = "drop_newest") -> Mailbox:
         """A queue that the caller drains: `async for batch in bus.mailbox("train.*")`."""
-        asked = _native.Asked(name, overflow, queue_events, 0)
+        asked = _asked(name, overflow, queue_events, 0)
         made = Mailbox(self._native.mailbox(self._wanted(what), asked))
         self._mailboxes.add(made)
         return made
@@ -212,7 +248,11 @@ class Bus:
         if isinstance(what, str):
             check_name(what.replace("*", "x").replace(">", "x"))
             return what
-        return what._native if isinstance(what, Channel) else self.channel(what)._native
+        if isinstance(what, Channel):
+            return what._native
+        if not isinstance(what, (type, EventType)):
+            raise TypeError(f"one hears a name or pattern, an event class, an event type or a channel, and not {what!r}")
+        return self.channel(what)._native
 
     # --- steps ---
 
@@ -240,12 +280,13 @@ class Bus:
     def flush(self, timeout: float | None = None) -> bool:
         """Waits, without the GIL, until all that was published before has been heard, in Python too. False: time
         ran out, or called inside a callback, which would wait for itself."""
-        return self._native.flush(timeout)
+        return self._native.flush(_check.seconds(timeout))
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """Delivers what was accepted and ends: this bus, or, of the process's, what Python subscribed to it. False:
         not within `timeout` seconds."""
-        in_time = self._native.close(timeout)
+        in_time = self._native.close(_check.seconds(timeout))
+        self._heard.clear()
         for mailbox in list(self._mailboxes):
             mailbox.close()
         return in_time
@@ -255,6 +296,17 @@ class Bus:
     @property
     def closed(self) -> bool:
         return self._native.closed
+
+    @property
+    def linger_ms(self) -> float:
+        """For how long callbacks rest after a turn of few events, so that those that come one by one are heard together.
+        What comes after a rest is heard at once, what comes within it so much later at most; flush() and close() wait
+        for none. 0: each is heard as soon as it comes, at the price of a wake-up of two threads."""
+        return self._native.linger_ms
+
+    @linger_ms.setter
+    def linger_ms(self, ms: float) -> None:
+        self._native.linger_ms = _milliseconds(ms)
 
     @property
     def forked(self) -> bool:
@@ -311,6 +363,37 @@ def check_callback(callback: object) -> None:
     if inspect.iscoroutinefunction(callback):
         raise TypeError(f"{callback!r} is a coroutine function, which a thread cannot await; use "
                         "`async for batch in bus.mailbox(…)`")
+
+
+class _Heard(NamedTuple):
+    native: _native.Hearing | _native.InlineHearing
+    callback: Callable[..., Any]
+    key: tuple[str, ...] | None  # another of the same key replaces it
+
+
+def _key_of(name: str, what: object, callback: object, *more: str) -> tuple[str, ...] | None:
+    heard = what.__qualname__ if isinstance(what, type) else what if isinstance(what, str) else getattr(what, "name", "")
+    if name:
+        return name, heard, *more
+    code = getattr(callback, "__code__", None)
+    own = str(getattr(callback, "__qualname__", "<"))
+    if code is None or "<" in own:  # a lambda, or a function inside of one, is another each time
+        return None
+    of_a_cell = code.co_filename.startswith(("<ipython-input", "<stdin>", "<python-input")) or "ipykernel_" in code.co_filename
+    return (own, heard, "cell", *more) if of_a_cell else None
+
+
+def _asked(name: str, overflow: str, queue_events: int, priority: int) -> _native.Asked:
+    return _native.Asked(_check.text("name", name), _check.text("overflow", overflow),
+                         _check.whole("queue_events", queue_events, 1, 2**32 - 1),
+                         _check.whole("priority", priority, -(2**31), 2**31 - 1))
+
+
+def _milliseconds(ms: Any) -> float:
+    found = _check.seconds(ms)
+    if found is None or found < 0:
+        raise ValueError(f"linger_ms is {ms!r}; give milliseconds from 0")
+    return found
 
 
 def name_of(callback: object) -> str:

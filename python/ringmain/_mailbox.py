@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import NamedTuple
 
-from . import _native
+from . import _check, _native
 from ._stats import SubscriberStats
 
 
@@ -32,11 +32,11 @@ class Mailbox:
 
     def take(self, events_max: int = 2048) -> _native.Batch | None:
         """The next run of at most so many events, or None."""
-        return self._native.take(events_max)
+        return self._native.take(_check.whole("events_max", events_max, 1, 2**32 - 1))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits, without the GIL, until an event is there. False: time ran out, or it was closed."""
-        return self._native.wait(timeout)
+        return self._native.wait(_check.seconds(timeout))
 
     def fileno(self) -> int:
         """A descriptor that polls readable while events are there: for select and event loops."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _native
+from . import _check, _native
 
 _ROW = np.dtype({"names": ["step", "phase", "micro_batch", "inside"], "formats": ["u8", "u4", "u4", "?"],
                  "offsets": [0, 8, 12, 16], "itemsize": 24})
@@ -35,10 +35,12 @@ class StepFollow:
 
     def of(self, events: _native.Batch) -> np.ndarray[Any, Any]:
         """For each event: `step`, `phase` (a name's number, see `name_text`), `micro_batch`, and whether it is `inside` one."""
+        _check.instance("events", events, _native.Batch, "a batch, as callbacks get it")
         return np.frombuffer(self._native.of(events), dtype=_ROW)
 
     def at(self, event: _native.Record) -> StepPlace | None:
         """Where the loop was when that event was said, on whichever thread. None: in no step that is known, or heard inline."""
+        _check.instance("event", event, _native.Record, "an event of a batch")
         if event.stamp is None:  # inline: it is being said
             return None
         row = np.frombuffer(self._native.of_stamp(event.stamp), dtype=_ROW)[0]

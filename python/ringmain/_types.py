@@ -9,7 +9,7 @@ from typing import Any, Callable, TypeVar, dataclass_transform
 
 import numpy as np
 
-from . import _native, _numpy
+from . import _check, _native, _numpy
 
 T = TypeVar("T")
 Field = tuple[str, str, str, int, int, str]  # name, kind, unit, offset, bytes, enumerators
@@ -40,6 +40,7 @@ class Text:
     bytes in the event, its text kept once for the process, up to 64 KiB."""
 
     def __init__(self, size: int) -> None:
+        size = _check.whole("size", size, 8, EVENT_BYTES_MAX)
         if size % 8 or not 8 <= size <= EVENT_BYTES_MAX:
             raise ValueError(f"a text has 8, 16, 24 … 1024 bytes, and not {size}")
         self.size = size
@@ -47,12 +48,12 @@ class Text:
 
 def name(text: str) -> int:
     """The number of a text as name fields hold it; the same text always has the same."""
-    return _native.name(text)
+    return _native.name(_check.text("text", text))
 
 
 def name_text(number: int) -> str:
     """The text of such a number."""
-    return _native.name_text(number)
+    return _native.name_text(_check.whole("number", number, 0, 2**32 - 1))
 
 
 class EventType:
@@ -64,8 +65,10 @@ class EventType:
     @staticmethod
     def of(name: str, fields: np.dtype[Any] | type) -> EventType:
         """Of a NumPy structured dtype, or of a dataclass."""
-        described = _fields_of_dtype(fields) if isinstance(fields, np.dtype) else _fields_of_class(name, fields)
-        return _define(name, described)
+        if isinstance(fields, np.dtype):
+            described = _fields_of_dtype(fields)
+            return _define(name, described, _offsets_of(fields, described))
+        return _define(name, _fields_of_class(name, fields))
 
     @property
     def name(self) -> str:
@@ -154,6 +157,7 @@ def event_type_of(cls: type) -> EventType | None:
 
 
 def check_name(name: str) -> None:
+    _check.text("the event's name", name)
     if not name:
         raise ValueError("the event's name is empty; give it one, as in train.step")
     if len(name.encode()) > NAME_BYTES_MAX:
@@ -164,8 +168,19 @@ def check_name(name: str) -> None:
         raise ValueError(f"event {name!r} has a blank, * or > in its name; leave them out")
 
 
-def _define(name: str, fields: list[tuple[str, str, str, int, str]]) -> EventType:
-    """Lays (name, kind, unit, bytes, enumerators) out as C++ would."""
+def _offsets_of(dtype: np.dtype[Any], fields: list[tuple[str, str, str, int, str]]) -> dict[str, int]:
+    """Where the dtype lays its fields, if an event's may lie there: aligned, apart, and each of the size it has in an event."""
+    offsets, end = {}, 0
+    for field, kind, _, size, _ in sorted(fields, key=lambda described: dtype.fields[described[0]][1] if dtype.fields else 0):
+        found, offset = (dtype.fields or {})[field][:2]
+        if found.itemsize != size or offset < end or offset % (2 if kind == "text" else size):
+            return {}
+        offsets[field], end = offset, offset + size
+    return offsets
+
+
+def _define(name: str, fields: list[tuple[str, str, str, int, str]], offsets: dict[str, int] | None = None) -> EventType:
+    """Lays (name, kind, unit, bytes, enumerators) out there, or as C++ would."""
     check_name(name)
     if not fields:
         raise ValueError(f"event {name!r} has no field; give it one")
@@ -173,9 +188,9 @@ def _define(name: str, fields: list[tuple[str, str, str, int, str]]) -> EventTyp
     offset, widest = 0, 1
     for field, kind, unit, size, words in fields:
         aligned = 2 if kind == "text" else size
-        offset = -(-offset // aligned) * aligned
-        placed.append((field, kind, unit, offset, size, words))
-        offset, widest = offset + size, max(widest, aligned)
+        at = offsets[field] if offsets else -(-offset // aligned) * aligned
+        placed.append((field, kind, unit, at, size, words))
+        offset, widest = max(offset, at + size), max(widest, aligned)
     total = -(-offset // widest) * widest
     if total > EVENT_BYTES_MAX:
         raise ValueError(f"event {name!r} has {total} bytes; an event has at most {EVENT_BYTES_MAX}")
