@@ -149,7 +149,7 @@ struct Lane {
   void* queue = nullptr;                   // moodycamel lanes: Queue<slot_bytes>*
   QueueToken* token = nullptr;
   ChannelCore* channel = nullptr;
-  std::uint32_t woke = 0;  // the idle epoch in which this publisher has woken a worker
+  std::uint64_t woke = 0;  // the park (Worker::park_number) that this publisher has ended last
   LaneOptions options;
 
   // --- refusals by reason: the publisher's, statistics for everybody else ---

@@ -27,6 +27,7 @@ std::uint32_t index_of(std::uint32_t word, std::uint64_t bits) noexcept {
 
 Worker::Worker(Workers& all, unsigned index, const WaitOptions& wait)
     : all_(all), index_(index), wait_(wait) {
+  park_number.store(index, std::memory_order_relaxed);  // relaxed: nobody else has it yet
   held_.reserve(Workers::kChannelsMax);  // a worker that found no memory later could only end
   given_.reserve(Workers::kChannelsMax);
 }
@@ -118,7 +119,7 @@ void Worker::before_callbacks(ChannelCore& channel) noexcept {
 
 void Worker::stop_searching() noexcept {
   if (!searching_) return;
-  all_.idle_.fetch_add(Workers::kEpoch - Workers::kSearching, std::memory_order_seq_cst);  // S
+  all_.idle_.fetch_sub(Workers::kSearching, std::memory_order_seq_cst);  // S
   searching_ = false;
 }
 
@@ -273,7 +274,7 @@ void Worker::recheck() noexcept {
 
 void Worker::search() noexcept {
   if (searching_ || all_.count_ == 1) return;
-  all_.idle_.fetch_add(Workers::kEpoch + Workers::kSearching, std::memory_order_seq_cst);  // S
+  all_.idle_.fetch_add(Workers::kSearching, std::memory_order_seq_cst);  // S
   searching_ = true;
 }
 
@@ -281,9 +282,12 @@ void Worker::park() noexcept {
   give_up();
   reading.store(nullptr, std::memory_order_release);  // N2
   const std::uint32_t seen =
-      key.load(std::memory_order_relaxed);  // relaxed: before the RMW that says "parked"
+      key.load(std::memory_order_relaxed);  // relaxed: before the number of this park
+  // Relaxed: our own. Behind the key: whoever has the number has moved a key that we have read.
+  park_number.store(park_number.load(std::memory_order_relaxed) + Workers::kWorkersMax,
+                    std::memory_order_release);  // S
   const std::uint64_t me = 1ull << index_;
-  all_.idle_.fetch_add(Workers::kEpoch + me - std::uint64_t{searching_} * Workers::kSearching,
+  all_.idle_.fetch_add(me - std::uint64_t{searching_} * Workers::kSearching,
                        std::memory_order_seq_cst);  // S
   searching_ = false;
   recheck();
@@ -301,7 +305,7 @@ void Worker::park() noexcept {
       all_.signal_realtime();
     }
   }
-  all_.idle_.fetch_add(Workers::kEpoch - me + std::uint64_t{all_.count_ > 1} * Workers::kSearching,
+  all_.idle_.fetch_add(std::uint64_t{all_.count_ > 1} * Workers::kSearching - me,
                        std::memory_order_seq_cst);  // S
   searching_ = all_.count_ > 1;
   was_parked_ = true;

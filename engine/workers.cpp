@@ -97,7 +97,7 @@ void Workers::retire(ChannelCore& channel) noexcept {
   channel.retired.store(1, std::memory_order_release);  // Q1
   // Also if it is signalled already: whoever takes this signal must see the store before it.
   rota_.signal(channel.index());
-  std::uint32_t woke = kNone;
+  std::uint64_t woke = 0;
   wake_one(woke);
 }
 
@@ -140,26 +140,27 @@ void Workers::unwatch(Drainer& drainer) noexcept {
 
 // --- waking ---
 
-void Workers::signal(ChannelCore& channel, std::uint32_t& woke) noexcept {
+void Workers::signal(ChannelCore& channel, std::uint64_t& woke) noexcept {
   rota_.signal_once(channel.index());
   wake_one(woke);
 }
 
-void Workers::wake_one(std::uint32_t& woke) noexcept {
+/// Once for each park: until the worker is up, whoever woke it need not do it again. Nobody relies
+/// on what another has done: he may have been stopped before he did it. Model: wake_once.pml.
+void Workers::wake_one(std::uint64_t& woke) noexcept {
   const std::uint64_t idle = idle_.load(std::memory_order_seq_cst);  // S
   const auto parked = static_cast<std::uint32_t>(idle & kParkedMask);
-  const auto epoch =
-      static_cast<std::uint32_t>(idle >> 40) + 1;  // never 0: a fresh lane has woken nobody
-  if (((idle >> 32) & 0xff) != 0 || parked == 0 || epoch == woke) return;
-  woke = epoch;
+  if ((idle & ~std::uint64_t{kParkedMask}) != 0 || parked == 0) return;  // or somebody searches
   Worker& worker = *workers_[static_cast<std::size_t>(std::countr_zero(parked))];
-  worker.key.fetch_add(
-      1, std::memory_order_release);  // S: the worker read its key before it said "parked"
+  const std::uint64_t park = worker.park_number.load(std::memory_order_acquire);  // S
+  if (park == woke) return;
+  woke = park;
+  worker.key.fetch_add(1, std::memory_order_release);  // S: it read its key before the number
   futex_wake(worker.key, 1);
 }
 
 void Workers::wake_digger() noexcept {
-  std::uint32_t woke = kNone;
+  std::uint64_t woke = 0;
   wake_one(woke);
 }
 

@@ -53,6 +53,9 @@ struct Worker final : Drainer {
   void before_callbacks(ChannelCore& channel) noexcept override;
 
   alignas(kLineBytes) Atomic<std::uint32_t> key{0};
+  /// Its last park's number, unlike any other park's of any worker, and never 0. 64 bits: at a park
+  /// each microsecond it comes round in 18,000 years.
+  Atomic<std::uint64_t> park_number{0};
   Atomic<const ChannelCore*> visiting{nullptr};  // about to ask for its lease: not to be freed
   Count parks, wakes, batches, events;
   std::thread thread;
@@ -91,7 +94,7 @@ struct Worker final : Drainer {
   std::vector<Held> held_;            // by index
   std::vector<std::uint32_t> given_;  // indices of channels that are no longer ours
   std::uint32_t last_served_ = 0;     // the index of the channel whose turn it was
-  std::uint32_t woke_ = 0;
+  std::uint64_t woke_ = 0;            // as Lane::woke
   std::uint32_t rounds_ = 0;
   std::int64_t realtime_wait_ns_ = 0;
   bool searching_ = false;
@@ -100,7 +103,7 @@ struct Worker final : Drainer {
 
 class Workers final : public Counted, private ForkWitness {
  public:
-  enum : std::uint32_t { kChannelsMax = Rota::kChannelsMax, kWorkersMax = 32, kNone = ~0u };
+  enum : std::uint32_t { kChannelsMax = Rota::kChannelsMax, kWorkersMax = 32 };
   enum : std::size_t { kAll = ~std::size_t{0} };
 
   explicit Workers(WorkersOptions options);
@@ -119,7 +122,7 @@ class Workers final : public Counted, private ForkWitness {
   [[nodiscard]] const WorkersOptions& options() const noexcept { return options_; }
 
   /// What a publisher does that found its channel unleased.
-  void signal(ChannelCore& channel, std::uint32_t& woke) noexcept;
+  void signal(ChannelCore& channel, std::uint64_t& woke) noexcept;
   /// L3's other half: callbacks are over, somebody may wait for that.
   void consumed_something() noexcept {
     if (waiters_.load(std::memory_order_relaxed) != 0)
@@ -220,14 +223,10 @@ class Workers final : public Counted, private ForkWitness {
 
  private:
   friend struct Worker;
-  enum : std::uint64_t {
-    kSearching = 1ull << 32,
-    kEpoch = 1ull << 40,
-    kParkedMask = 0xffffffffull
-  };
+  enum : std::uint64_t { kSearching = 1ull << 32, kParkedMask = 0xffffffffull };
 
   void in_child() noexcept override;
-  void wake_one(std::uint32_t& woke) noexcept;
+  void wake_one(std::uint64_t& woke) noexcept;
   void help(ChannelCore& channel) noexcept;
   std::size_t deliver_round(std::size_t max, const Deadline& deadline) noexcept;
   void tell_waiters() noexcept;
@@ -251,8 +250,7 @@ class Workers final : public Counted, private ForkWitness {
   std::uint32_t started_ = 0;  // a bit per worker that runs
   std::vector<std::unique_ptr<Worker>> workers_;
 
-  alignas(kLineBytes) Atomic<std::uint64_t> idle_{
-      0};  // epoch | searchers | parked, a bit per worker
+  alignas(kLineBytes) Atomic<std::uint64_t> idle_{0};  // searchers | parked, a bit per worker
   alignas(kLineBytes) Atomic<std::uint32_t> waiters_{0};
   Atomic<bool> aborting_{false};
   Atomic<std::uint32_t> quit_{0};

@@ -54,7 +54,7 @@ void Workers::help(ChannelCore& channel) noexcept {
   if (channel.line.leased.load(std::memory_order_relaxed) != 0)
     return;  // relaxed: heavy() came before
   if (channel.options().pulled) return tell_reader(channel.pull);
-  std::uint32_t woke = kNone;
+  std::uint64_t woke = 0;
   rota_.signal(channel.index());
   wake_one(woke);
 }

@@ -290,7 +290,7 @@ TEST(WorkersAloneTest, ASignalLeftFromAnIndexsLastChannelDoesNotLeaseAPulledOne)
   ChannelCoreOptions options;
   options.pulled = true;
   const auto pulled = running.channel(options);  // unleased, as while its reader dozes
-  std::uint32_t woke = 0;
+  std::uint64_t woke = 0;
   running->signal(*pulled, woke);  // what the last channel of this index may have left behind
   // The same round of the worker takes up both signals, or an earlier one did.
   ASSERT_EQ(push_number(other.lane, 1), Pushed::accepted);

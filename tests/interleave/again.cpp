@@ -55,4 +55,23 @@ void again() {
   }
 }
 
+/// A publisher that comes seldom remembers whom it woke last, and many parks have been since.
+void rarely() {
+  Crew crew(1);
+  const auto channel = crew.channel();
+  Ear ear;
+  const Hearer hearer(*channel, ear.callback());
+  Lane& rare = lane_of(*channel, lane_options());
+  Lane& often = lane_of(*channel, lane_options());
+  const auto between = static_cast<std::uint32_t>(choose(4));
+  expect(say(rare, number(0, 1)) == Pushed::accepted, "an event is refused");
+  ear.await(1);
+  for (std::uint32_t n = 1; n <= between; ++n) {
+    expect(say(often, number(1, n)) == Pushed::accepted, "an event is refused");
+    ear.await(1 + n);
+  }
+  expect(say(rare, number(0, 2)) == Pushed::accepted, "an event is refused");
+  ear.await(between + 2);
+}
+
 }  // namespace ringmain::interleave

@@ -19,6 +19,7 @@ void pull();
 void thread_lanes();
 
 void again();
+void rarely();
 void accounts();
 
 void inline_calls();

@@ -35,6 +35,7 @@ const std::vector<Scenario> kScenarios = {
     {"mailboxes", "do mailboxes come and go without mistaking one for the other?", &mailboxes},
     {"pull", "does a reader that sleeps wake for every event and for stop()?", &pull},
     {"again", "is a mailbox taken for the one that had its place?", &again},
+    {"rarely", "is a sleeping worker taken for one that was woken long ago?", &rarely},
     {"accounts", "is nothing said to be at fault while others publish?", &accounts},
     {"thread_lanes", "do lanes come back from threads that end?", &thread_lanes},
     {"inline_calls", "are captures that publishers call destroyed once, and not in their way?",

@@ -132,7 +132,8 @@ end: do
 
 /* ---- waking ---- */
 /* The idle word {parked, searching, epoch} is one word; woke[t]: t has woken a worker since the word
- * last changed.  Nobody relies on another thread's wake-up unless that worker has come back itself. */
+ * last changed; the engine remembers which park it has ended (wake_once.pml).  Nobody relies on another
+ * thread's wake-up unless that worker has come back itself. */
 #ifdef WAKE_IF_NONE_AWAKE         /* M: "another worker is awake, so it need not be woken" */
 #define MAY_WAKE(t) (parked == BIT(NW)-1 && !woke[t])
 #else
