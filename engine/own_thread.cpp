@@ -30,6 +30,7 @@ void OwnThread::start() {
   hold();  // the thread's own
   try {
     const BlockedSignals blocked;
+    const std::lock_guard lock(joining_);  // a stop() that found it on the list joins it already
     thread_ = std::thread([this] {
       settle(core_->workers().options(), name_.c_str());
       run();
@@ -48,6 +49,8 @@ void OwnThread::start() {
 
 void OwnThread::never_started() noexcept {
   core_->workers().forget_own(*this);
+  gone_.store(1, std::memory_order_release);  // Q1
+  futex_wake(gone_, INT_MAX);
   release();
 }
 

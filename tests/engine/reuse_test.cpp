@@ -1,15 +1,19 @@
-// Is what has another's address and place taken for it? The system's answers are staged here: a
-// channel that is made gets the memory of the one that was freed, and a worker's barrier is a door.
+// What if the system answers as it seldom does? A channel that is made gets the memory of the one
+// that was freed, a worker is stopped at its barrier, a thread is refused.
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <new>
+#include <pthread.h>
 #include <sys/syscall.h>
+#include <system_error>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include "ringmain/engine/own_thread.hpp"
 
 #include "ringmain/tests/engine/eventually.hpp"
 #include "ringmain/tests/engine/rig.hpp"
@@ -34,6 +38,8 @@ long own_thread() {
   static const auto next = reinterpret_cast<long (*)(long, ...)>(::dlsym(RTLD_NEXT, "syscall"));
   return next(SYS_gettid);
 }
+
+std::atomic<bool> refuse_threads{false};
 
 }  // namespace
 
@@ -63,6 +69,12 @@ extern "C" long syscall(long number, ...) noexcept {
     if (stopped_thread.compare_exchange_strong(me, 0)) (void)door.pass();
   }
   return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                              void* (*run)(void*), void* argument) noexcept {
+  using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static auto* const next = reinterpret_cast<Create*>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return refuse_threads ? EAGAIN : next(thread, attributes, run, argument);
 }
 // NOLINTEND
 
@@ -115,6 +127,18 @@ TEST(ReuseTest, AWorkerDoesNotTakeAReadersMailboxForTheOneThatItGaveUp) {
   EXPECT_EQ(box->line.leased.load(), 0u);
   EXPECT_EQ(lane.consumed.load(), 0u) << "a worker drained what is a reader's";
   running->retire(*box);
+}
+
+/// A stop() may have found it on the list before the system refused.
+TEST(RefusedThreadTest, WhoJoinsAThreadThatTheSystemRefusesIsNotKeptWaiting) {
+  const Running running(1);
+  ChannelCoreOptions options;
+  options.pulled = options.own_thread = true;
+  const Ref<OwnThread> own = new OwnThread(running.channel(options), "refused");
+  refuse_threads = true;
+  EXPECT_THROW(own->start(), std::system_error);
+  refuse_threads = false;
+  EXPECT_TRUE(own->join(0));
 }
 
 }  // namespace
