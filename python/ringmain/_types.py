@@ -170,10 +170,12 @@ def check_name(name: str) -> None:
 
 def _offsets_of(dtype: np.dtype[Any], fields: list[tuple[str, str, str, int, str]]) -> dict[str, int]:
     """Where the dtype lays its fields, if an event's may lie there: aligned, apart, and each of the size it has in an event."""
-    offsets, end = {}, 0
-    for field, kind, _, size, _ in sorted(fields, key=lambda described: dtype.fields[described[0]][1] if dtype.fields else 0):
-        found, offset = (dtype.fields or {})[field][:2]
-        if found.itemsize != size or offset < end or offset % (2 if kind == "text" else size):
+    lies = {name: (of[0].itemsize, of[1]) for name, of in (dtype.fields or {}).items()}
+    offsets: dict[str, int] = {}
+    end = 0
+    for field, kind, _, size, _ in sorted(fields, key=lambda described: lies[described[0]][1]):
+        itemsize, offset = lies[field]
+        if itemsize != size or offset < end or offset % (2 if kind == "text" else size):
             return {}
         offsets[field], end = offset, offset + size
     return offsets
