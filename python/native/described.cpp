@@ -40,7 +40,8 @@ std::vector<const Schema*> described_events() {
   add<collective::Issued, collective::Started, collective::Completed, collective::Failed>(all);
   add<compile::Start, compile::End, compile::Graph, compile::GraphBreak, compile::Guard,
       compile::Recompile, compile::DynamicShape, compile::Cache, compile::Backend, compile::Phase,
-      compile::Limit, compile::Reset, compile::Metrics, compile::Wait>(all);
+      compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame,
+      compile::InstalledGuard, compile::Code, compile::Wait>(all);
   add<cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
       cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
       cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization>(all);

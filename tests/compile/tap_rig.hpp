@@ -30,6 +30,9 @@ struct TapRig {
   Heard<Limit> limits = bus.heard<Limit>();
   Heard<Reset> resets = bus.heard<Reset>();
   Heard<Metrics> metrics = bus.heard<Metrics>();
+  Heard<StackFrame> stacks = bus.heard<StackFrame>();
+  Heard<InstalledGuard> installed = bus.heard<InstalledGuard>();
+  Heard<Code> codes = bus.heard<Code>();
   TraceTap tap{bus};
 
   void say(const std::string& kind, const std::string& value, const std::string& keys,

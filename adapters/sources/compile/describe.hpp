@@ -9,6 +9,8 @@ namespace detail {
 constexpr const char* kTriggers =
     "unknown,dynamo,lazy_backward,triton_autotuning,cudagraph_recording";
 constexpr const char* kOutcomes = "unknown,completed,failed,cancelled";
+constexpr const char* kDynamics = "unknown,automatic,on,off";
+constexpr const char* kAnswers = "unknown,no,yes";
 constexpr const char* kEdges = "begin,end,instant";
 
 /// An event's description with the Id's fields in front.
@@ -31,8 +33,10 @@ constexpr auto with_span(std::string_view name, F... fields) {
 }  // namespace detail
 
 constexpr auto describe(EventOf<Start>) {
-  return detail::with_span<Start>("compile.start",
-                                  field<&Start::resumes_break>("resumes_break", Unit::id));
+  return detail::with_span<Start>(
+      "compile.start", field<&Start::resumes_break>("resumes_break", Unit::id),
+      field<&Start::backend>("backend"), field<&Start::dynamic>("dynamic", detail::kDynamics),
+      field<&Start::fullgraph>("fullgraph", detail::kAnswers));
 }
 constexpr auto describe(EventOf<End>) {
   using E = End;
@@ -57,17 +61,19 @@ constexpr auto describe(EventOf<GraphBreak>) {
 }
 constexpr auto describe(EventOf<Guard>) {
   using E = Guard;
-  return detail::with_id<E>("compile.guard", field<&E::what>("what", "installed,failed,hit,miss"),
-                            field<&E::count>("count", Unit::count),
-                            field<&E::check_ns>("check_ns", Unit::ns),
-                            field<&E::of_frame>("of_frame"),
-                            field<&E::of_recompile>("of_recompile"), field<&E::text>("text"));
+  return detail::with_id<E>(
+      "compile.guard", field<&E::what>("what", "installed,failed,hit,miss"),
+      field<&E::count>("count", Unit::count), field<&E::check_ns>("check_ns", Unit::ns),
+      field<&E::of_frame>("of_frame"), field<&E::of_recompile>("of_recompile"),
+      field<&E::text>("text"), field<&E::function>("function"), field<&E::file>("file"),
+      field<&E::line>("line"));
 }
 constexpr auto describe(EventOf<Recompile>) {
   using E = Recompile;
   return detail::with_id<E>("compile.recompile", field<&E::reason>("reason"),
                             field<&E::reasons>("reasons", Unit::count),
-                            field<&E::limit>("limit", Unit::count));
+                            field<&E::limit>("limit", Unit::count), field<&E::function>("function"),
+                            field<&E::file>("file"), field<&E::line>("line"));
 }
 constexpr auto describe(EventOf<DynamicShape>) {
   using E = DynamicShape;
@@ -125,7 +131,31 @@ constexpr auto describe(EventOf<Metrics>) {
       field<&E::cached_accumulated>("cached_accumulated", Unit::count),
       field<&E::restarts>("restarts", Unit::count), field<&E::function>("function"),
       field<&E::file>("file"), field<&E::line>("line"), field<&E::exception>("exception"),
-      field<&E::reason>("reason"));
+      field<&E::reason>("reason"), field<&E::dynamic>("dynamic", detail::kDynamics));
+}
+constexpr auto describe(EventOf<StackFrame>) {
+  using E = StackFrame;
+  return detail::with_id<E>("compile.stack", field<&E::of>("of", "start,graph_break,guard"),
+                            field<&E::number>("number", Unit::id), field<&E::index>("index"),
+                            field<&E::count>("count", Unit::count), field<&E::function>("function"),
+                            field<&E::file>("file"), field<&E::line>("line"),
+                            field<&E::code>("code"));
+}
+constexpr auto describe(EventOf<InstalledGuard>) {
+  using E = InstalledGuard;
+  return detail::with_id<E>(
+      "compile.detail.guard", field<&E::index>("index"), field<&E::kind>("kind"),
+      field<&E::source>("source"), field<&E::check>("check"), field<&E::function>("function"),
+      field<&E::file>("file"), field<&E::line>("line"), field<&E::code>("code"));
+}
+constexpr auto describe(EventOf<Code>) {
+  using E = Code;
+  return detail::with_id<E>(
+      "compile.detail.code", field<&E::what>("what", "graph,original,modified"),
+      field<&E::bytes>("bytes", Unit::bytes), field<&E::bytecode>("bytecode", Unit::bytes),
+      field<&E::instructions>("instructions", Unit::count), field<&E::part>("part"),
+      field<&E::parts>("parts", Unit::count), field<&E::function>("function"),
+      field<&E::text>("text"));
 }
 constexpr auto describe(EventOf<Wait>) {
   using E = Wait;
@@ -138,10 +168,12 @@ constexpr auto describe(EventOf<Wait>) {
 /// `f.operator()<E>()` for each event that a structured trace can give.
 template <class F>
 constexpr void for_each_traced(F&& f) {
-  [&f]<class... E>(EventOf<E>...) { (f.template operator()<E>(), ...); }(
-      EventOf<Start>{}, EventOf<End>{}, EventOf<Graph>{}, EventOf<GraphBreak>{}, EventOf<Guard>{},
-      EventOf<Recompile>{}, EventOf<DynamicShape>{}, EventOf<Cache>{}, EventOf<Backend>{},
-      EventOf<Phase>{}, EventOf<Limit>{}, EventOf<Reset>{}, EventOf<Metrics>{});
+  [&f]<class... E>(EventOf<E>...) {
+    (f.template operator()<E>(), ...);
+  }(EventOf<Start>{}, EventOf<End>{}, EventOf<Graph>{}, EventOf<GraphBreak>{}, EventOf<Guard>{},
+    EventOf<Recompile>{}, EventOf<DynamicShape>{}, EventOf<Cache>{}, EventOf<Backend>{},
+    EventOf<Phase>{}, EventOf<Limit>{}, EventOf<Reset>{}, EventOf<Metrics>{}, EventOf<StackFrame>{},
+    EventOf<InstalledGuard>{}, EventOf<Code>{});
 }
 
 }  // namespace ringmain::compile

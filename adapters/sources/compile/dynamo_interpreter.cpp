@@ -21,6 +21,7 @@ constexpr std::string_view kShared[] = {"rank",
                                         "timestamp",
                                         "pathname",
                                         "thread",
+                                        "subgraph_name",
                                         "has_payload"};
 
 void count(std::map<std::string, std::uint64_t>& counts, std::string_view name) {

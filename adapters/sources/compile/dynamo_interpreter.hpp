@@ -21,7 +21,7 @@
 namespace ringmain::compile {
 
 using Said = std::variant<Start, End, Graph, GraphBreak, Guard, Recompile, DynamicShape, Cache,
-                          Backend, Phase, Limit, Reset, Metrics>;
+                          Backend, Phase, Limit, Reset, Metrics, StackFrame, InstalledGuard, Code>;
 
 /// One event, and when it happened.
 struct Timed {
@@ -60,6 +60,14 @@ class Interpreter {
   [[nodiscard]] const std::map<std::string, std::uint64_t>& artifacts() const { return artifacts_; }
   void count_skipped(TraceSkip why) noexcept { ++counts_.skipped[static_cast<std::size_t>(why)]; }
 
+  /// What is only said where somebody wants it.
+  struct Details {
+    bool stacks = false;
+    bool guards = false;
+    bool code = false;
+  };
+  void want(const Details& details) noexcept { details_ = details; }
+
   enum class Read : std::uint8_t { mapped, passed, no_kind, bad_record, bad_payload };
   /// A record that is being read.
   struct Here {
@@ -93,6 +101,7 @@ class Interpreter {
   Read on_break(Here& here);
   Read on_recompile(Here& here);
   Read on_cache(Here& here);
+  Read on_bytecode(Here& here);
 
  private:
   struct OpenPhase {
@@ -118,6 +127,10 @@ class Interpreter {
   [[nodiscard]] Name file_of(const Json& frame) const noexcept;
   void learn_clock(std::int64_t line_ns, std::int64_t event_ns) noexcept;
   [[nodiscard]] std::int64_t time_of(const TraceRecord& record) noexcept;
+  void say_stack(Here& here, StackFrame::Of of, std::uint64_t number, std::string_view traceback);
+  void say_stack(Here& here, std::uint64_t span, const Json& start);
+  void say_guards(Here& here);
+  void say_code(Here& here, Code code);
   void say_phase(Here& here, const Json& event, Edge edge);
   void say_automatic(Here& here, const Json& arguments);
 
@@ -131,6 +144,7 @@ class Interpreter {
   std::unordered_map<std::uint64_t, Start> last_starts_;              // by frame and recompile
   std::unordered_map<std::uint32_t, std::vector<OpenPhase>> phases_;  // by thread
   std::uint32_t recompile_limit_ = 0;
+  Details details_;
   std::int64_t clock_offset_ns_ = 0;
   bool clock_known_ = false;
   std::int64_t latest_ns_ = 0;

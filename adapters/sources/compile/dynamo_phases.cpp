@@ -78,6 +78,9 @@ void Interpreter::say_phase(Here& here, const Json& event, Edge edge) {
   static_cast<Id&>(backend) = here.id;
   backend.what = edge == Edge::begin ? Backend::What::begin : Backend::What::end;
   backend.took_ns = said.took_ns;
+  if (const OpenCompile* const frame = open_.find(here.id, Trigger::dynamo)) {
+    backend.name = frame->start.backend;
+  }
   here.say(backend);
 }
 

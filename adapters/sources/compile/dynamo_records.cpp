@@ -61,6 +61,31 @@ std::vector<std::uint32_t> lines_of(Name function, Name file, std::string_view s
   return lines;
 }
 
+/// What ringmain.torch adds to a start: the arguments of torch.compile().
+void read_options(const Json& options, Start& start) noexcept {
+  if (!options) return;
+  start.backend = options.name("backend");
+  const std::string_view dynamic = options.text("dynamic");
+  start.dynamic = dynamic == "automatic" ? Dynamic::automatic
+                  : dynamic == "on"      ? Dynamic::on
+                  : dynamic == "off"     ? Dynamic::off
+                                         : Dynamic::unknown;
+  const std::string_view fullgraph = options.text("fullgraph");
+  start.fullgraph = fullgraph == "yes"  ? Answer::yes
+                    : fullgraph == "no" ? Answer::no
+                                        : Answer::unknown;
+}
+
+/// From the settings that PyTorch puts beside its metrics: `dynamic` sets two of them.
+Dynamic dynamic_of(std::string_view settings) noexcept {
+  const auto is = [settings](std::string_view setting) {
+    return settings.find(setting) != settings.npos;
+  };
+  if (is("\"assume_static_by_default\": false")) return Dynamic::on;
+  if (is("\"automatic_dynamic_shapes\": true")) return Dynamic::automatic;
+  return is("\"automatic_dynamic_shapes\": false") ? Dynamic::off : Dynamic::unknown;
+}
+
 TraceTap::Want want_of(const TraceKind* kind) noexcept {
   if (kind == nullptr) return TraceTap::Want::nothing;
   return kind->payload ? TraceTap::Want::payload : TraceTap::Want::metadata;
@@ -72,6 +97,9 @@ const TraceKind* find_kind(std::string_view name) noexcept {
   return find(kKinds, name);
 }
 const TraceKind* find_artifact(std::string_view name) noexcept {
+  static constexpr TraceKind kBytecode{"", &Interpreter::on_bytecode, true};
+  if (name.ends_with("_ORIGINAL_BYTECODE") || name.ends_with("_MODIFIED_BYTECODE"))
+    return &kBytecode;
   return find(kArtifacts, name);
 }
 TraceTap::Want TraceTap::wants(std::string_view kind, std::string_view artifact) noexcept {
@@ -124,7 +152,11 @@ Interpreter::Read Interpreter::on_start(Here& here) {
     start.resumes_break = behind->number;
     here.say(*behind);
   }
+  read_options(fields.object("ringmain"), start);
   open_from_trace(here, start);
+  if (const OpenCompile* const open = open_.find(here.id, Trigger::dynamo)) {
+    say_stack(here, open->start.span, fields);
+  }
   return Read::mapped;
 }
 
@@ -159,6 +191,7 @@ Interpreter::Read Interpreter::on_metrics(Here& here) {
   said.function = fields.name("co_name");
   said.exception = fields.name("fail_type");
   said.reason = fields.name("fail_reason");
+  said.dynamic = dynamic_of(fields.text("dynamo_config"));
   here.say(said);
   say_limit(here, fields);
   end_from_trace(here, said.backward ? Trigger::lazy_backward : Trigger::dynamo, fields);
@@ -203,6 +236,9 @@ Interpreter::Read Interpreter::on_graph(Here& here) {
   said.inputs = graph.inputs;
   said.bytes = static_cast<std::uint32_t>(std::min<std::size_t>(here.record.payload.size(), ~0u));
   here.say(said);
+  Code code;
+  code.what = Code::What::graph;
+  say_code(here, code);
   return Read::mapped;
 }
 
@@ -213,6 +249,7 @@ Interpreter::Read Interpreter::on_guards(Here& here) {
   said.count = guards.count;
   said.check_ns = guards.check_ns;
   here.say(said);
+  say_guards(here);
   return Read::mapped;
 }
 
@@ -233,6 +270,7 @@ Interpreter::Read Interpreter::on_break(Here& here) {
   }
   breaks_.broke(said, frame_file, lines_of(said.function, frame_file, text.stack));
   here.say(said);
+  say_stack(here, StackFrame::Of::graph_break, said.number, text.stack);
   return Read::mapped;
 }
 
@@ -252,8 +290,22 @@ Interpreter::Read Interpreter::on_recompile(Here& here) {
     guard.of_frame = read.frame;
     guard.of_recompile = read.recompile;
     guard.text = Name(read.condition);
-    if (said.reasons++ == 0) said.reason = Name(reason);
+    guard.line = read.place.line;
+    guard.file = Name(read.place.file);
+    guard.function = Name(read.place.function);
+    if (said.reasons++ == 0) {
+      said.reason = Name(reason);
+      Start cached;
+      Id of = here.id;
+      of.frame = read.frame;
+      of.recompile = read.recompile;
+      place_like_forward(of, cached);
+      said.line = cached.line;
+      said.file = cached.file;
+      said.function = cached.function;
+    }
     here.say(guard);
+    say_stack(here, StackFrame::Of::guard, 0, read.stack);
   };
   simdjson::dom::element parsed;
   simdjson::dom::array reasons;

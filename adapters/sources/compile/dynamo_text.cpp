@@ -123,7 +123,10 @@ BreakText read_break(std::string_view text) noexcept {
       break;
     }
   }
-  if (const auto found = behind(text, "\nUser code traceback:")) read.stack = *found;
+  if (const auto found = behind(text, "\nUser code traceback:")) {
+    read.stack =
+        found->substr(0, found->find("\nTraceback (most recent"));  // PyTorch's own follows
+  }
   for (const std::string_view end : {"\nUser code traceback:", "\nTraceback (most recent"}) {
     rest = rest.substr(0, rest.find(end));
   }
@@ -178,8 +181,15 @@ ReasonText read_reason(std::string_view text) noexcept {
       text.remove_prefix(colon + 2);
     }
   }
-  const std::string_view line = take_line(text);
+  std::string_view line = take_line(text);
   read.condition = trimmed(line.substr(0, line.find("  #")));
+  read.place = take_comments(line);
+  read.stack = text;
+  std::string_view stack = text;
+  while (!stack.empty()) {  // whole paths, where the comment shortens
+    const PlaceText place = take_place(stack);
+    if (place.line > 0) read.place = place;
+  }
   return read;
 }
 

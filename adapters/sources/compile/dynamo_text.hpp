@@ -32,11 +32,16 @@ struct PlaceText {
 /// The next frame; `stack` is shortened by it.
 [[nodiscard]] PlaceText take_place(std::string_view& stack) noexcept;
 
+/// What stands as comments behind a guard, "…  # k == 2  # m.py:67 in f", which `line` loses.
+[[nodiscard]] PlaceText take_comments(std::string_view& line) noexcept;
+
 /// Of one cached code's reason in the artifact recompile_reasons: "6/1: k == 3   # def …".
 struct ReasonText {
   std::int32_t frame = -1;
   std::int32_t recompile = -1;
   std::string_view condition;  // "k == 3"
+  PlaceText place;             // of the code that asked for it, as far as it is said
+  std::string_view stack;      // of that code, for take_place()
 };
 [[nodiscard]] ReasonText read_reason(std::string_view text) noexcept;
 
@@ -53,6 +58,31 @@ struct GuardsText {
   std::int64_t check_ns = 0;
 };
 [[nodiscard]] GuardsText read_guards(std::string_view text) noexcept;
+
+/// One guard of that tree.
+struct GuardText {
+  std::string_view kind;  // "": there is no further one
+  std::string_view source;
+  std::string_view check;
+  PlaceText place;
+};
+/// Walks along the tree.
+class GuardTree {
+ public:
+  explicit GuardTree(std::string_view text) noexcept : rest_(text) {}
+  [[nodiscard]] GuardText next();
+
+ private:
+  std::string_view rest_;
+  std::vector<std::string_view> sources_;  // of the managers that are open, by depth
+};
+
+/// Of a code object as Python's dis writes it down.
+struct BytecodeText {
+  std::int32_t bytes = -1;  // to the end of its last instruction, without that one's caches
+  std::uint32_t instructions = 0;
+};
+[[nodiscard]] BytecodeText read_bytecode(std::string_view text) noexcept;
 
 /// Of a failure's reason: does it say that a frame was compiled too often?
 struct LimitText {

@@ -37,6 +37,10 @@ enum class Outcome : std::uint8_t {
 };
 enum class Edge : std::uint8_t { begin, end, instant };
 
+/// torch.compile(dynamic=…): None, True or False.
+enum class Dynamic : std::uint8_t { unknown, automatic, on, off };
+enum class Answer : std::uint8_t { unknown, no, yes };
+
 /// What begin and end of a compile have in common. Begin and end have the same span.
 struct Span : Id {
   std::uint64_t span = 0;    // unique in the process
@@ -57,6 +61,9 @@ struct Span : Id {
 struct Start : Span {
   /// Of a frame that goes on behind a graph break: GraphBreak::number of that break; else 0.
   std::uint64_t resumes_break = 0;
+  Name backend;                        // in a running process only, as are the next two
+  Dynamic dynamic = Dynamic::unknown;  // compile.metrics says it in logs, too
+  Answer fullgraph = Answer::unknown;
 };
 /// `compile.end`. Said for a vetoed start, too, which only inline subscribers have heard.
 struct End : Span {
@@ -102,6 +109,10 @@ struct Guard : Id {
   std::int32_t of_frame = -1;
   std::int32_t of_recompile = -1;
   Name text;  // failed: the condition that did not hold
+  std::uint32_t line =
+      0;  // failed, and here below: the program's code that asked for the condition
+  Name file;
+  Name function;
 };
 
 /// `compile.recompile`: a frame is compiled again because all its cached code failed a guard.
@@ -109,6 +120,9 @@ struct Recompile : Id {
   std::uint32_t reasons = 0;  // one for each cached code
   std::uint32_t limit = 0;    // recompile_limit; 0: not known yet
   Name reason;                // of the newest cached code; each is a compile.guard of its own
+  std::uint32_t line = 0;     // of the frame that is compiled again, and here below
+  Name file;
+  Name function;
 };
 
 /// `compile.dynamic_shape`: a size becomes a symbol, or a symbol a number again.
@@ -117,7 +131,7 @@ struct DynamicShape : Id {
     created,      // a symbol for a size, with the value that it was seen with
     unbacked,     // a symbol for what data decides
     specialised,  // a symbol turned out to be one number
-    marked,       // the program asked for it
+    marked,       // never said: PyTorch announces no marking, but the symbol that comes of it
     automatic,    // a size changed, and is taken as dynamic from now on
     guarded       // a condition on symbols was added
   } what = What::created;
@@ -195,6 +209,52 @@ struct Metrics : Id {
   Name exception;
   Name reason;
   bool backward = false;
+  Dynamic dynamic = Dynamic::unknown;
+};
+
+/// `compile.stack`: one frame of the program's stack, behind what it belongs to. All of one stack
+/// come together, outermost first.
+struct StackFrame : Id {
+  enum class Of : std::uint8_t {
+    start,        // whose caller: `number` is its span
+    graph_break,  // what broke it: `number` is the break's
+    guard         // what asked for the condition that failed: 0
+  } of = Of::start;
+  std::uint64_t number = 0;
+  std::uint32_t index = 0;  // 0: the outermost
+  std::uint32_t count = 0;  // how many there are
+  std::uint32_t line = 0;
+  Name file;
+  Name function;
+  Text<160> code;  // the line's text
+};
+
+/// `compile.detail.guard`: one guard that was installed.
+struct InstalledGuard : Id {
+  std::uint32_t index = 0;  // in the order in which they are checked
+  std::uint32_t line = 0;
+  Name kind;    // TENSOR_MATCH
+  Name source;  // what is looked at: L['x']; "" for the state of the process
+  Name file;    // which code asked for it, as PyTorch shortens it
+  Name function;
+  Text<256> check;
+  Text<128> code;
+};
+
+/// `compile.detail.code`: the code of a graph or of a frame, in parts that follow each other.
+struct Code : Id {
+  enum class What : std::uint8_t {
+    graph,     // as PyTorch prints it
+    original,  // the frame's bytecode, disassembled
+    modified   // what runs in its place
+  } what = What::graph;
+  std::uint32_t bytes = 0;         // of the whole text
+  std::int32_t bytecode = -1;      // how long the bytecode is, in bytes; -1: a graph
+  std::uint32_t instructions = 0;  // of bytecode
+  std::uint32_t part = 0;
+  std::uint32_t parts = 0;
+  Name function;  // bytecode: whose
+  Text<768> text;
 };
 
 /// `compile.wait`: a wait that PyTorch times in C++: compiles, process groups, device syncs.

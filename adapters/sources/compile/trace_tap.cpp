@@ -87,6 +87,10 @@ struct TraceTap::Core {
   [[nodiscard]] bool forked() const noexcept { return ::getpid() != pid; }
 
   template <class E>
+  [[nodiscard]] bool wanted() const noexcept {
+    return std::get<Channel<E>*>(channels)->wanted();
+  }
+  template <class E>
   PublishResult say(const E& event, std::int64_t time_ns) noexcept {
     return recorded ? std::get<Publisher<E>>(publishers).publish_at(event, time_ns)
                     : std::get<Channel<E>*>(channels)->publish(event);
@@ -100,6 +104,7 @@ struct TraceTap::Core {
       std::vector<Timed> out;
       {
         const std::lock_guard lock(mutex);
+        interpreter.want({wanted<StackFrame>(), wanted<InstalledGuard>(), wanted<Code>()});
         tell(interpreter, out);
       }
       for (const Timed& one : out) {

@@ -16,6 +16,7 @@ import time
 from types import FrameType
 from typing import Any
 
+from ._options import with_options
 from ._probe import TraceProbe
 from ._surface import Surface, Voice
 
@@ -26,8 +27,8 @@ RECORDS: dict[str, tuple[str, ...]] = {
     "compilation_metrics": _ANY,
     "bwd_compilation_metrics": _ANY,
     "str": _ANY,  # the names of files, said once each
-    "dynamo_output_graph": ("compile.graph",),
-    "dynamo_cpp_guards_str": ("compile.guard",),
+    "dynamo_output_graph": ("compile.graph", "compile.detail.code"),
+    "dynamo_cpp_guards_str": ("compile.guard", "compile.detail.guard"),
     # PyTorch's phases also say when a backward begins, and which size is dynamic from now on.
     "chromium_event": ("compile.phase", "compile.backend", "compile.dynamic_shape", "compile.start", "compile.end"),
     "create_symbol": ("compile.dynamic_shape",),
@@ -38,8 +39,8 @@ RECORDS: dict[str, tuple[str, ...]] = {
 }
 _CACHE = ("compile.cache",)
 ARTIFACTS: dict[str, tuple[str, ...]] = {
-    "dynamo_graph_break_reason": ("compile.graph_break",),
-    "recompile_reasons": ("compile.recompile", "compile.guard", "compile.limit"),
+    "dynamo_graph_break_reason": ("compile.graph_break", "compile.stack"),
+    "recompile_reasons": ("compile.recompile", "compile.guard", "compile.limit", "compile.stack"),
     "fx_graph_cache_hit": _CACHE,
     "fx_graph_cache_miss": _CACHE,
     "fx_graph_cache_bypass": _CACHE,
@@ -47,9 +48,11 @@ ARTIFACTS: dict[str, tuple[str, ...]] = {
     "aotautograd_cache_miss": _CACHE,
     "aotautograd_cache_bypass": _CACHE,
 }
+BYTECODE = ("_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE")  # behind a function's name
 CHANNELS = ("compile.start", "compile.end", "compile.graph", "compile.graph_break", "compile.guard",
             "compile.recompile", "compile.dynamic_shape", "compile.cache", "compile.backend", "compile.phase",
-            "compile.limit", "compile.reset", "compile.metrics")
+            "compile.limit", "compile.reset", "compile.metrics", "compile.stack", "compile.detail.guard",
+            "compile.detail.code")
 
 
 class TraceTap(Surface):
@@ -92,6 +95,8 @@ class TraceTap(Surface):
         channels = RECORDS.get(name, ()) if name != "artifact" else ARTIFACTS.get(artifact or "", ())
         if name == "artifact" and artifact is None:
             channels = _ANY  # its name is not known before it is built
+        elif artifact is not None and artifact.endswith(BYTECODE):
+            channels = ("compile.detail.code",)
         wanted = self.voice.wanted
         for channel in CHANNELS if channels is _ANY else channels:
             if wanted(channel):
@@ -103,6 +108,8 @@ class TraceTap(Surface):
         if not metadata:
             return
         self.records += 1
+        if "dynamo_start" in metadata:
+            metadata = with_options(metadata)
         payload = getattr(record, "payload", None)
         self.voice.record(json.dumps(metadata, default=str), payload if isinstance(payload, str) else None,
                           time.monotonic_ns())

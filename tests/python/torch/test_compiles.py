@@ -1,6 +1,7 @@
 """Real compiles on the bus, against PyTorch's counters; the examples of PyTorch's own documentation as written."""
 
 import torch
+from heard import Heard
 from torch._dynamo.utils import counters
 
 
@@ -124,6 +125,68 @@ def test_start_and_end_of_each_compile_share_a_span_and_say_where(heard):
     assert start["line"] == somewhere.__code__.co_firstlineno
     assert end["took_ns"] > 0 and start["outermost"] and end["outermost"]
     assert start["trigger"] == "dynamo"
+
+
+def test_breaks_and_recompiles_have_their_whole_stack_and_every_reason(heard):
+    def helper(x):
+        torch._dynamo.graph_break()
+        return x
+
+    def called_with(x, k):
+        return helper(x * k)
+
+    run = torch.compile(called_with, backend="eager", dynamic=False)
+    for k in (2, 3):
+        run(torch.ones(3), k)
+    frames = heard.on("compile.stack")
+    first = heard.on("compile.graph_break")[0]
+    stack = [f for f in frames if f["of"] == "graph_break" and f["number"] == first["number"]]
+    assert [f["index"] for f in stack] == list(range(stack[0]["count"]))
+    assert (stack[-1]["function"], stack[-1]["file"], stack[-1]["line"]) == ("helper", __file__, first["line"])
+    assert stack[-1]["code"] == "torch._dynamo.graph_break()"
+    [recompile] = [e for e in heard.on("compile.recompile") if e["function"] == "called_with"]
+    assert (recompile["file"], recompile["line"]) == (__file__, called_with.__code__.co_firstlineno)
+    failed = [e for e in heard.on("compile.guard") if e["what"] == "failed" and e["frame"] == recompile["frame"]]
+    assert len(failed) == recompile["reasons"] == 1
+    [start] = [e for e in heard.on("compile.start") if ids([e]) == ids([recompile])]
+    stack = [f for f in frames if f["of"] == "start" and f["number"] == start["span"]]
+    # PyTorch leaves the frames between the outer ones and the compiled one out where it compiles again.
+    assert "pytest_pyfunc_call" in [f["function"] for f in stack] and stack[-1]["function"] == "called_with"
+    assert len(stack) == stack[0]["count"]
+
+
+def test_guards_one_by_one_and_code_come_where_they_are_asked_for(bus, attached):
+    few, detail = Heard(bus, "compile.*"), Heard(bus, "compile.detail.*")
+
+    def guarded(x):
+        x = x.sin() + 21
+        torch._dynamo.graph_break()
+        return x * 2
+
+    torch.compile(guarded, backend="eager")(torch.ones(4, 5))
+    assert not [channel for channel, _ in few.events if "detail" in channel]
+    guards = detail.on("compile.detail.guard")
+    installed = [e for e in few.on("compile.guard") if e["what"] == "installed"]
+    assert len(guards) == sum(e["count"] for e in installed) and len(installed) == 2
+    tensor = next(g for g in guards if g["kind"] == "TENSOR_MATCH")
+    assert tensor["source"] == "L['x']" and "size=[4, 5]" in tensor["check"] and tensor["function"] == "guarded"
+    assert tensor["line"] == guarded.__code__.co_firstlineno + 1 and __file__.endswith(tensor["file"])
+    codes = detail.on("compile.detail.code")
+    graph = "".join(c["text"] for c in codes if c["what"] == "graph" and c["frame"] == 0)
+    assert "sin" in graph and len(graph.encode()) == codes[0]["bytes"]
+    # PyTorch writes the bytecode of what goes on behind a break, and no other.
+    sizes = {c["what"]: c["bytecode"] for c in codes if c["what"] != "graph"}
+    assert sizes["original"] > 0 and sizes["modified"] > 0
+
+
+def test_a_start_says_with_which_arguments_it_was_called_and_the_backend_has_a_name(heard):
+    for number, (dynamic, fullgraph) in enumerate([(None, False), (True, True), (False, False)]):
+        torch.compile(lambda x, n=number: x * 31 + n, backend="aot_eager", dynamic=dynamic, fullgraph=fullgraph)(torch.ones(2))
+    said = [(e["backend"], e["dynamic"], e["fullgraph"]) for e in heard.on("compile.start")]
+    assert said == [("aot_eager", "automatic", "no"), ("aot_eager", "on", "yes"), ("aot_eager", "off", "no")]
+    assert [e["dynamic"] for e in heard.on("compile.metrics")] == ["automatic", "on", "off"]
+    called = [e["name"] for e in heard.on("compile.backend") if e["what"] in ("begin", "end")]
+    assert called == ["aot_eager"] * 6
 
 
 def test_a_break_in_a_compile_that_failed_is_not_resumed_by_another_function(heard):
