@@ -38,6 +38,12 @@ void tell_reader(Pull& pull) noexcept {
   if (fd >= 0) make_readable(fd);
 }
 
+void rouse_reader(Pull& pull) noexcept {
+  pull.roused.store(1, std::memory_order_release);   // M2
+  pull.key.fetch_add(1, std::memory_order_release);  // M1
+  futex_wake(pull.key, INT_MAX);
+}
+
 bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
   if (channel.inert()) return false;
   if (channel.workers().by_hand()) {  // who waits does the work, and then knows
@@ -50,6 +56,7 @@ bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
     if (channel.anything_left()) break;
     const std::int64_t left = deadline.left_ns();
     if (left == 0 || channel.workers().stopped()) break;
+    if (channel.pull.roused.exchange(0, std::memory_order_acquire) != 0) break;  // M2
     futex_wait(channel.pull.key, key, left);
   }
   if (channel.pull.fd.load(std::memory_order_relaxed) < 0) {  // relaxed: the reader's own

@@ -89,6 +89,20 @@ TEST_F(MailboxTest, DrainTakesAtMostWhatIsAsked) {
   EXPECT_EQ(got_.size(), 10u);
 }
 
+TEST_F(MailboxTest, RousingEndsTheWaitUnderWayOrTheNextOne) {
+  auto box = ticks_.mailbox();
+  box.rouse();
+  EXPECT_FALSE(box.wait_for(kLong)) << "the next one";
+  for (int i = 0; i < 1000; ++i) {
+    std::thread rouses([&] { box.rouse(); });
+    EXPECT_FALSE(box.wait_for(kLong)) << "under way, or just not yet";
+    rouses.join();
+  }
+  box.rouse();
+  publish(0, 1);
+  EXPECT_TRUE(box.wait_for(kLong)) << "an event is there, roused or not";
+}
+
 TEST_F(RunTest, ARunLiesInMemoryThatItsTakerOwnsAndMayKeep) {
   publish(0, 100);
   const auto first = take(60);
