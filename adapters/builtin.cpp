@@ -13,7 +13,7 @@
 namespace ringmain::registry {
 namespace {
 
-class JsonLinesSink final : public Sink {
+class JsonLinesSink final : public Sink, public Arrivals {
  public:
   explicit JsonLinesSink(sinks::JsonLines lines) : lines_(std::move(lines)) {}
   static Result<std::unique_ptr<JsonLinesSink>> open(std::string_view path) {
@@ -24,6 +24,8 @@ class JsonLinesSink final : public Sink {
   void hear(const EventView& event) override { lines_.hear(event); }
   void idle() override { lines_.flush(); }
   Result<bool> close() override { return lines_.close(); }
+  [[nodiscard]] std::uint64_t not_arrived() const noexcept override { return lines_.unwritten(); }
+  void give_up() noexcept override { lines_.give_up(); }
 
  private:
   sinks::JsonLines lines_;

@@ -41,6 +41,19 @@ class Sink {
   virtual Result<bool> close() { return true; }
 };
 
+/// A sink may say besides how much of what it heard has not arrived, and be told not to wait any
+/// longer for whoever reads it. Both are called while another call of it may be under way, and must
+/// wait for nobody.
+class Arrivals {
+ public:
+  Arrivals() = default;
+  Arrivals(const Arrivals&) = delete;
+  Arrivals& operator=(const Arrivals&) = delete;
+  virtual ~Arrivals() = default;
+  [[nodiscard]] virtual std::uint64_t not_arrived() const noexcept = 0;
+  virtual void give_up() noexcept = 0;
+};
+
 /// Publishes on the bus that it was opened with until it is destroyed.
 class Source {
  public:

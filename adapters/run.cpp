@@ -2,24 +2,27 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <poll.h>
-#include <sys/eventfd.h>
+#include <pthread.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 
 #include "ringmain/adapters/registry.hpp"
 #include "ringmain/adapters/run.h"
+#include "ringmain/adapters/run_thread.hpp"
 
 namespace ringmain::run {
+
+void leave_by(bool to_finish) noexcept;
+
 namespace {
+
+constexpr auto kOpenLimit = std::chrono::seconds(5);
 
 using registry::ProviderKind;
 using registry::Registry;
@@ -31,9 +34,20 @@ class CountingSink final : public registry::Sink {
   void hear(const EventView&) override {}
 };
 
-void say(const std::string& sentence) {
-  const std::string line = "ringmain: " + sentence + "\n";
-  (void)!::write(STDERR_FILENO, line.data(), line.size());  // one write: lines of ranks stay whole
+/// How long a process waits at its end for sinks and sources: RINGMAIN_END_S, or two seconds.
+nanoseconds end_limit() {
+  constexpr double kDefaultS = 2;
+  constexpr double kMostS = 3600;
+  const char* const text = ::secure_getenv("RINGMAIN_END_S");
+  if (text == nullptr) return std::chrono::seconds(2);
+  char* end = nullptr;
+  double seconds = std::strtod(text, &end);
+  if (end == text || *end != '\0' || !(seconds >= 0)) {
+    write_sentence("ringmain: RINGMAIN_END_S wants seconds, such as 0.5, and not '" +
+                   std::string(text).substr(0, 32) + "'; it is 2\n");
+    seconds = kDefaultS;
+  }
+  return nanoseconds(static_cast<std::int64_t>(std::min(seconds, kMostS) * 1e9));
 }
 
 std::string process_title(const RankIdentity& me) {
@@ -47,7 +61,9 @@ std::string process_title(const RankIdentity& me) {
 class Running {
  public:
   explicit Running(Plan plan)
-      : plan_(std::move(plan)), pid_(::getpid()), me_(read_rank_identity()) {}
+      : plan_(std::move(plan)), pid_(::getpid()), me_(read_rank_identity()), limit_(end_limit()) {}
+
+  void use(RunThread& thread) noexcept { thread_ = &thread; }
 
   [[nodiscard]] bool in_child() const noexcept { return ::getpid() != pid_; }
 
@@ -67,15 +83,44 @@ class Running {
     const auto asked = std::find_if(plan_.sources.begin(), plan_.sources.end(),
                                     [&](const auto& one) { return Spec::of(one).name == source; });
     if (asked == plan_.sources.end()) return nullptr;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(attached_mutex_);
     attached_[std::string(source)] = "";
     return &bus_;
+  }
+
+  /// Flushes or finishes, but for no longer than `limit`.
+  void errand(RunThread::Errand errand, nanoseconds limit) {
+    auto done = std::make_shared<std::atomic<std::uint32_t>>(0);
+    const auto work = [this, errand, limit, done] {
+      errand == RunThread::kFinish ? finish() : flush(limit);
+      *done = 1;
+      wake_all(*done);
+    };
+    try {
+      // What blocks, a sink's file above all, holds up its own thread only. It inherits our table.
+      std::thread([work] {
+        ::pthread_setname_np(::pthread_self(), "ringmain:end");
+        work();
+      }).detach();
+    } catch (const std::system_error&) {
+      return work();
+    }
+    const std::int64_t share = limit.count() * 9 / 10;  // the rest is for what is to be said
+    await_change(*done, 0, monotonic_ns() + share);
+    if (*done == 0 && errand == RunThread::kFinish) late(limit);
+  }
+  void ask(RunThread::Errand errand) noexcept {
+    if (thread_ != nullptr) thread_->ask(errand, limit_);
+  }
+  void say(std::string sentence) {
+    if (thread_ != nullptr) return thread_->say(std::move(sentence));
+    write_sentence("ringmain: " + sentence + "\n");  // while it opens
   }
 
   void miss(std::string_view source, std::string_view why) {
     const std::string name(Spec::of(source).name);
     say("source " + name + " could not attach to " + process_title(me_) + ": " + std::string(why));
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(attached_mutex_);
     attached_[name] = why;
   }
 
@@ -92,16 +137,40 @@ class Running {
       sources.swap(sources_);
     }
     sources.clear();  // outside the lock: a source may call back while it ends
-    (void)bus_.flush(std::chrono::seconds(2));
+    (void)bus_.flush(limit_ / 2);
     const std::lock_guard lock(mutex_);
-    std::uint64_t dropped = 0;
+    std::uint64_t lost = 0;
     for (auto& sink : sinks_) {
       if (auto closed = sink.close(); !closed) {
         say("sink " + sink.name() + " of " + process_title(me_) + ": " + closed.error().message);
       }
-      dropped += sink.stats().dropped;
+      lost += sink.stats().dropped + sink.not_arrived();
     }
-    if (plan_.summary) say(summary(dropped));
+    if (plan_.summary) say(summary(lost));
+  }
+
+  /// Time is up, and a thread of ours still works at the end: what it has not done is counted and
+  /// said, and it is left alone.
+  void late(nanoseconds limit) {
+    std::uint64_t lost = 0;
+    const auto stats = bus_.stats();
+    for (auto& sink : sinks_) {
+      sink.give_up();
+      std::uint64_t missing = sink.not_arrived();
+      for (const ChannelStats& c : stats.channels) {
+        if (c.mailbox && c.name == sink.name()) missing += c.pending + c.full + c.evicted;
+      }
+      lost += missing;
+      if (missing == 0) continue;
+      say("sink " + sink.name() + " of " + process_title(me_) + ": " + std::to_string(missing) +
+          " events were not written within " + in_seconds(limit) +
+          "; where that is too short for it, set RINGMAIN_END_S");
+    }
+    if (lost == 0) {
+      say(process_title(me_) + ": sources and sinks did not end within " + in_seconds(limit) +
+          " and are left alone");
+    }
+    if (plan_.summary) say(summary(lost));
   }
 
  private:
@@ -127,12 +196,20 @@ class Running {
     auto opened = Registry::process().open_source(bus_, source);
     if (!opened) return miss(source, opened.error().message);
     sources_.push_back(std::move(opened).value());
+    const std::lock_guard lock(attached_mutex_);
     attached_[std::string(Spec::of(source).name)] = "";
   }
 
-  [[nodiscard]] std::string summary(std::uint64_t dropped) const {
+  static std::string in_seconds(nanoseconds limit) {
+    std::string text = std::to_string(static_cast<double>(limit.count()) / 1e9);
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    return text + " s";
+  }
+
+  /// `lost`: what the sinks lost.
+  [[nodiscard]] std::string summary(std::uint64_t lost) const {
     std::uint64_t events = 0;
-    std::uint64_t lost = dropped;
     std::vector<std::pair<std::uint64_t, std::string>> busiest;
     for (const ChannelStats& c : bus_.stats().channels) {
       // What the bus says on itself is not the program's.
@@ -149,6 +226,7 @@ class Running {
       if (text.size() > 200) break;
       text += std::exchange(before, ", ") + name + " " + std::to_string(count);
     }
+    const std::lock_guard lock(attached_mutex_);
     for (const std::string& source : plan_.sources) {
       const std::string name(Spec::of(source).name);
       const auto found = attached_.find(name);
@@ -162,81 +240,55 @@ class Running {
   const Plan plan_;
   const pid_t pid_;
   const RankIdentity me_;
+  const nanoseconds limit_;
+  RunThread* thread_ = nullptr;
   Bus& bus_ = Bus::process();
-  std::mutex mutex_;
-  std::vector<registry::SinkHandle> sinks_;
+  std::mutex mutex_;  // who flushes and who finishes; held while a sink writes
+  std::vector<registry::SinkHandle> sinks_;  // as it was opened
   std::vector<registry::Opened<registry::Source>> sources_;
+  mutable std::mutex attached_mutex_;
   std::map<std::string, std::string> attached_;  // by source; "" or why not
-};
-
-/// A thread that flushes and finishes for others: whoever leaves by _exit or exec may do so in a
-/// handler that has interrupted anything, malloc included.
-class Errands {
- public:
-  /// nullptr: no descriptor or no thread is left.
-  static Errands* start() {
-    auto made = std::unique_ptr<Errands>(new Errands);
-    if (made->asked_ < 0 || made->done_ < 0) return nullptr;
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before);
-    try {
-      std::thread([self = made.get()] { self->run(); }).detach();
-    } catch (const std::system_error&) {
-      made.reset();
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return made.release();
-  }
-  /// Waits until it is done, or for `limit`. Async-signal-safe.
-  void send(bool to_finish, nanoseconds limit) noexcept {
-    if (to_finish) finish_ = true;
-    const std::uint64_t one = 1;
-    if (::write(asked_, &one, sizeof one) != sizeof one) return;
-    pollfd watched{done_, POLLIN, 0};
-    const auto limit_ms = std::chrono::duration_cast<milliseconds>(limit).count();
-    std::uint64_t taken = 0;
-    if (::poll(&watched, 1, static_cast<int>(limit_ms)) == 1) {
-      (void)!::read(done_, &taken, sizeof taken);
-    }
-  }
-
- private:
-  void run() {
-    std::uint64_t taken = 0;
-    while (::read(asked_, &taken, sizeof taken) == sizeof taken || errno == EINTR) {
-      finish_ ? run::finish() : run::flush(std::chrono::seconds(1));
-      const std::uint64_t one = 1;
-      (void)!::write(done_, &one, sizeof one);
-    }
-  }
-
-  const int asked_ = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-  const int done_ = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
-  std::atomic<bool> finish_{false};
 };
 
 std::atomic<Running*> running{nullptr};
 std::atomic<bool> finished{false};
-std::atomic<Errands*> errands{nullptr};
 
 /// While this thread opens sources: one of them may join.
 thread_local Running* opening = nullptr;
+
+/// In a thread with descriptors of its own: all that is opened here, and all threads that are
+/// started here, the bus's too, have them.
+void open_run(Plan plan) {
+  const bool standard_output =
+      std::any_of(plan.sinks.begin(), plan.sinks.end(), [](const std::string& sink) {
+        return sink.ends_with(":-") || sink.ends_with(":/dev/stdout");
+      });
+  auto* const made = new std::atomic<Running*>(nullptr);
+  RunThread& thread = RunThread::start(
+      {.open =
+           [made, plan = std::move(plan)] {
+             auto* const here = new Running(plan);
+             opening = here;
+             here->open();
+             opening = nullptr;
+             *made = here;
+           },
+       .errand = [made](RunThread::Errand errand,
+                        nanoseconds limit) { made->load()->errand(errand, limit); },
+       .standard_output = standard_output},
+      kOpenLimit);
+  if (Running* const here = made->load()) {
+    here->use(thread);
+    running = here;
+  }
+}
 
 /// The one of this process, made at the first call; nullptr outside a run.
 Running* started() {
   if (opening != nullptr) return opening;
   static std::once_flag once;
   std::call_once(once, [] {
-    auto plan = Plan::from_environment();
-    if (!plan) return;
-    auto* made = new Running(std::move(*plan));
-    opening = made;
-    made->open();
-    opening = nullptr;
-    running = made;
-    errands = Errands::start();
+    if (auto plan = Plan::from_environment()) open_run(std::move(*plan));
   });
   Running* const found = running;
   return found == nullptr || found->in_child() ? nullptr : found;
@@ -263,25 +315,28 @@ void could_not_attach(std::string_view source, std::string_view why) {
   if (Running* const here = started()) here->miss(source, why);
 }
 
-void flush(nanoseconds limit) {
-  Running* const here = running;
-  if (here != nullptr && !here->in_child() && !finished) here->flush(limit);
+void flush(nanoseconds) {
+  leave_by(false);
 }
 
 void finish() {
-  Running* const here = running;
-  if (here == nullptr || here->in_child() || finished.exchange(true)) return;
-  here->finish();
+  leave_by(true);
 }
 
-/// On the way to an exec (or, to finish, to the end), from wherever that is.
-void leave_by(bool to_finish, nanoseconds limit) noexcept {
+/// On the way to an exec or, to finish, to the end, from wherever that is.
+void leave_by(bool to_finish) noexcept {
   Running* const here = running;
-  Errands* const helper = errands;
-  if (here == nullptr || helper == nullptr || here->in_child() || finished) return;
-  const int before = errno;
-  helper->send(to_finish, limit);
-  errno = before;
+  if (here == nullptr || here->in_child() || finished) return;
+  if (to_finish && finished.exchange(true)) return;
+  here->ask(to_finish ? RunThread::kFinish : RunThread::kFlush);
+}
+
+/// The main thread ends and leaves the process to others. Ours would keep it for ever.
+void main_thread_left() noexcept {
+  Running* const here = running;
+  if (here == nullptr || here->in_child()) return;
+  await_solitude();
+  std::exit(0);  // as the C library does after the last thread
 }
 
 /// For the preload's first moment.

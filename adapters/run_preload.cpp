@@ -5,10 +5,10 @@
 // run, they pass at the cost of a load. Ends that cannot be seen from inside (SIGKILL, a crash)
 // lose what the sinks have not heard yet: docs/run.md.
 #include <cerrno>
-#include <chrono>
 #include <cstdarg>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
@@ -19,11 +19,10 @@ namespace ringmain::run {
 
 void start_at_start();
 void clear_of_run();
-void leave_by(bool to_finish, nanoseconds limit) noexcept;
+void leave_by(bool to_finish) noexcept;
+void main_thread_left() noexcept;
 
 namespace {
-
-constexpr auto kLimit = std::chrono::seconds(2);
 
 template <class F>
 F* real(const char* name) noexcept {
@@ -59,11 +58,24 @@ struct Listed {
   }
 };
 
+char key_is_set;  // any address
+
+/// Called when the main thread ends by pthread_exit, not at the end of the process.
+void watch_main_thread() {
+  pthread_key_t key{};
+  if (::getpid() != static_cast<pid_t>(::syscall(SYS_gettid))) return;
+  if (::pthread_key_create(&key, [](void*) { main_thread_left(); }) == 0)
+    (void)::pthread_setspecific(key, &key_is_set);
+}
+
 __attribute__((constructor)) void enter() {
+  const int saved = errno;
   clear_of_run();
   (void)reals();
+  watch_main_thread();
   (void)::at_quick_exit([] { finish(); });
   start_at_start();
+  errno = saved;
 }
 __attribute__((destructor)) void leave() {
   finish();
@@ -72,7 +84,6 @@ __attribute__((destructor)) void leave() {
 }  // namespace
 }  // namespace ringmain::run
 
-using ringmain::run::kLimit;
 using ringmain::run::leave_by;
 using ringmain::run::Listed;
 using ringmain::run::reals;
@@ -80,35 +91,35 @@ using ringmain::run::reals;
 extern "C" {
 
 void _exit(int status) {
-  leave_by(true, kLimit);
+  leave_by(true);
   for (;;) ::syscall(SYS_exit_group, status);
 }
 void _Exit(int status) noexcept {
-  leave_by(true, kLimit);
+  leave_by(true);
   for (;;) ::syscall(SYS_exit_group, status);
 }
 
 int execve(const char* path, char* const words[], char* const environment[]) noexcept {
-  leave_by(false, kLimit);
+  leave_by(false);
   return reals().execve(path, words, environment);
 }
 int execv(const char* path, char* const words[]) noexcept {
   return ::execve(path, words, environ);
 }
 int execvpe(const char* name, char* const words[], char* const environment[]) noexcept {
-  leave_by(false, kLimit);
+  leave_by(false);
   return reals().execvpe(name, words, environment);
 }
 int execvp(const char* name, char* const words[]) noexcept {
   return ::execvpe(name, words, environ);
 }
 int fexecve(int fd, char* const words[], char* const environment[]) noexcept {
-  leave_by(false, kLimit);
+  leave_by(false);
   return reals().fexecve(fd, words, environment);
 }
 int execveat(int folder, const char* path, char* const words[], char* const environment[],
              int flags) noexcept {
-  leave_by(false, kLimit);
+  leave_by(false);
   return reals().execveat(folder, path, words, environment, flags);
 }
 int execl(const char* path, const char* first, ...) noexcept {

@@ -1,17 +1,15 @@
 #include "ringmain/adapters/sink_handle.hpp"
 
 #include <atomic>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <poll.h>
+#include <pthread.h>
 #include <stop_token>
-#include <sys/eventfd.h>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -41,10 +39,7 @@ class SignalsBlocked {
 struct SinkHandle::Core {
   Core(std::string name_, std::shared_ptr<Sink> sink_)
       : name(std::move(name_)), sink(std::move(sink_)) {}
-  ~Core() {
-    end();
-    if (told >= 0) ::close(told);
-  }
+  ~Core() { end(); }
 
   /// What the sink throws is the mailbox's, too: it is counted here, so that both ways say the
   /// same.
@@ -75,7 +70,7 @@ struct SinkHandle::Core {
                max) != 0;
   }
   void run(const std::stop_token& stop) {
-    pollfd watched[] = {{box.fd(), POLLIN, 0}, {told, POLLIN, 0}};
+    ::pthread_setname_np(::pthread_self(), "ringmain:sink");
     while (!stop.stop_requested()) {
       while (hear_some()) {
       }
@@ -83,11 +78,7 @@ struct SinkHandle::Core {
         const std::lock_guard lock(turn);
         idle();
       }
-      if (watched[0].fd >= 0 && told >= 0) {
-        (void)::poll(watched, 2, -1);
-      } else {
-        (void)box.wait_for(milliseconds(50));  // no descriptor is left
-      }
+      (void)box.wait_for(std::chrono::hours(24));  // or until it is roused
     }
     hear_pending();
   }
@@ -103,8 +94,7 @@ struct SinkHandle::Core {
     said.clear();
     if (thread.joinable()) {
       thread.request_stop();
-      const std::uint64_t one = 1;
-      if (told >= 0) (void)!::write(told, &one, sizeof one);
+      box.rouse();
       thread.join();
     }
     dropped = box.attached() ? box.stats() : dropped;
@@ -120,7 +110,6 @@ struct SinkHandle::Core {
   std::optional<step::Follow> steps;  // while attached
   AnyMailbox box;
   SubscriberStats dropped;  // the mailbox's last figures
-  int told = -1;
   bool closed = false;
   std::jthread thread;
 };
@@ -140,7 +129,6 @@ Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
   }
   core_->steps.emplace(bus);
   core_->box = bus.mailbox(pattern, {.name = core_->name});
-  core_->told = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   try {
     const SignalsBlocked blocked;
     core_->thread =
@@ -174,6 +162,13 @@ const std::string& SinkHandle::name() const noexcept {
 }
 SubscriberStats SinkHandle::stats() const {
   return core_->box.attached() ? core_->box.stats() : core_->dropped;
+}
+std::uint64_t SinkHandle::not_arrived() const noexcept {
+  const auto* arrivals = dynamic_cast<const Arrivals*>(core_->sink.get());
+  return arrivals == nullptr ? 0 : arrivals->not_arrived();
+}
+void SinkHandle::give_up() noexcept {
+  if (auto* arrivals = dynamic_cast<Arrivals*>(core_->sink.get())) arrivals->give_up();
 }
 std::uint64_t SinkHandle::heard() const noexcept {
   return core_->heard;

@@ -47,6 +47,11 @@ class [[nodiscard]] SinkHandle {
   [[nodiscard]] const std::string& name() const noexcept;
   /// Of attach().
   [[nodiscard]] SubscriberStats stats() const;
+  /// Of the events that the sink heard, those that did not arrive where it writes, as far as is
+  /// known now; 0 of a sink that does not say so (Arrivals). Threads: any. Waits for nobody.
+  [[nodiscard]] std::uint64_t not_arrived() const noexcept;
+  /// Lets the sink wait no longer for whoever reads it. Threads: any. Waits for nobody.
+  void give_up() noexcept;
   /// Events handed to the sink, and calls of it that threw.
   [[nodiscard]] std::uint64_t heard() const noexcept;
   [[nodiscard]] std::uint64_t threw() const noexcept;

@@ -9,7 +9,10 @@
 // and counted; listen() writes on the channel's worker, so that nothing is dropped and a slow disk
 // holds up the publishers that block.
 #pragma once
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -38,8 +41,10 @@ class LineFile {
     std::string error;       // one sentence about the first failure, or ""
   };
 
-  LineFile(std::FILE* to, std::string name, bool owned)
-      : to_(to), name_(std::move(name)), owned_(owned) {}
+  /// A stream of the caller's, which stays open.
+  LineFile(std::FILE* to, std::string name) : stream_(to), name_(std::move(name)) {}
+  LineFile(registry::OutputFile to, std::string name)
+      : file_(std::move(to)), name_(std::move(name)) {}
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
   ~LineFile() { close(); }
@@ -48,7 +53,7 @@ class LineFile {
     const std::lock_guard lock(mutex_);
     if (!introduced_) origin_.read_clocks();
     append_json_line(text_, event, &origin_, !std::exchange(introduced_, true));
-    ++lines_;
+    ++added_;
     if (text_.size() >= kBytesHeld) write();
   }
   /// Writes what is held: called whenever no more events are at hand.
@@ -59,43 +64,68 @@ class LineFile {
   void close() {
     const std::lock_guard lock(mutex_);
     write();
-    if (to_ == nullptr) return;
-    if (owned_ && std::fclose(to_) != 0) fail();  // a network file system may say so only now
-    to_ = nullptr;
+    if (!file_.close()) fail();
+    closed_ = true;
   }
+  /// Waits for a write that is under way.
   [[nodiscard]] Figures figures() const {
     const std::lock_guard lock(mutex_);
-    return figures_;
+    return {written_, added_ - written_, error_};
   }
+  /// Lines that are in no file, as far as is known now. Waits for nobody.
+  [[nodiscard]] std::uint64_t unwritten() const noexcept {
+    const std::uint64_t written = written_;  // before what was added: never more than that
+    return added_ - written;
+  }
+  /// Ends a write that waits for a reader, now and from now on. Waits for nobody.
+  void give_up() noexcept { give_up_ = true; }
 
  private:
   static constexpr std::size_t kBytesHeld = 64 * 1024;
 
   void write() {
-    const std::size_t bytes = text_.size();
-    if (bytes == 0) return;
-    const bool fine = to_ != nullptr && figures_.error.empty() &&
-                      std::fwrite(text_.data(), 1, bytes, to_) == bytes && std::fflush(to_) == 0;
-    if (!fine && figures_.error.empty()) fail();
-    (fine ? figures_.written : figures_.lost) += lines_;
+    if (text_.empty()) return;
+    std::size_t kept = 0;
+    if (!closed_ && error_.empty()) {
+      kept = put();
+      if (kept < text_.size()) fail();
+    }
+    written_ += static_cast<std::uint64_t>(
+        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(kept), '\n'));
     text_.clear();
-    lines_ = 0;
+  }
+  std::size_t put() {
+    if (stream_ == nullptr) return file_.write(text_, give_up_);
+    const bool all = std::fwrite(text_.data(), 1, text_.size(), stream_) == text_.size() &&
+                     std::fflush(stream_) == 0;
+    return all ? text_.size() : 0;
   }
   void fail() {
     const int why = errno;
-    figures_.error = "cannot write to " + name_ + ": " + std::generic_category().message(why) +
-                     (why == ENOSPC ? "; free some space there" : "");
+    if (!error_.empty()) return;
+    error_ = "cannot write to " + name_ + ": ";
+    if (why == ESTALE) {
+      error_ += "the program closed the descriptor, or uses it for a file of its own";
+    } else if (why == ETIMEDOUT) {
+      error_ += "nobody reads it";
+    } else {
+      error_ += std::generic_category().message(why);
+      if (why == ENOSPC) error_ += "; free some space there";
+    }
   }
 
   mutable std::mutex mutex_;
-  std::FILE* to_;
+  registry::OutputFile file_;
+  std::FILE* stream_ = nullptr;
   const std::string name_;
-  const bool owned_;
   Origin origin_ = Origin::here();
   bool introduced_ = false;
-  std::string text_;
-  std::uint64_t lines_ = 0;  // in text_
-  Figures figures_;
+  bool closed_ = false;
+  std::string text_;  // whole lines
+  std::string error_;
+  std::atomic<std::uint64_t> added_{0};
+  std::atomic<std::uint64_t> written_{0};
+  std::atomic<bool> give_up_{false};
 };
 
 /// Writes lines until it is destroyed, which takes up to 50 ms. The bus must outlive it; a FILE
@@ -105,7 +135,7 @@ class JsonLines {
   /// Every event of the channels that match, present and future, from a thread of its own. It keeps
   /// up to SubscribeOptions::queue_events per channel; what comes on top is dropped: stats().
   static Result<JsonLines> attach(Bus& bus, std::FILE* to, std::string_view pattern = ">") {
-    return JsonLines(to, "the given file", false).take(bus, pattern);
+    return JsonLines(to, "the given file").take(bus, pattern);
   }
   static Result<JsonLines> attach(Bus& bus, std::string_view path, std::string_view pattern = ">") {
     auto made = open(path);
@@ -115,15 +145,15 @@ class JsonLines {
 
   /// A file that hears nothing yet: listen() says what. %r, %p, %h and %j in the path stand for
   /// rank, process, host and job, so that ranks do not overwrite one another; "-" is standard
-  /// output. Which files are refused: adapters/output_file.hpp.
+  /// output. Which files are refused: adapters/output_open.hpp.
   static Result<JsonLines> open(std::string_view path) {
-    if (path == "-" || path == "/dev/stdout") return JsonLines(stdout, "standard output", false);
-    if (path == "/dev/stderr") return JsonLines(stderr, "standard error", false);
+    if (path == "-" || path == "/dev/stdout") return JsonLines(stdout, "standard output");
+    if (path == "/dev/stderr") return JsonLines(stderr, "standard error");
     // Anew: a forked child has its own number, and a launcher may have set its rank since.
     std::string expanded = expand_path(path, read_rank_identity());
-    const auto to = registry::open_output(expanded);
+    auto to = registry::OutputFile::open(expanded);
     if (!to) return to.error();
-    return JsonLines(to.value(), std::move(expanded), true);
+    return JsonLines(std::move(to).value(), std::move(expanded));
   }
   /// Every event of one channel, on its worker: none is dropped here. Times are those of the
   /// source, or of the worker.
@@ -155,12 +185,16 @@ class JsonLines {
                  figures.error + " (" + std::to_string(figures.lost) + " lines were not written)"};
   }
   [[nodiscard]] LineFile::Figures figures() const { return core_->lines.figures(); }
+  /// As LineFile's.
+  [[nodiscard]] std::uint64_t unwritten() const noexcept { return core_->lines.unwritten(); }
+  void give_up() noexcept { core_->lines.give_up(); }
   /// Of attach(): what was dropped because the file was too slow.
   [[nodiscard]] SubscriberStats stats() const { return core_->box.stats(); }
 
  private:
   struct Core {
-    Core(std::FILE* to, std::string name, bool owned) : lines(to, std::move(name), owned) {}
+    template <class To>
+    Core(To to, std::string name) : lines(std::move(to), std::move(name)) {}
     ~Core() { end(); }
     void end() {
       said.clear();
@@ -184,8 +218,9 @@ class JsonLines {
     std::jthread thread;
   };
 
-  JsonLines(std::FILE* to, std::string name, bool owned)
-      : core_(std::make_unique<Core>(to, std::move(name), owned)) {}
+  template <class To>
+  JsonLines(To to, std::string name)
+      : core_(std::make_unique<Core>(std::move(to), std::move(name))) {}
 
   Result<JsonLines> take(Bus& bus, std::string_view pattern) && {
     core_->box = bus.mailbox(pattern, {.name = "json_lines"});

@@ -1,0 +1,216 @@
+#include "ringmain/adapters/run_thread.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace ringmain::run {
+namespace {
+
+constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+/// True in the thread itself.
+thread_local bool is_run_thread = false;
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+/// From here on this thread's descriptors are its own, and none is the program's but standard error
+/// and, if asked for, standard output.
+void take_own_table(bool standard_output) noexcept {
+  if (::syscall(SYS_close_range, 3u, ~0u, kUnshare) != 0) {
+    if (::unshare(CLONE_FILES) != 0) return;
+    const long end = ::sysconf(_SC_OPEN_MAX);
+    for (int fd = 3; fd < end && fd < 65536; ++fd) (void)::close(fd);
+  }
+  // No number below 3 may be given to a file: what is printed would land there.
+  (void)::close(STDIN_FILENO);
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing < 0) return;
+  if (!standard_output || ::fcntl(STDOUT_FILENO, F_GETFD) < 0)
+    (void)::dup3(nothing, STDOUT_FILENO, O_CLOEXEC);
+  if (::fcntl(STDERR_FILENO, F_GETFD) < 0) (void)::dup3(nothing, STDERR_FILENO, O_CLOEXEC);
+}
+
+}  // namespace
+
+std::int64_t monotonic_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                  std::int64_t until_ns) noexcept {
+  const int saved = errno;
+  while (word == value && monotonic_ns() < until_ns) {
+    const timespec until{until_ns / kSecond, until_ns % kSecond};
+    // WAIT_BITSET takes a time, not a duration.
+    ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, &until, nullptr,
+              FUTEX_BITSET_MATCH_ANY);
+  }
+  errno = saved;
+}
+
+void wake_all(std::atomic<std::uint32_t>& word) noexcept {
+  const int saved = errno;
+  ::syscall(SYS_futex, &word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr, nullptr, 0);
+  errno = saved;
+}
+
+void write_sentence(const std::string& sentence) noexcept {
+  const int saved = errno;
+  sigset_t pipe;
+  sigset_t before;
+  sigset_t pending;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  ::sigpending(&pending);
+  const bool was_pending = ::sigismember(&pending, SIGPIPE) == 1;
+  // One write: lines of ranks stay whole.
+  const bool broken =
+      ::write(STDERR_FILENO, sentence.data(), sentence.size()) < 0 && errno == EPIPE;
+  const timespec at_once{};
+  if (broken && !was_pending) (void)::sigtimedwait(&pipe, nullptr, &at_once);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = saved;
+}
+
+namespace {
+
+/// False where the list of threads cannot be read.
+bool others_are_there() noexcept {
+  DIR* const threads = ::opendir("/proc/self/task");
+  if (threads == nullptr) return false;
+  bool found = false;
+  for (const dirent* entry = nullptr; !found && (entry = ::readdir(threads)) != nullptr;) {
+    if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == ::getpid()) continue;
+    const std::string path = std::string("/proc/self/task/") + entry->d_name + "/comm";
+    char name[16] = "";
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = fd < 0 ? -1 : ::read(fd, name, sizeof name - 1);
+    if (fd >= 0) (void)::close(fd);
+    found = bytes > 0 && std::strncmp(name, "ringmain", 8) != 0;
+  }
+  (void)::closedir(threads);
+  return found;
+}
+
+}  // namespace
+
+void await_solitude() noexcept {
+  static std::atomic<std::uint32_t> alone{0};
+  try {
+    const SignalsBlocked blocked;
+    std::thread([] {
+      ::pthread_setname_np(::pthread_self(), "ringmain:alone");
+      take_own_table(false);
+      const timespec while_{0, 10'000'000};
+      while (others_are_there()) (void)::nanosleep(&while_, nullptr);
+      alone = 1;
+      wake_all(alone);
+    }).detach();
+  } catch (const std::system_error&) {
+    return;
+  }
+  await_change(alone, 0, INT64_MAX);
+}
+
+RunThread& RunThread::start(Work work, nanoseconds limit) {
+  auto* const made = new RunThread(std::move(work));
+  try {
+    const SignalsBlocked blocked;  // they are the program's
+    std::thread([made] { made->run(); }).detach();
+    await_change(made->done_, 0, monotonic_ns() + limit.count());
+  } catch (const std::system_error&) {
+    made->alone_ = true;
+    made->work_.open();
+  }
+  return *made;
+}
+
+void RunThread::run() {
+  is_run_thread = true;
+  ::pthread_setname_np(::pthread_self(), "ringmain:run");
+  take_own_table(work_.standard_output);
+  work_.open();
+  done_ = 1;
+  wake_all(done_);
+  for (;;) {
+    const std::uint32_t rung = rung_;
+    say_what_is_waiting();
+    const std::uint32_t asks = asks_;
+    if (done_ == asks) {
+      await_change(rung_, rung, INT64_MAX);
+      continue;
+    }
+    const std::uint32_t errand = asked_.exchange(0);
+    if (errand != 0)
+      work_.errand((errand & kFinish) != 0 ? kFinish : kFlush, nanoseconds(limit_ns_.load()));
+    say_what_is_waiting();
+    done_ = asks;
+    wake_all(done_);
+  }
+}
+
+void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
+  if (alone_ || is_run_thread) return work_.errand(errand, limit);
+  const std::int64_t until = monotonic_ns() + limit.count();
+  limit_ns_ = limit.count();
+  asked_ |= errand;
+  const std::uint32_t mine = ++asks_;
+  ++rung_;
+  wake_all(rung_);
+  for (std::uint32_t done = done_; static_cast<std::int32_t>(done - mine) < 0; done = done_) {
+    await_change(done_, done, until);
+    if (monotonic_ns() >= until) return;
+  }
+}
+
+void RunThread::say(std::string sentence) {
+  sentence = "ringmain: " + sentence + "\n";
+  if (alone_ || is_run_thread) return write_sentence(sentence);
+  {
+    const std::lock_guard lock(mutex_);
+    sentences_.push_back(std::move(sentence));
+  }
+  ++rung_;
+  wake_all(rung_);
+}
+
+void RunThread::say_what_is_waiting() {
+  std::vector<std::string> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting.swap(sentences_);
+  }
+  for (const std::string& sentence : waiting) write_sentence(sentence);
+}
+
+}  // namespace ringmain::run

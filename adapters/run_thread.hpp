@@ -1,0 +1,66 @@
+// Who acts for ringmain in a program that does not know it? One thread, which has a table of
+// descriptors of its own.
+//
+// Linux gives each thread the table that it asks for. Files that are opened from this thread, and
+// from those that it starts, are in a table that the program cannot see: it closes none of them,
+// takes none of their numbers and inherits none. The other way round nothing of the program's stays
+// open here but standard error. Where the system refuses a table (before Linux 5.9, some seccomp
+// filters), files move to high numbers: OutputFile.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ringmain/bus/options.hpp"
+
+namespace ringmain::run {
+
+class RunThread {
+ public:
+  enum Errand : std::uint32_t { kFlush = 1, kFinish = 2 };
+  struct Work {
+    std::function<void()> open;  // first of all
+    std::function<void(Errand, nanoseconds limit)>
+        errand;                    // what does not end by then is left alone
+    bool standard_output = false;  // a sink writes to it
+  };
+
+  /// Starts it, and waits until it has opened what it opens, or for `limit`. Where the system has
+  /// no thread: does that here, and all errands too. Never destroyed.
+  static RunThread& start(Work work, nanoseconds limit);
+
+  /// Waits until it is done, or for `limit`. Async-signal-safe where there is a thread.
+  void ask(Errand errand, nanoseconds limit) noexcept;
+  /// One line on the standard error that the process began with. Does not wait.
+  void say(std::string sentence);
+
+ private:
+  explicit RunThread(Work work) : work_(std::move(work)) {}
+  void run();
+  void say_what_is_waiting();
+
+  const Work work_;
+  bool alone_ = false;  // there is no thread
+  std::atomic<std::uint32_t> asked_{0};
+  std::atomic<std::uint32_t> rung_{0};  // moves with each wish
+  std::atomic<std::uint32_t> asks_{1};  // how often it was asked; the opening is the first
+  std::atomic<std::uint32_t> done_{0};  // up to which of these all is done; 0 while it opens
+  std::atomic<std::int64_t> limit_ns_{0};
+  std::mutex mutex_;
+  std::vector<std::string> sentences_;
+};
+
+/// Waits until no thread but the caller and ours is left in the process.
+void await_solitude() noexcept;
+/// Waits while `word` is `value`, at most until `until_ns` of CLOCK_MONOTONIC. Async-signal-safe.
+void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                  std::int64_t until_ns) noexcept;
+void wake_all(std::atomic<std::uint32_t>& word) noexcept;
+[[nodiscard]] std::int64_t monotonic_ns() noexcept;
+/// One write to descriptor 2, which raises no SIGPIPE in the caller.
+void write_sentence(const std::string& sentence) noexcept;
+
+}  // namespace ringmain::run

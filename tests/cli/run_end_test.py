@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Does a process below `ringmain run` end by itself, whatever its sinks' files do, and is each loss said and counted?
+
+usage: run_end_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the test programs in $RINGMAIN_PROGRAMS
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from cases import main
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("RINGMAIN_BINARY", str(ROOT / "build/release/bin/ringmain"))
+PROGRAMS = Path(os.environ.get("RINGMAIN_PROGRAMS", Path(BINARY).parent))
+PUBLISHER, NEIGHBOUR = str(PROGRAMS / "run_publisher"), str(PROGRAMS / "run_neighbour")
+MANY = 5000  # more lines than a pipe holds
+
+
+class LossTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.lines = self.folder / "events.jsonl"
+
+    def publish(self, *before, count=MANY, way="returns", status=0, sink=None, end_s=None, **options):
+        """What it said on standard error, without the lines of `before`."""
+        variables = {**os.environ, **({"RINGMAIN_END_S": end_s} if end_s else {})}
+        run = subprocess.run([*before, BINARY, "run", "--summary", "--sink", sink or f"json_lines:{self.lines}", "--",
+                              PUBLISHER, way, str(count)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                             env=variables, timeout=100, check=False, **options)
+        self.assertEqual(run.returncode, status, run.stderr)
+        return run.stderr
+
+    def lost(self, said):
+        return int(re.search(r"events, (\d+) lost", said).group(1))
+
+    def whole_lines(self):
+        text = self.lines.read_text()
+        self.assertTrue(text == "" or text.endswith("\n"), text[-200:])
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_what_a_full_disk_does_not_take_is_said_and_counted(self):
+        # A limit of the size of files is a small disk; the signal that comes with it reaches nobody.
+        said = self.publish("sh", "-c", 'ulimit -f 64; exec "$@"', "sh", count=MANY)
+        self.assertIn(f"cannot write to {self.lines}: File too large", said)
+        written = [event for event in self.whole_lines() if event["channel"] == "program.said"]
+        self.assertGreater(len(written), 0)
+        self.assertEqual([event["number"] for event in written], list(range(len(written))))
+        self.assertEqual(self.lost(said), MANY - len(written), said)
+
+    def test_a_full_device_takes_nothing(self):
+        said = self.publish(count=100, sink="json_lines:/dev/full")
+        self.assertIn("No space left on device; free some space there (100 lines were not written)", said)
+        self.assertEqual(self.lost(said), 100)
+
+    def test_nothing_is_lost_where_all_was_written(self):
+        said = self.publish()
+        self.assertEqual(self.lost(said), 0)
+        self.assertEqual(len(self.whole_lines()), MANY)
+
+    def test_a_pipe_that_nobody_reads_holds_up_no_start_and_no_end(self):
+        os.mkfifo(self.lines)
+        said = self.publish(count=100, end_s="0.5")
+        self.assertRegex(said, "100 events were not written within 0.5 s; where that is too short")
+        self.assertEqual(self.lost(said), 100)
+
+    def test_a_pipe_whose_reader_has_stopped_holds_up_no_end(self):
+        os.mkfifo(self.lines)
+        reader = os.open(self.lines, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        said = self.publish(end_s="0.5")
+        self.assertIn("events were not written within 0.5 s", said)
+        # What is in the pipe may be read by somebody yet, but was not known to be written whole.
+        self.assertGreater(self.lost(said), 0)
+
+    def test_a_reader_who_comes_late_hears_all(self):
+        os.mkfifo(self.lines)
+        with subprocess.Popen(["sh", "-c", f"sleep 0.2; exec cat {self.lines}"], stdout=subprocess.PIPE) as reader:
+            said = self.publish(count=100, end_s="60")
+            self.assertEqual(len(reader.stdout.read().splitlines()), 100)
+        self.assertEqual(self.lost(said), 0)
+
+    def test_a_reader_who_has_gone_raises_no_signal(self):
+        os.mkfifo(self.lines)
+        with subprocess.Popen(["sh", "-c", f"head -c 1 {self.lines}"], stdout=subprocess.DEVNULL):
+            said = self.publish(end_s="60")
+        self.assertIn("Broken pipe", said)
+        self.assertGreater(self.lost(said), 0)
+
+    def test_wrong_seconds_are_said(self):
+        self.assertIn("RINGMAIN_END_S wants seconds, such as 0.5, and not 'soon'; it is 2",
+                      self.publish(count=1, end_s="soon"))
+
+
+class SentenceTest(unittest.TestCase):
+    def summary(self, *words, status=0, **options):
+        run = subprocess.run([BINARY, "run", "--summary", "--source", "heartbeat:3", "--", *words], text=True, timeout=100,
+                             stdin=subprocess.DEVNULL, check=False, **{"capture_output": True, **options})
+        self.assertEqual(run.returncode, status, run)
+        return run
+
+    def test_the_summary_comes_though_the_program_closed_its_standard_error(self):
+        for word in ("closes_its_output_at_exit", "closes_numbers_at_exit", "close_from_3", "close_all_and_exit"):
+            with self.subTest(word):
+                status = {"close_from_3": 4, "close_all_and_exit": 5}.get(word, 0)
+                self.assertRegex(self.summary(NEIGHBOUR, word, status=status).stderr, r"events, 0 lost")
+
+    def test_a_standard_error_that_nobody_reads_changes_no_status(self):
+        for word, status in (("returns", 0), ("exits", 7), ("quick_exits", 6), ("exits_without_flush", 3)):
+            with self.subTest(word):
+                read, write = os.pipe()
+                os.close(read)
+                try:
+                    self.summary(NEIGHBOUR, word, str(status), status=status, stderr=write, stdout=subprocess.DEVNULL,
+                                 capture_output=False)
+                finally:
+                    os.close(write)
+
+    def test_a_process_that_closes_everything_ends(self):
+        for word, status in (("close_from_3", 4), ("close_from_3_at_once", 0), ("close_range_3", 0), ("close_each", 0)):
+            with self.subTest(word):
+                self.summary(NEIGHBOUR, word, status=status)
+
+    def test_threads_are_ours_by_name(self):
+        with subprocess.Popen([BINARY, "run", "--summary", "--sink", "json_lines:/dev/null", "--", "sh", "-c",
+                               "read x; exit 3"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+            task = Path(f"/proc/{run.pid}/task")
+            comms = set()
+            while not any(name.startswith("ringmain:run") for name in comms):
+                self.assertIsNone(run.poll())
+                comms = {(one / "comm").read_text() for one in task.iterdir()} if task.exists() else set()
+            while not any(name.startswith("ringmain:sink") for name in comms):
+                comms = {(one / "comm").read_text() for one in task.iterdir()}
+            foreign = [name for name in comms if not name.startswith("ringmain")]
+            self.assertEqual(len(foreign), 1, comms)  # its own
+            run.stdin.close()
+            self.assertEqual(run.wait(100), 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
