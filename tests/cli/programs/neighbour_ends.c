@@ -1,0 +1,170 @@
+// Ends: by return, by call, by signal, in handlers and threads, with and without what stdio holds.
+#define _GNU_SOURCE
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "ringmain/tests/cli/programs/neighbour.h"
+
+static void say_goodbye(void) {
+  puts("goodbye");
+}
+static void close_output(void) {
+  fclose(stdout);
+  fclose(stderr);
+}
+static void close_numbers(void) {
+  close(1);
+  close(2);
+}
+static void exit_otherwise(void) {
+  _exit(12);
+}
+static void on_signal_exit(int number) {
+  (void)number;
+  _exit(13);
+}
+
+static int returns(int argc, char** argv) {
+  printf("held");
+  return atoi(argv[0]);
+}
+static int exits(int argc, char** argv) {
+  printf("held");
+  exit(atoi(argv[0]));
+}
+static int exits_without_flush(int argc, char** argv) {
+  printf("held");
+  _exit(3);
+}
+static int exits_by_group(int argc, char** argv) {
+  printf("held");
+  syscall(SYS_exit_group, 8);
+  return 0;
+}
+static int exits_alone(int argc, char** argv) {
+  puts("held");
+  fflush(stdout);
+  pthread_exit(NULL);
+}
+static void* works_on(void* nothing) {
+  neighbour_linger();
+  puts("worked on");
+  return nothing;
+}
+static int exits_alone_before_another(int argc, char** argv) {
+  pthread_t other;
+  pthread_create(&other, NULL, works_on, NULL);
+  pthread_detach(other);
+  pthread_exit(NULL);
+}
+static int quick_exits(int argc, char** argv) {
+  atexit(say_goodbye);
+  at_quick_exit(close_output);
+  puts("held");
+  fflush(stdout);
+  quick_exit(6);
+}
+static int aborts(int argc, char** argv) {
+  printf("held");
+  abort();
+}
+static int says_goodbye(int argc, char** argv) {
+  atexit(say_goodbye);
+  puts("hello");
+  return 0;
+}
+static int closes_its_output_at_exit(int argc, char** argv) {
+  atexit(close_output);
+  puts("hello");
+  fputs("hello, too\n", stderr);
+  return 0;
+}
+static int closes_numbers_at_exit(int argc, char** argv) {
+  atexit(close_numbers);
+  puts("hello");
+  return 0;
+}
+static int exits_otherwise_at_exit(int argc, char** argv) {
+  atexit(exit_otherwise);
+  return 0;
+}
+static int exits_in_a_handler(int argc, char** argv) {
+  signal(SIGUSR1, on_signal_exit);
+  raise(SIGUSR1);
+  return 0;
+}
+static void* exits_now(void* status) {
+  exit((int)(long)status);
+}
+static int exits_in_a_thread(int argc, char** argv) {
+  pthread_t other;
+  pthread_create(&other, NULL, exits_now, (void*)17L);
+  pthread_join(other, NULL);
+  return 0;
+}
+static int dies_of(int argc, char** argv) {
+  printf("held");
+  fflush(stdout);
+  const struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  kill(getpid(), atoi(argv[0]));
+  for (;;) pause();
+  return 0;
+}
+static int faults(int argc, char** argv) {
+  const struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  *(volatile int*)0 = 1;
+  return 0;
+}
+static int execs(int argc, char** argv) {
+  puts("before");
+  fflush(stdout);
+  execvp(argv[0], argv);
+  return 1;
+}
+static int execs_nothing(int argc, char** argv) {
+  execlp("/nowhere/at/all", "x", NULL);
+  printf("%s\n", strerror(errno));
+  return 0;
+}
+static int execs_without_environment(int argc, char** argv) {
+  char* words[] = {"/bin/sh", "-c", "echo $HOME none", NULL};
+  char* none[] = {NULL};
+  execve(words[0], words, none);
+  return 1;
+}
+static int writes_to_closed_output(int argc, char** argv) {
+  close(1);
+  printf("lost");
+  return fflush(stdout) == 0 ? 0 : 21;
+}
+static int ends_in_the_middle_of_a_line(int argc, char** argv) {
+  fputs("no end", stderr);
+  fputs("none", stdout);
+  return 0;
+}
+
+const struct neighbour neighbour_ends[] = {
+    {"returns", returns},
+    {"exits", exits},
+    {"exits_without_flush", exits_without_flush},
+    {"exits_by_group", exits_by_group},
+    {"exits_alone", exits_alone},
+    {"exits_alone_before_another", exits_alone_before_another},
+    {"quick_exits", quick_exits},
+    {"aborts", aborts},
+    {"says_goodbye", says_goodbye},
+    {"closes_its_output_at_exit", closes_its_output_at_exit},
+    {"closes_numbers_at_exit", closes_numbers_at_exit},
+    {"exits_otherwise_at_exit", exits_otherwise_at_exit},
+    {"exits_in_a_handler", exits_in_a_handler},
+    {"exits_in_a_thread", exits_in_a_thread},
+    {"dies_of", dies_of},
+    {"faults", faults},
+    {"execs", execs},
+    {"execs_nothing", execs_nothing},
+    {"execs_without_environment", execs_without_environment},
+    {"writes_to_closed_output", writes_to_closed_output},
+    {"ends_in_the_middle_of_a_line", ends_in_the_middle_of_a_line},
+    {NULL, NULL}};
