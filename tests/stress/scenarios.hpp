@@ -63,6 +63,11 @@ void inline_storm(unsigned workers, const Until& until, std::uint64_t seed, Tall
 void order_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
                  Faults& faults);
 
+/// A channel that several workers deliver at once: everything exactly once, every throw counted,
+/// while subscribers come and go.
+void parallel_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
+                    Faults& faults);
+
 /// Sources that ask who listens, while listeners come and go; and losses, told in a sum.
 void interest_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
                     Faults& faults);

@@ -152,7 +152,7 @@ class Scenarios {
         thread_churn(2, i % 2 == 0, {5000, &over_}, tally_, faults_);
     });
     for (auto* storm : {&registration_storm, &inline_storm, &channels_and_patterns, &order_storm,
-                        &interest_storm})
+                        &interest_storm, &parallel_storm})
       threads_.emplace_back([this, storm] { storm(2, until_, seed_, tally_, faults_); });
     threads_.emplace_back([this] { resets_in_callbacks(2, until_, tally_, faults_); });
     threads_.emplace_back([this] { lifecycles(until_, seed_, tally_, faults_); });

@@ -89,6 +89,11 @@ TEST_P(StressTest, OrderHoldsWhileThoseWhoWantItComeAndGo) {
   EXPECT_GT(tally_.ordered, 0u);
 }
 
+TEST_P(StressTest, ParallelDeliveryIsExactlyOnceWhileSubscribersComeAndGo) {
+  parallel_storm(GetParam(), rounds(1'500), seed_, tally_, faults_);
+  EXPECT_GT(tally_.heard, 0u);
+}
+
 TEST_P(StressTest, SourcesKnowWhoListensAndEveryLossIsTold) {
   interest_storm(GetParam(), rounds(10'000), seed_, tally_, faults_);
   EXPECT_GT(tally_.told, 0u);
