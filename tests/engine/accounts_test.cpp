@@ -73,7 +73,7 @@ TEST_F(AccountsTest, LanesDoNotMakeUpForEachOther) {
 TEST_F(AccountsTest, ARunThatIsBeingHeardIsNoFault) {
   ASSERT_EQ(push_number(lane_, 1), Pushed::accepted);
   EXPECT_TRUE(accepted_add_up());
-  channel_->dispatched.add(1);
+  channel_->dispatched.add(1, Writers::one);
   EXPECT_TRUE(accepted_add_up());
   lane_.consumed = 1;
   EXPECT_TRUE(accepted_add_up());
@@ -81,7 +81,7 @@ TEST_F(AccountsTest, ARunThatIsBeingHeardIsNoFault) {
 
 TEST_F(AccountsTest, AnEventMayBeHeardBeforeItsPublisherHasSaidThatItIsThere) {
   lane_.word = 1;
-  channel_->dispatched.add(1);
+  channel_->dispatched.add(1, Writers::one);
   EXPECT_TRUE(accepted_add_up());
   lane_.consumed = 1;
   EXPECT_TRUE(accepted_add_up());
@@ -98,7 +98,7 @@ TEST_F(AccountsTest, WhatIsConsumedAndWasNeverDispatchedIsAFault) {
 }
 
 TEST_F(AccountsTest, WhatIsDispatchedAndWasNeverPublishedIsAFault) {
-  channel_->dispatched.add(1);
+  channel_->dispatched.add(1, Writers::one);
   EXPECT_FALSE(accepted_add_up());
 }
 
