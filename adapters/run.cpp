@@ -57,13 +57,14 @@ std::string process_title(const RankIdentity& me) {
   return title + ")";
 }
 
+/// Nobody while it opens.
+std::atomic<RunThread*> the_thread{nullptr};
+
 /// What runs in this process. Never destroyed: other threads publish until the process is gone.
 class Running {
  public:
   explicit Running(Plan plan)
       : plan_(std::move(plan)), pid_(::getpid()), me_(read_rank_identity()), limit_(end_limit()) {}
-
-  void use(RunThread& thread) noexcept { thread_ = &thread; }
 
   [[nodiscard]] bool in_child() const noexcept { return ::getpid() != pid_; }
 
@@ -110,10 +111,10 @@ class Running {
     if (*done == 0 && errand == RunThread::kFinish) late(limit);
   }
   void ask(RunThread::Errand errand) noexcept {
-    if (thread_ != nullptr) thread_->ask(errand, limit_);
+    if (RunThread* const thread = the_thread) thread->ask(errand, limit_);
   }
-  void say(std::string sentence) {
-    if (thread_ != nullptr) return thread_->say(std::move(sentence));
+  static void say(std::string sentence) {
+    if (RunThread* const thread = the_thread) return thread->say(std::move(sentence));
     write_sentence("ringmain: " + sentence + "\n");  // while it opens
   }
 
@@ -241,7 +242,6 @@ class Running {
   const pid_t pid_;
   const RankIdentity me_;
   const nanoseconds limit_;
-  RunThread* thread_ = nullptr;
   Bus& bus_ = Bus::process();
   std::mutex mutex_;  // who flushes and who finishes; held while a sink writes
   std::vector<registry::SinkHandle> sinks_;  // as it was opened
@@ -264,7 +264,7 @@ void open_run(Plan plan) {
         return sink.ends_with(":-") || sink.ends_with(":/dev/stdout");
       });
   auto* const made = new std::atomic<Running*>(nullptr);
-  RunThread& thread = RunThread::start(
+  the_thread = &RunThread::start(
       {.open =
            [made, plan = std::move(plan)] {
              auto* const here = new Running(plan);
@@ -272,15 +272,12 @@ void open_run(Plan plan) {
              here->open();
              opening = nullptr;
              *made = here;
+             running = here;
            },
        .errand = [made](RunThread::Errand errand,
                         nanoseconds limit) { made->load()->errand(errand, limit); },
        .standard_output = standard_output},
       kOpenLimit);
-  if (Running* const here = made->load()) {
-    here->use(thread);
-    running = here;
-  }
 }
 
 /// The one of this process, made at the first call; nullptr outside a run.
@@ -326,9 +323,10 @@ void finish() {
 /// On the way to an exec or, to finish, to the end, from wherever that is.
 void leave_by(bool to_finish) noexcept {
   Running* const here = running;
-  if (here == nullptr || here->in_child() || finished) return;
-  if (to_finish && finished.exchange(true)) return;
-  here->ask(to_finish ? RunThread::kFinish : RunThread::kFlush);
+  if (here == nullptr || here->in_child()) return;
+  // Whoever comes second waits for the first: the process must not end under it.
+  const bool over = to_finish ? finished.exchange(true) : finished.load();
+  here->ask(over ? RunThread::kNothing : to_finish ? RunThread::kFinish : RunThread::kFlush);
 }
 
 /// The main thread ends and leaves the process to others. Ours would keep it for ever.

@@ -116,7 +116,8 @@ bool others_are_there() noexcept {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const ssize_t bytes = fd < 0 ? -1 : ::read(fd, name, sizeof name - 1);
     if (fd >= 0) (void)::close(fd);
-    found = bytes > 0 && std::strncmp(name, "ringmain", 8) != 0;
+    const bool ours = std::strncmp(name, "ringmain", 8) == 0 && (name[8] == ':' || name[8] == '/');
+    found = bytes > 0 && !ours;
   }
   (void)::closedir(threads);
   return found;
@@ -180,7 +181,10 @@ void RunThread::run() {
 }
 
 void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
-  if (alone_ || is_run_thread) return work_.errand(errand, limit);
+  if (alone_ || is_run_thread) {
+    if (errand != kNothing) work_.errand(errand, limit);
+    return;
+  }
   const std::int64_t until = monotonic_ns() + limit.count();
   limit_ns_ = limit.count();
   asked_ |= errand;

@@ -20,7 +20,7 @@ namespace ringmain::run {
 
 class RunThread {
  public:
-  enum Errand : std::uint32_t { kFlush = 1, kFinish = 2 };
+  enum Errand : std::uint32_t { kNothing = 0, kFlush = 1, kFinish = 2 };
   struct Work {
     std::function<void()> open;  // first of all
     std::function<void(Errand, nanoseconds limit)>
@@ -32,7 +32,8 @@ class RunThread {
   /// no thread: does that here, and all errands too. Never destroyed.
   static RunThread& start(Work work, nanoseconds limit);
 
-  /// Waits until it is done, or for `limit`. Async-signal-safe where there is a thread.
+  /// Waits until it and all that was asked before is done, or for `limit`. Async-signal-safe where
+  /// there is a thread.
   void ask(Errand errand, nanoseconds limit) noexcept;
   /// One line on the standard error that the process began with. Does not wait.
   void say(std::string sentence);
