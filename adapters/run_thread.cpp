@@ -16,6 +16,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "ringmain/engine/settle.hpp"
+
 namespace ringmain::run {
 namespace {
 
@@ -24,21 +26,6 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 /// True in the thread itself.
 thread_local bool is_run_thread = false;
-
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 /// From here on this thread's descriptors are its own, and none is the program's but standard error
 /// and, if asked for, standard output.
@@ -128,7 +115,7 @@ bool others_are_there() noexcept {
 void await_solitude() noexcept {
   static std::atomic<std::uint32_t> alone{0};
   try {
-    const SignalsBlocked blocked;
+    const engine::BlockedSignals blocked;
     std::thread([] {
       ::pthread_setname_np(::pthread_self(), "ringmain:alone");
       take_own_table(false);
@@ -146,7 +133,7 @@ void await_solitude() noexcept {
 RunThread& RunThread::start(Work work, nanoseconds limit) {
   auto* const made = new RunThread(std::move(work));
   try {
-    const SignalsBlocked blocked;  // they are the program's
+    const engine::BlockedSignals blocked;  // they are the program's
     std::thread([made] { made->run(); }).detach();
     await_change(made->done_, 0, monotonic_ns() + limit.count());
   } catch (const std::system_error&) {

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -13,29 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "ringmain/engine/settle.hpp"
+
 #include "ringmain/adapters/sources/step/log.hpp"
 
 namespace ringmain::registry {
-namespace {
-
-/// Threads made while it lives take no signals: they are the program's, and end no call of it.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
-
 struct SinkHandle::Core {
   Core(std::string name_, std::shared_ptr<Sink> sink_)
       : name(std::move(name_)), sink(std::move(sink_)) {}
@@ -130,7 +111,7 @@ Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
   core_->steps.emplace(bus);
   core_->box = bus.mailbox(pattern, {.name = core_->name});
   try {
-    const SignalsBlocked blocked;
+    const engine::BlockedSignals blocked;
     core_->thread =
         std::jthread([core = core_.get()](const std::stop_token& stop) { core->run(stop); });
   } catch (const std::system_error& failed) {
