@@ -257,8 +257,10 @@ std::atomic<bool> finished{false};
 thread_local Running* opening = nullptr;
 
 /// In a thread with descriptors of its own: all that is opened here, and all threads that are
-/// started here, the bus's too, have them.
+/// started here, have them. The bus's threads do not: they write to the descriptors of mailboxes,
+/// which are the program's.
 void open_run(Plan plan) {
+  (void)Bus::process();
   const bool standard_output =
       std::any_of(plan.sinks.begin(), plan.sinks.end(), [](const std::string& sink) {
         return sink.ends_with(":-") || sink.ends_with(":/dev/stdout");

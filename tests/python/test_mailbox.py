@@ -165,7 +165,13 @@ def test_one_that_is_closed_before_it_waits_ends_its_loop(bus, long):
     assert asyncio.run(asyncio.wait_for(run(), long)) == []
 
 
-@pytest.mark.parametrize("limit", [float("nan"), -1.0, -float("inf"), 0.0])
+def test_a_limit_that_is_no_number_is_refused(bus):
+    for call in (bus.mailbox("test.*").wait, bus.flush):
+        with pytest.raises(ValueError, match="timeout is no number"):
+            call(float("nan"))
+
+
+@pytest.mark.parametrize("limit", [-1.0, -float("inf"), 0.0])
 def test_a_limit_that_is_no_time_is_over_at_once(bus, limit):
     assert not bus.mailbox("test.*").wait(limit)
     assert bus.flush(limit) in (True, False)
