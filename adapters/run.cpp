@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -287,7 +288,12 @@ Running* started() {
   if (opening != nullptr) return opening;
   static std::once_flag once;
   std::call_once(once, [] {
-    if (auto plan = Plan::from_environment()) open_run(std::move(*plan));
+    try {
+      if (auto plan = Plan::from_environment()) open_run(std::move(*plan));
+    } catch (const std::exception& failed) {  // no thread, no memory: the program goes on unheard
+      write_sentence(std::string("ringmain: nothing is heard from ") +
+                     ::program_invocation_short_name + ": " + failed.what() + "\n");
+    }
   });
   Running* const found = running;
   return found == nullptr || found->in_child() ? nullptr : found;

@@ -91,20 +91,22 @@ void write_sentence(const std::string& sentence) noexcept {
 
 namespace {
 
-/// False where the list of threads cannot be read.
+/// True, too, where it cannot be told: ending the process would end them.
 bool others_are_there() noexcept {
   DIR* const threads = ::opendir("/proc/self/task");
-  if (threads == nullptr) return false;
+  if (threads == nullptr) return true;
   bool found = false;
   for (const dirent* entry = nullptr; !found && (entry = ::readdir(threads)) != nullptr;) {
     if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == ::getpid()) continue;
     const std::string path = std::string("/proc/self/task/") + entry->d_name + "/comm";
     char name[16] = "";
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) continue;  // it has ended meanwhile
     const ssize_t bytes = fd < 0 ? -1 : ::read(fd, name, sizeof name - 1);
+    const bool ended = bytes < 0 && errno == ESRCH;
     if (fd >= 0) (void)::close(fd);
     const bool ours = std::strncmp(name, "ringmain", 8) == 0 && (name[8] == ':' || name[8] == '/');
-    found = bytes > 0 && !ours;
+    found = !ended && !ours;
   }
   (void)::closedir(threads);
   return found;

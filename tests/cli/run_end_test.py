@@ -7,6 +7,7 @@ usage: run_end_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the te
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,14 @@ class SentenceTest(unittest.TestCase):
         for word, status in (("close_from_3", 4), ("close_from_3_at_once", 0), ("close_range_3", 0), ("close_each", 0)):
             with self.subTest(word):
                 self.summary(NEIGHBOUR, word, status=status)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv") and shutil.which("prlimit"), "needs root and setpriv")
+    def test_a_program_that_may_have_no_thread_runs_unheard(self):
+        run = subprocess.run(["prlimit", "--nproc=1", "setpriv", "--reuid", "4242", "--clear-groups", "--", BINARY, "run",
+                              "--source", "heartbeat:3", "--summary", "--", "/bin/sleep", "0"], capture_output=True,
+                             text=True, timeout=100, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("nothing is heard from sleep: ringmain: the system gave the bus not one thread", run.stderr)
 
     def test_threads_are_ours_by_name(self):
         with subprocess.Popen([BINARY, "run", "--summary", "--sink", "json_lines:/dev/null", "--", "sh", "-c",

@@ -126,7 +126,7 @@ static void jump(int number) {
 static int recovers_from_a_fault(int argc, char** argv) {
   signal(SIGSEGV, jump);
   const int number = sigsetjmp(back, 1);
-  if (number == 0) *(volatile int*)handled = 1;
+  if (number == 0) *(volatile int*)(long)handled = 1;
   printf("%d\n", number);
   return 0;
 }
