@@ -5,7 +5,10 @@
 //   1 two feeders, two events each | a reader that waits and drains until it has all
 //   2 a feeder, three events | the same reader
 //   3 a feeder, then stop() | a reader that waits until the bus has stopped
-// Checked: no data race on the slots; each event in order; nobody sleeps for ever.
+//   4 a feeder, and somebody who asks the reader to leave and rouses it | a reader that waits until
+//     it is asked
+// Checked: no data race on the slots; each event in order; nobody sleeps for ever; what was done
+// before rouse_reader() is seen by the reader that it roused.
 // Forms and mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "ringmain/tests/model/relacy_atomics.hpp"
@@ -15,8 +18,9 @@
 using ringmain::engine::ChannelCore;
 
 struct Test : rl::test_suite<Test, 3> {
-  static constexpr int kScenes = 3;
+  static constexpr int kScenes = 4;
   ChannelCore channel;
+  ringmain::engine::Atomic<std::uint32_t> asked{0};  // to leave
   rl::var<int> slot[ChannelCore::kLanes][3];
 
   // As push() in engine/lane.hpp, as far as the reader's sleep is concerned.
@@ -51,17 +55,30 @@ struct Test : rl::test_suite<Test, 3> {
     while (ringmain::engine::wait_for_events(channel, -1)) drain();
     RL_ASSERT(channel.all.stopped());
   }
+  void read_until_asked() {
+    while (asked.load(std::memory_order_relaxed) == 0) {
+      if (ringmain::engine::wait_for_events(channel, -1)) drain();
+    }
+  }
+  void ask_to_leave() {
+    asked.store(1, std::memory_order_relaxed);
+    ringmain::engine::rouse_reader(channel.pull);
+  }
   void stop() {
     channel.all.quit.store(1, std::memory_order_release);
     ringmain::engine::tell_reader(channel.pull);
   }
 
   void thread(unsigned i) {
-    if (i == 2) return scene == 3 ? read_until_stopped() : read(scene == 1 ? 4 : 3);
+    if (i == 2 && scene == 3) return read_until_stopped();
+    if (i == 2 && scene == 4) return read_until_asked();
+    if (i == 2) return read(scene == 1 ? 4 : 3);
     if (scene == 1) feed(static_cast<int>(i), 2);
     if (scene == 2 && i == 0) feed(0, 3);
     if (scene == 3 && i == 0) feed(0, 1);
     if (scene == 3 && i == 1) stop();
+    if (scene == 4 && i == 0) feed(0, 1);
+    if (scene == 4 && i == 1) ask_to_leave();
   }
 };
 
