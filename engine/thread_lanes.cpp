@@ -153,8 +153,10 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
   const bool alone = ended || !exits_are_told();
   Lane* lane = !alone ? nullptr : channel.take_lane(default_lane_options(channel), channel);
   if (lane == nullptr) {
-    channel.count_refused(Pushed::no_memory);
-    return Pushed::no_memory;
+    // Room would be of no use any more: who is told `closed` does not try again.
+    const Pushed why = channel.line.closing() ? Pushed::closed : Pushed::no_memory;
+    channel.count_refused(why);
+    return why;
   }
   const PushResult result = push_slowly(*lane, build, from, 0);
   ChannelCore::give_lane(*lane);

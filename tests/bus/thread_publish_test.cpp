@@ -52,6 +52,22 @@ TEST(ThreadPublishTest, OnePublisherMoreThanLanesMaxGetsNoMemoryAndIsCounted) {
   EXPECT_TRUE(bus.verify_accounting());
 }
 
+TEST(ThreadPublishTest, OneThatGetsNoLaneOfAStoppedBusIsToldThatItIsClosed) {
+  Bus bus(with_workers(1));
+  ChannelOptions o;
+  o.lanes_max = 1;
+  auto& channel = *bus.configure<Tick>("test.few", o).value();
+  const Subscription sub = channel.subscribe([](const Tick&) {});
+  const auto only = channel.publisher();
+  ASSERT_TRUE(only);
+  ASSERT_TRUE(bus.stop(StopMode::drain, kLong).stuck.empty());
+  EXPECT_EQ(channel.publish({1}), PublishCode::closed);
+  EXPECT_EQ(channel.publish_all(std::array<Tick, 3>{}).last, PublishCode::closed);
+  EXPECT_EQ(channel.stats().no_memory, 0u);
+  EXPECT_EQ(channel.stats().closed, 4u);
+  EXPECT_TRUE(bus.verify_accounting());
+}
+
 /// Publishes while its thread's other thread_locals are being destroyed.
 struct PublishesAtTheEnd {
   Channel<Tick>* channel = nullptr;
