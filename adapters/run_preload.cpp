@@ -4,14 +4,15 @@
 // looked at on their way, in the process itself only. In a child of fork or vfork, and outside a
 // run, they pass at the cost of a load. Ends that cannot be seen from inside (SIGKILL, a crash)
 // lose what the sinks have not heard yet: docs/run.md.
+#include <alloca.h>
 #include <cerrno>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <vector>
 
 #include "ringmain/adapters/run.hpp"
 
@@ -45,18 +46,31 @@ const Real& reals() noexcept {
   return found;
 }
 
-/// The words of execl(first, …, nullptr), and the environment behind them for execle.
+/// Bytes that the words of execl(first, …, nullptr) and their end take.
+std::size_t bytes_of(const char* first, va_list words) noexcept {
+  std::size_t count = 1;
+  va_list rest;
+  va_copy(rest, words);
+  for (const char* word = first; word != nullptr; word = va_arg(rest, const char*)) ++count;
+  va_end(rest);
+  return count * sizeof(char*);
+}
+
 struct Listed {
-  std::vector<char*> words;
-  char* const* environment = nullptr;
-  Listed(const char* first, va_list rest, bool with_environment) {
-    for (const char* word = first;; word = va_arg(rest, const char*)) {
-      words.push_back(const_cast<char*>(word));
-      if (word == nullptr) break;
-    }
-    if (with_environment) environment = va_arg(rest, char* const*);
-  }
+  char** words;
+  char* const* environment;  // of execle
 };
+/// They go into `room`, which is on the caller's stack: a handler that interrupted malloc may
+/// execute, and what a child of vfork allocates stays its parent's.
+Listed listed(void* room, const char* first, va_list words, bool with_environment) noexcept {
+  char** const made = static_cast<char**>(room);
+  std::size_t count = 0;
+  for (const char* word = first;; word = va_arg(words, const char*)) {
+    made[count++] = const_cast<char*>(word);
+    if (word == nullptr) break;
+  }
+  return {made, with_environment ? va_arg(words, char* const*) : nullptr};
+}
 
 char key_is_set;  // any address
 
@@ -84,7 +98,9 @@ __attribute__((destructor)) void leave() {
 }  // namespace
 }  // namespace ringmain::run
 
+using ringmain::run::bytes_of;
 using ringmain::run::leave_by;
+using ringmain::run::listed;
 using ringmain::run::Listed;
 using ringmain::run::reals;
 
@@ -125,23 +141,26 @@ int execveat(int folder, const char* path, char* const words[], char* const envi
 int execl(const char* path, const char* first, ...) noexcept {
   va_list rest;
   va_start(rest, first);
-  const Listed listed(first, rest, false);
+  void* const room = alloca(bytes_of(first, rest));
+  const Listed list = listed(room, first, rest, false);
   va_end(rest);
-  return ::execv(path, listed.words.data());
+  return ::execv(path, list.words);
 }
 int execlp(const char* name, const char* first, ...) noexcept {
   va_list rest;
   va_start(rest, first);
-  const Listed listed(first, rest, false);
+  void* const room = alloca(bytes_of(first, rest));
+  const Listed list = listed(room, first, rest, false);
   va_end(rest);
-  return ::execvp(name, listed.words.data());
+  return ::execvp(name, list.words);
 }
 int execle(const char* path, const char* first, ...) noexcept {
   va_list rest;
   va_start(rest, first);
-  const Listed listed(first, rest, true);
+  void* const room = alloca(bytes_of(first, rest));
+  const Listed list = listed(room, first, rest, true);
   va_end(rest);
-  return ::execve(path, listed.words.data(), listed.environment);
+  return ::execve(path, list.words, list.environment);
 }
 
 }  // extern "C"

@@ -24,8 +24,8 @@ namespace {
 constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-/// True in the thread itself.
-thread_local bool is_run_thread = false;
+/// True in the thread itself. Looked at in handlers of signals, so no call may make it.
+[[gnu::tls_model("initial-exec")]] thread_local bool is_run_thread = false;
 
 /// From here on this thread's descriptors are its own, and none is the program's but standard error
 /// and, if asked for, standard output.

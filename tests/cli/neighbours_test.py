@@ -58,7 +58,7 @@ class Result(NamedTuple):
 def run(words, folder):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    variables = {**os.environ, "N": str(PROGRAMS / "run_neighbour"), "PWD": str(folder)}
+    variables = {**os.environ, "N": str(PROGRAMS / "run_neighbour"), "L": str(PROGRAMS / "run_listed"), "PWD": str(folder)}
     with subprocess.Popen(words, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, start_new_session=True) as process:
         try:
