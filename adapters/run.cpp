@@ -92,9 +92,12 @@ class Running {
 
   /// Flushes or finishes, but for no longer than `limit`.
   void errand(RunThread::Errand errand, nanoseconds limit) {
+    if (errand == RunThread::kFlush && is_stuck()) return;
     auto done = std::make_shared<std::atomic<std::uint32_t>>(0);
+    ++under_way_;
     const auto work = [this, errand, limit, done] {
       errand == RunThread::kFinish ? finish() : flush(limit);
+      --under_way_;
       *done = 1;
       wake_all(*done);
     };
@@ -109,6 +112,7 @@ class Running {
     }
     const std::int64_t share = limit.count() * 9 / 10;  // the rest is for what is to be said
     await_change(*done, 0, monotonic_ns() + share);
+    if (*done == 0) stuck_at_ = arrived();
     if (*done == 0 && errand == RunThread::kFinish) late(limit);
   }
   void ask(RunThread::Errand errand) noexcept {
@@ -239,13 +243,24 @@ class Running {
     return text;
   }
 
+  /// A flush was waited for in vain, is under way yet, and since then nothing has arrived anywhere.
+  [[nodiscard]] bool is_stuck() const noexcept { return under_way_ > 0 && stuck_at_ == arrived(); }
+  /// Events that sinks have written, or taken where they do not say so.
+  [[nodiscard]] std::uint64_t arrived() const noexcept {
+    std::uint64_t sum = 0;
+    for (const auto& sink : sinks_) sum += sink.heard() - sink.not_arrived();
+    return sum;
+  }
+
   const Plan plan_;
   const pid_t pid_;
   const RankIdentity me_;
   const nanoseconds limit_;
   Bus& bus_ = Bus::process();
   std::mutex mutex_;  // who flushes and who finishes; held while a sink writes
-  std::vector<registry::SinkHandle> sinks_;  // as it was opened
+  std::vector<registry::SinkHandle> sinks_;                 // as it was opened
+  std::atomic<std::uint32_t> under_way_{0};                 // errands
+  std::atomic<std::uint64_t> stuck_at_{~std::uint64_t{0}};  // what had arrived when time was up
   std::vector<registry::Opened<registry::Source>> sources_;
   mutable std::mutex attached_mutex_;
   std::map<std::string, std::string> attached_;  // by source; "" or why not

@@ -82,6 +82,35 @@ class LossTest(unittest.TestCase):
         # What is in the pipe may be read by somebody yet, but was not known to be written whole.
         self.assertGreater(self.lost(said), 0)
 
+    def test_of_many_execs_that_fail_the_first_waits_for_a_sink_that_blocks(self):
+        # Two hundred times the limit would be longer than publish() waits.
+        os.mkfifo(self.lines)
+        reader = os.open(self.lines, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        said = self.publish(way="failed_execs", end_s="1")
+        self.assertIn("events were not written within 1 s", said)
+
+    def test_an_exec_waits_again_for_a_sink_that_has_moved(self):
+        os.mkfifo(self.lines)
+        read = self.folder / "read"
+        reader = os.open(self.lines, os.O_RDONLY | os.O_NONBLOCK)
+        with subprocess.Popen([BINARY, "run", "--sink", f"json_lines:{self.lines}", "--", PUBLISHER, "failed_exec_then_exec",
+                               str(MANY), str(read)], stdout=subprocess.PIPE, env={**os.environ, "RINGMAIN_END_S": "4"},
+                              stdin=subprocess.DEVNULL) as run:
+            self.assertEqual(run.stdout.readline(), b"failed\n")
+            os.set_blocking(reader, True)
+            with os.fdopen(reader) as lines:
+                numbers = []
+                for line in lines:
+                    event = json.loads(line)
+                    if event["channel"] != "program.said":
+                        continue
+                    numbers.append(event["number"])
+                    if len(numbers) == MANY:
+                        read.write_text("all\n")
+            self.assertEqual(run.wait(100), 0)
+        self.assertEqual(numbers, [*range(MANY), *range(MANY)])
+
     def test_a_reader_who_comes_late_hears_all(self):
         os.mkfifo(self.lines)
         with subprocess.Popen(["sh", "-c", f"sleep 0.2; exec cat {self.lines}"], stdout=subprocess.PIPE) as reader:

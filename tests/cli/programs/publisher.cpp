@@ -60,6 +60,18 @@ int main(int count, char** words) {
     publish(events);
     return 0;
   }
+  if (way == "failed_execs") {  // as a shell that looks for a program in many folders
+    for (int i = 0; i < 200; ++i) ::execl("/nowhere/at/all", "x", nullptr);
+    return 0;
+  }
+  if (way == "failed_exec_then_exec") {  // what stands in FILE has been read before the second one
+    ::execl("/nowhere/at/all", "x", nullptr);
+    std::puts("failed");
+    std::fflush(stdout);
+    await(words[3], 1);
+    publish(events);
+    ::execl("/bin/true", "true", nullptr);
+  }
   if (way == "fork") {
     for (const bool abruptly : {false, true}) {
       const pid_t child = ::fork();
