@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <string>
 #include <string_view>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -76,28 +75,69 @@ inline int descriptor_of(const std::string& path, bool& made_now) noexcept {
   return -1;
 }
 
-/// Shared by all that write there, alone for a moment: true for one that came when nobody else had
-/// it. Where a file system knows no locks nobody is seen. Waits for a second at most.
-inline bool lock_alone(int fd) noexcept {
+/// Who writes there is said by locks of bytes that no file has, each of an open file: `flock` and
+/// the like of strangers are nothing to them.
+constexpr off_t kTurn = off_t{1} << 62;  // of the one that looks who else writes, and empties
+constexpr off_t kWriters = kTurn + 1;    // from here on a byte for each that writes
+
+inline struct flock bytes(off_t first, off_t count) noexcept {
+  struct flock made {};
+  made.l_type = F_WRLCK;
+  made.l_whence = SEEK_SET;
+  made.l_start = first;
+  made.l_len = count;
+  return made;
+}
+inline bool lock_byte(int fd, off_t which) noexcept {
+  struct flock one = bytes(which, 1);
+  return ::fcntl(fd, F_OFD_SETLK, &one) == 0;
+}
+/// Why a lock failed: false where this file system has none. Nobody is seen there.
+inline bool is_held() noexcept {
+  return errno == EAGAIN || errno == EACCES;
+}
+/// What somebody else has locked of these; its l_type is F_UNLCK where nobody has.
+inline struct flock held(int fd, off_t first, off_t count) noexcept {
+  struct flock found = bytes(first, count);
+  if (::fcntl(fd, F_OFD_GETLK, &found) != 0) found.l_type = F_UNLCK;
+  return found;
+}
+
+/// Waits for those of us that are just emptying the file, a second at most. False: a stranger has
+/// locked all of it, and nobody can be seen.
+inline bool take_turn(int fd) noexcept {
   for (int tries = 0; tries < 1000; ++tries) {
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
-    if (::flock(fd, LOCK_SH | LOCK_NB) == 0) return false;  // somebody writes there
+    if (lock_byte(fd, kTurn) || !is_held()) return true;
+    const struct flock holder = held(fd, kTurn, 1);
+    if (holder.l_type != F_UNLCK && (holder.l_start != kTurn || holder.l_len != 1)) return false;
     const timespec some{0, 1'000'000};
     (void)::nanosleep(&some, nullptr);
   }
   return false;
 }
 
+/// Says, as long as the file is open here, that it is written.
+inline void enlist(int fd) noexcept {
+  constexpr off_t kApart = off_t{1} << 24;  // more than there are processes
+  for (int tries = 0; tries < 64; ++tries) {
+    if (lock_byte(fd, kWriters + ::getpid() + tries * kApart) || !is_held()) return;
+  }
+}
+
 inline void empty_if_earlier(int fd, const char* started) noexcept {
-  if (!lock_alone(fd)) return;
+  const bool seen = take_turn(fd);
   struct stat status {};
-  if (::fstat(fd, &status) == 0 && status.st_size > 0) {
+  if (seen && held(fd, kWriters, 0).l_type == F_UNLCK && ::fstat(fd, &status) == 0 &&
+      status.st_size > 0) {
     const std::int64_t written_ns =
         std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
     const bool earlier = started == nullptr || written_ns < std::strtoll(started, nullptr, 10);
     if (earlier) (void)!::ftruncate(fd, 0);
   }
-  if (::flock(fd, LOCK_SH | LOCK_NB) != 0) (void)::flock(fd, LOCK_UN);
+  enlist(fd);
+  struct flock turn = bytes(kTurn, 1);
+  turn.l_type = F_UNLCK;
+  (void)::fcntl(fd, F_OFD_SETLK, &turn);
 }
 
 }  // namespace detail

@@ -2,11 +2,13 @@
 #include "ringmain/adapters/output_open.hpp"
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -167,6 +169,45 @@ TEST_F(OutputOpenTest, WhatALaterRunFindsOfAnEarlierOneThatLivesIsKept) {
   ::close(later);
   ::close(open_one(path("lines")));
   EXPECT_EQ(text(path("lines")), "");
+}
+
+TEST_F(OutputOpenTest, ALockOfStrangersIsNoWriterAndHoldsUpNobody) {
+  make("lines");
+  const int stranger = ::open(path("lines").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(stranger, LOCK_EX), 0);
+  const int first = open_one(path("lines"));
+  ASSERT_GE(first, 0);
+  EXPECT_EQ(text(path("lines")), "") << "nobody writes there";
+  write_line(first, "one\n");
+  const int second = open_one(path("lines"));
+  EXPECT_EQ(text(path("lines")), "one\n") << "the first one does";
+  for (const int fd : {stranger, first, second}) ::close(fd);
+}
+
+/// In a process of its own: such a lock is a process's.
+TEST_F(OutputOpenTest, ALockOfStrangersOverAllBytesHoldsUpNobodyAndKeepsWhatIsThere) {
+  make("lines");
+  int locked[2];
+  ASSERT_EQ(::pipe(locked), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int stranger = ::open(path("lines").c_str(), O_RDWR | O_CLOEXEC);
+    struct flock all {};
+    all.l_type = F_WRLCK;
+    if (::fcntl(stranger, F_SETLK, &all) != 0 || ::write(locked[1], "x", 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char read = 0;
+  ASSERT_EQ(::read(locked[0], &read, 1), 1);
+  // Two hundred that each waited for a second would be longer than a test may take.
+  for (int n = 0; n < 200; ++n) ::close(open_one(path("lines")));
+  EXPECT_EQ(text(path("lines")), "precious");
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  ::close(open_one(path("lines")));
+  EXPECT_EQ(text(path("lines")), "");
+  ::close(locked[0]);
+  ::close(locked[1]);
 }
 
 TEST_F(OutputOpenTest, OfManyThatComeAtOnceNoneEmptiesWhatAnotherHasWritten) {
