@@ -18,6 +18,7 @@
 
 #include "ringmain/bus/result.hpp"
 
+#include "ringmain/adapters/high_descriptor.hpp"
 #include "ringmain/adapters/output_open.hpp"
 
 namespace ringmain::registry {
@@ -80,7 +81,7 @@ class OutputFile {
   }
 
  private:
-  enum : int { kLookMs = 20, kLowest = 24, kHighest = 4096 };
+  enum : int { kLookMs = 20 };
 
   /// "" or one sentence.
   std::string reopen() {
@@ -97,12 +98,10 @@ class OutputFile {
     return {};
   }
 
-  /// Low numbers are the program's: it counts on them. Where there are few numbers it stays.
+  /// Below a run only: elsewhere it was the program that opened it.
   static int move_high(int fd) noexcept {
-    const long most = ::sysconf(_SC_OPEN_MAX);
-    const long base = (most < 0 || most > kHighest ? long{kHighest} : most) * 3 / 4;
-    if (std::getenv(kRunStartedVariable) == nullptr || base < kLowest) return fd;
-    const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(base));
+    if (std::getenv(kRunStartedVariable) == nullptr) return fd;
+    const int high = duplicate_high(fd);
     if (high < 0) return fd;
     (void)::close(fd);
     return high;

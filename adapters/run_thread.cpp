@@ -11,12 +11,15 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 
 #include "ringmain/engine/settle.hpp"
+
+#include "ringmain/adapters/high_descriptor.hpp"
 
 namespace ringmain::run {
 namespace {
@@ -27,21 +30,57 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 /// True in the thread itself. Looked at in handlers of signals, so no call may make it.
 [[gnu::tls_model("initial-exec")]] thread_local bool is_run_thread = false;
 
+/// The standard error that the process began with: the file is remembered, since a program may have
+/// another one at its number. Set before the thread starts, and then by the thread only.
+class StandardError {
+ public:
+  void remember() noexcept {
+    struct stat now {};
+    remembered_ = true;
+    there_ = ::fstat(STDERR_FILENO, &now) == 0;
+    device_ = now.st_dev;
+    inode_ = now.st_ino;
+  }
+  /// Where the program's descriptors are ours, too: one more, which it seldom closes.
+  void keep_one_more() noexcept {
+    if (is(STDERR_FILENO)) high_ = registry::duplicate_high(STDERR_FILENO);
+  }
+  /// A descriptor that is that file now; -1 where none is.
+  [[nodiscard]] int number() const noexcept {
+    if (high_ >= 0 && is(high_)) return high_;
+    return !remembered_ || is(STDERR_FILENO) ? STDERR_FILENO : -1;
+  }
+
+ private:
+  [[nodiscard]] bool is(int fd) const noexcept {
+    struct stat now {};
+    return there_ && ::fstat(fd, &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+  }
+
+  bool remembered_ = false;
+  bool there_ = false;
+  int high_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+constinit StandardError standard_error;
+
 /// From here on this thread's descriptors are its own, and none is the program's but standard error
-/// and, if asked for, standard output.
-void take_own_table(bool standard_output) noexcept {
+/// and, if asked for, standard output. False: the system gives it none.
+bool take_own_table(bool standard_output) noexcept {
   if (::syscall(SYS_close_range, 3u, ~0u, kUnshare) != 0) {
-    if (::unshare(CLONE_FILES) != 0) return;
+    if (::unshare(CLONE_FILES) != 0) return false;
     const long end = ::sysconf(_SC_OPEN_MAX);
     for (int fd = 3; fd < end && fd < 65536; ++fd) (void)::close(fd);
   }
   // No number below 3 may be given to a file: what is printed would land there.
   (void)::close(STDIN_FILENO);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (nothing < 0) return;
+  if (nothing < 0) return true;
   if (!standard_output || ::fcntl(STDOUT_FILENO, F_GETFD) < 0)
     (void)::dup3(nothing, STDOUT_FILENO, O_CLOEXEC);
   if (::fcntl(STDERR_FILENO, F_GETFD) < 0) (void)::dup3(nothing, STDERR_FILENO, O_CLOEXEC);
+  return true;
 }
 
 }  // namespace
@@ -72,6 +111,7 @@ void wake_all(std::atomic<std::uint32_t>& word) noexcept {
 
 void write_sentence(const std::string& sentence) noexcept {
   const int saved = errno;
+  const int to = standard_error.number();
   sigset_t pipe;
   sigset_t before;
   sigset_t pending;
@@ -82,7 +122,7 @@ void write_sentence(const std::string& sentence) noexcept {
   const bool was_pending = ::sigismember(&pending, SIGPIPE) == 1;
   // One write: lines of ranks stay whole.
   const bool broken =
-      ::write(STDERR_FILENO, sentence.data(), sentence.size()) < 0 && errno == EPIPE;
+      to >= 0 && ::write(to, sentence.data(), sentence.size()) < 0 && errno == EPIPE;
   const timespec at_once{};
   if (broken && !was_pending) (void)::sigtimedwait(&pipe, nullptr, &at_once);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -120,7 +160,7 @@ void await_solitude() noexcept {
     const engine::BlockedSignals blocked;
     std::thread([] {
       ::pthread_setname_np(::pthread_self(), "ringmain:alone");
-      take_own_table(false);
+      (void)take_own_table(false);
       const timespec while_{0, 10'000'000};
       while (others_are_there()) (void)::nanosleep(&while_, nullptr);
       alone = 1;
@@ -134,12 +174,14 @@ void await_solitude() noexcept {
 
 RunThread& RunThread::start(Work work, nanoseconds limit) {
   auto* const made = new RunThread(std::move(work));
+  standard_error.remember();
   try {
     const engine::BlockedSignals blocked;  // they are the program's
     std::thread([made] { made->run(); }).detach();
     await_change(made->done_, 0, monotonic_ns() + limit.count());
   } catch (const std::system_error&) {
     made->alone_ = true;
+    standard_error.keep_one_more();
     made->work_.open();
   }
   return *made;
@@ -148,7 +190,7 @@ RunThread& RunThread::start(Work work, nanoseconds limit) {
 void RunThread::run() {
   is_run_thread = true;
   ::pthread_setname_np(::pthread_self(), "ringmain:run");
-  take_own_table(work_.standard_output);
+  if (!take_own_table(work_.standard_output)) standard_error.keep_one_more();
   work_.open();
   done_ = 1;
   wake_all(done_);

@@ -5,7 +5,7 @@
 // from those that it starts, are in a table that the program cannot see: it closes none of them,
 // takes none of their numbers and inherits none. The other way round nothing of the program's stays
 // open here but standard error. Where the system refuses a table (before Linux 5.9, some seccomp
-// filters), files move to high numbers: OutputFile.
+// filters), files and standard error have high numbers, and are looked at before each write.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -61,7 +61,8 @@ void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                   std::int64_t until_ns) noexcept;
 void wake_all(std::atomic<std::uint32_t>& word) noexcept;
 [[nodiscard]] std::int64_t monotonic_ns() noexcept;
-/// One write to descriptor 2, which raises no SIGPIPE in the caller.
+/// One write to the standard error that the process began with, if it is still open; raises no
+/// SIGPIPE in the caller.
 void write_sentence(const std::string& sentence) noexcept;
 
 }  // namespace ringmain::run

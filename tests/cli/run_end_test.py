@@ -154,6 +154,38 @@ class SentenceTest(unittest.TestCase):
                 finally:
                     os.close(write)
 
+    def without_own_table(self, script, **options):
+        """What a shell said below a run, where the system gives our threads no descriptors of their own; the file theirs."""
+        with tempfile.TemporaryDirectory() as folder:
+            options = {"capture_output": True, **options}
+            run = subprocess.run([BINARY, "run", "--summary", "--source", "heartbeat:3", "--", NEIGHBOUR, "without_own_table",
+                                  "sh", "-c", script], text=True, timeout=100, stdin=subprocess.DEVNULL, check=False,
+                                 cwd=folder, env={**os.environ, "N": NEIGHBOUR}, **options)
+            theirs = Path(folder, "theirs")
+            return run, theirs.read_text() if theirs.exists() else ""
+
+    def test_no_sentence_lands_in_a_file_that_the_program_has_at_2_where_threads_have_no_table(self):
+        run, theirs = self.without_own_table("exec 2>theirs; echo mine >&2; exit 3")
+        self.assertEqual((run.returncode, theirs), (3, "mine\n"))
+        self.assertRegex(run.stderr, r"sh \(pid \d+\): \d+ events, 0 lost")
+
+    def test_nor_where_there_was_no_standard_error_at_the_start(self):
+        # The shell's: sh itself begins without one.
+        run, theirs = self.without_own_table("exec 2>&-; exec sh -c 'exec 2>theirs; echo mine >&2; exit 3'")
+        self.assertEqual((run.returncode, theirs), (3, "mine\n"), run.stderr)
+
+    def test_nor_where_the_program_closed_all_else(self):
+        run, theirs = self.without_own_table(
+            "exec python3 -c 'import os; os.dup2(os.open(\"theirs\", os.O_WRONLY | os.O_CREAT), 2); os.closerange(3, 5000)'")
+        self.assertEqual((run.returncode, theirs), (0, ""))
+
+    def test_it_speaks_where_only_one_of_its_descriptors_is_left(self):
+        for word, status in (("closes_numbers_at_exit", 0), ("close_range_3", 0)):
+            with self.subTest(word):
+                run, _ = self.without_own_table(f"exec $N {word}")
+                self.assertEqual(run.returncode, status)
+                self.assertRegex(run.stderr, r"run_neighbour \(pid \d+\): \d+ events")
+
     def test_a_process_that_closes_everything_ends(self):
         for word, status in (("close_from_3", 4), ("close_from_3_at_once", 0), ("close_range_3", 0), ("close_each", 0)):
             with self.subTest(word):

@@ -3,11 +3,15 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fenv.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <locale.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -101,6 +105,22 @@ static int timers(int argc, char** argv) {
   printf("%u\n", alarm(0));
   return 0;
 }
+/// As a container that does not know these calls: then no thread has descriptors of its own.
+static int without_own_table(int argc, char** argv) {
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    return 98;
+  execvp(argv[0], argv);
+  return 99;
+}
 static int little_memory(int argc, char** argv) {
   const struct rlimit limit = {1u << 30, 1u << 30};
   setrlimit(RLIMIT_AS, &limit);
@@ -146,6 +166,7 @@ const struct neighbour neighbour_state[] = {{"errno_is_0", errno_is_0},
                                             {"folder", folder},
                                             {"moves_its_folder", moves_its_folder},
                                             {"timers", timers},
+                                            {"without_own_table", without_own_table},
                                             {"little_memory", little_memory},
                                             {"no_memory", no_memory},
                                             {"finds_functions", finds_functions},
