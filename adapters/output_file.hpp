@@ -4,10 +4,12 @@
 // whether it still is the file that was opened. A pipe that nobody reads yet is opened again at
 // each write.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <poll.h>
 #include <string>
@@ -35,6 +37,7 @@ class OutputFile {
     device_ = other.device_;
     inode_ = other.inode_;
     waits_ = other.waits_;
+    regular_ = other.regular_;
     return *this;
   }
   ~OutputFile() { (void)close(); }
@@ -52,12 +55,13 @@ class OutputFile {
   /// `give_up`. Returns how many bytes stay in the file: all, or whole lines only. Then errno says
   /// why, and is ESTALE where the descriptor is no longer that file.
   std::size_t write(std::string_view lines, const std::atomic<bool>& give_up) noexcept {
+    Piece last;
     std::size_t written = 0;
     while (written < lines.size()) {
       if (!still_ours(give_up)) break;
       const ssize_t now = ::write(fd_, lines.data() + written, lines.size() - written);
       if (now >= 0) {
-        written += static_cast<std::size_t>(now);
+        written = append(last, lines, written, static_cast<std::size_t>(now));
       } else if (errno == EAGAIN) {
         pollfd room{fd_, POLLOUT, 0};
         (void)::poll(&room, 1, kLookMs);
@@ -69,7 +73,11 @@ class OutputFile {
         break;
       }
     }
-    return written == lines.size() ? written : cut_torn_line(lines, written);
+    const int why = errno;
+    const std::size_t torn = torn_bytes(lines, written);
+    if (torn > 0 && regular_ && fd_ >= 0) undo(last, written - torn, torn);
+    errno = why;
+    return written - torn;
   }
 
   /// False: errno says why; a network file system may say only now that something is lost.
@@ -94,7 +102,8 @@ class OutputFile {
     (void)::fstat(fd_, &now);
     device_ = now.st_dev;
     inode_ = now.st_ino;
-    if (!S_ISREG(now.st_mode)) (void)::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK);
+    regular_ = S_ISREG(now.st_mode);
+    if (!regular_) (void)::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK);
     return {};
   }
 
@@ -137,22 +146,65 @@ class OutputFile {
     return false;
   }
 
-  /// What stands after the last whole line goes, if nobody has written after it.
-  std::size_t cut_torn_line(std::string_view lines, std::size_t written) noexcept {
-    const int why = errno;
-    const std::size_t last = lines.substr(0, written).rfind('\n');
-    const std::size_t whole = last == lines.npos ? 0 : last + 1;
-    struct stat now {};
-    if (whole < written && fd_ >= 0 && ::fstat(fd_, &now) == 0 && S_ISREG(now.st_mode)) {
-      const off_t end = ::lseek(fd_, 0, SEEK_CUR);
-      if (end == now.st_size) (void)!::ftruncate(fd_, end - static_cast<off_t>(written - whole));
+  /// What was written in one place of a regular file, though perhaps not at once.
+  struct Piece {
+    std::size_t begin = 0;  // in the lines
+    off_t end = 0;          // in the file
+  };
+
+  /// What stands after the last whole line of the `written` bytes.
+  static std::size_t torn_bytes(std::string_view lines, std::size_t written) noexcept {
+    return written - (lines.substr(0, written).rfind('\n') + 1);  // npos + 1 is 0
+  }
+
+  /// `now` more bytes are in the file. Returns how many of the lines are: fewer than before where a
+  /// line was torn and somebody else has written after its first part.
+  std::size_t append(Piece& last, std::string_view lines, std::size_t written,
+                     std::size_t now) noexcept {
+    if (!regular_) return written + now;
+    const off_t end = ::lseek(fd_, 0, SEEK_CUR);
+    const std::size_t torn = torn_bytes(lines, written);
+    if (end - static_cast<off_t>(now) != last.end) {
+      if (torn > 0) {
+        undo(last, written - torn, torn);
+        (void)blank(end, now);
+        written -= torn;
+        now = 0;
+      }
+      last.begin = written;
     }
-    errno = why;
-    return whole;
+    last.end = end;
+    return written + now;
+  }
+
+  /// The first part of a line, which was to stand at `line`, goes, or becomes blanks at the end of
+  /// the line before it: others may have written after it.
+  void undo(const Piece& piece, std::size_t line, std::size_t torn) noexcept {
+    const auto bytes = static_cast<off_t>(torn);
+    if (detail::cut_alone(fd_, piece.end - bytes, piece.end)) return;
+    (void)blank(piece.end, torn + (line > piece.begin ? 1 : 0));
+  }
+
+  /// Makes the `count` bytes in front of `end`, which nobody but us writes, blanks and a line's
+  /// end. Takes no room on a full disk.
+  bool blank(off_t end, std::size_t count) noexcept {
+    const int how = ::fcntl(fd_, F_GETFL);
+    if (how < 0 || ::fcntl(fd_, F_SETFL, how & ~O_APPEND) != 0) return false;
+    off_t at = end - static_cast<off_t>(count);
+    for (ssize_t put = 1; put > 0 && at < end; at += put) {
+      char blanks[256];
+      std::memset(blanks, ' ', sizeof blanks);
+      const std::size_t some = std::min(sizeof blanks, static_cast<std::size_t>(end - at));
+      if (at + static_cast<off_t>(some) == end) blanks[some - 1] = '\n';
+      put = ::pwrite(fd_, blanks, some, at);
+    }
+    (void)::fcntl(fd_, F_SETFL, how);
+    return at == end;
   }
 
   int fd_ = -1;
   bool waits_ = false;  // for a reader
+  bool regular_ = false;
   std::string path_;
   dev_t device_ = 0;
   ino_t inode_ = 0;

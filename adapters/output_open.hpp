@@ -92,6 +92,11 @@ inline bool lock_byte(int fd, off_t which) noexcept {
   struct flock one = bytes(which, 1);
   return ::fcntl(fd, F_OFD_SETLK, &one) == 0;
 }
+inline void unlock_byte(int fd, off_t which) noexcept {
+  struct flock one = bytes(which, 1);
+  one.l_type = F_UNLCK;
+  (void)::fcntl(fd, F_OFD_SETLK, &one);
+}
 /// Why a lock failed: false where this file system has none. Nobody is seen there.
 inline bool is_held() noexcept {
   return errno == EAGAIN || errno == EACCES;
@@ -124,6 +129,17 @@ inline void enlist(int fd) noexcept {
   }
 }
 
+/// Where this is the only one of us that writes, takes off what is behind `end`, if the file still
+/// ends at `torn_end`. False where it stays.
+inline bool cut_alone(int fd, off_t end, off_t torn_end) noexcept {
+  if (!lock_byte(fd, kTurn)) return false;
+  struct stat status {};
+  const bool cut = held(fd, kWriters, 0).l_type == F_UNLCK && ::fstat(fd, &status) == 0 &&
+                   status.st_size == torn_end && ::ftruncate(fd, end) == 0;
+  unlock_byte(fd, kTurn);
+  return cut;
+}
+
 inline void empty_if_earlier(int fd, const char* started) noexcept {
   const bool seen = take_turn(fd);
   struct stat status {};
@@ -135,9 +151,7 @@ inline void empty_if_earlier(int fd, const char* started) noexcept {
     if (earlier) (void)!::ftruncate(fd, 0);
   }
   enlist(fd);
-  struct flock turn = bytes(kTurn, 1);
-  turn.l_type = F_UNLCK;
-  (void)::fcntl(fd, F_OFD_SETLK, &turn);
+  unlock_byte(fd, kTurn);
 }
 
 }  // namespace detail

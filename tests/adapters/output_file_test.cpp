@@ -69,23 +69,86 @@ TEST_F(OutputFileTest, AClosedDescriptorIsSeen) {
   EXPECT_EQ(errno, ESTALE);
 }
 
-/// In a process of its own: limit and signal are a process's.
-TEST_F(OutputFileTest, ALineThatDoesNotFitIsCutOff) {
+/// What stays of a write of three lines into a file that may grow to `limit` bytes only; -1 where
+/// it did not say so. In a process of its own: limit and signal are a process's.
+int kept_of_three_lines(OutputFile ours, rlim_t limit) {
   const pid_t child = ::fork();
   if (child == 0) {
+    const std::atomic<bool> give_up{false};
     (void)std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{10, 10};
-    OutputFile ours = open("ours");
-    (void)::setrlimit(RLIMIT_FSIZE, &limit);
-    const std::size_t kept = ours.write("four\nfive\nsix6\n", give_up_);
-    const int why = errno;
-    const bool whole = kept == 10 && ours.write("x\n", give_up_) == 0;
-    ::_exit(whole && why == EFBIG ? 0 : 1);
+    const rlimit size{limit, limit};
+    (void)::setrlimit(RLIMIT_FSIZE, &size);
+    const std::size_t kept = ours.write("four\nfive\nsix6\n", give_up);
+    ::_exit(errno == EFBIG ? static_cast<int>(kept) : 99);
   }
   int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) != 99 ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(OutputFileTest, ALineThatDoesNotFitIsCutOff) {
+  EXPECT_EQ(kept_of_three_lines(open("ours"), 12), 10);
   EXPECT_EQ(text(path("ours")), "four\nfive\n");
+  EXPECT_EQ(kept_of_three_lines(open("short"), 3), 0);
+  EXPECT_EQ(text(path("short")), "");
+  EXPECT_EQ(kept_of_three_lines(open("whole"), 10), 10);
+  EXPECT_EQ(text(path("whole")), "four\nfive\n");
+}
+
+TEST_F(OutputFileTest, WhereOthersWriteItBecomesBlanksOfTheLineBefore) {
+  OutputFile others = open("ours");
+  EXPECT_EQ(kept_of_three_lines(open("ours"), 12), 10);
+  EXPECT_EQ(others.write("others\n", give_up_), 7u);
+  EXPECT_EQ(text(path("ours")), "four\nfive  \nothers\n");
+  OutputFile again = open("short");
+  EXPECT_EQ(kept_of_three_lines(open("short"), 3), 0);
+  EXPECT_EQ(again.write("others\n", give_up_), 7u);
+  EXPECT_EQ(text(path("short")), "  \nothers\n") << "or a line of blanks";
+}
+
+/// Of two processes one comes and goes all the time, while the other one's lines do not fit.
+TEST_F(OutputFileTest, NoLineOfAnotherProcessIsCutOrTorn) {
+  constexpr int kTimes = 2000;
+  ::setenv(kRunStartedVariable, "1", 1);  // one run: nobody empties the file
+  int opened[2];
+  ASSERT_EQ(::pipe(opened), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    OutputFile theirs = open("ours");
+    (void)std::signal(SIGXFSZ, SIG_IGN);
+    if (::write(opened[1], "x", 1) != 1) ::_exit(1);
+    const std::string lines = "theirs\n" + std::string(20000, 'x') + "\n";
+    for (int n = 0; n < kTimes; ++n) {
+      const rlimit size{fs::file_size(path("ours")) + 9000, RLIM_INFINITY};
+      (void)::setrlimit(RLIMIT_FSIZE, &size);
+      (void)theirs.write(lines, give_up_);
+    }
+    ::_exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(opened[0], &byte, 1), 1);
+  int written = 0;
+  for (int status = 1; ::waitpid(child, &status, WNOHANG) == 0;) {
+    OutputFile ours = open("ours");
+    for (const int end = written + 1 + written % 7; written < end; ++written) {
+      const std::string line = "ours " + std::to_string(written) + "\n";
+      ASSERT_EQ(ours.write(line, give_up_), line.size());
+    }
+  }
+  std::ifstream file(path("ours"));
+  int found = 0;
+  for (std::string line; std::getline(file, line);) {
+    line.erase(line.find_last_not_of(' ') + 1);
+    if (line == "ours " + std::to_string(found)) {
+      ++found;
+    } else {
+      ASSERT_TRUE(line.empty() || line == "theirs") << line.substr(0, 80) << " for " << found;
+    }
+  }
+  EXPECT_EQ(found, written);
+  ::unsetenv(kRunStartedVariable);
+  ::close(opened[0]);
+  ::close(opened[1]);
 }
 
 TEST_F(OutputFileTest, APipeWithoutAReaderIsWaitedForUntilItIsGivenUp) {

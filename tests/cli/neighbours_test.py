@@ -87,12 +87,13 @@ def differences(neighbour, folder):
         one, other = getattr(alone, what), getattr(below, what)
         if one != other:
             yield f"{what}: {str(one)[:300]} alone, {str(other)[:300]} below run"
-    # A torn line is one that somebody else wrote into, or that was not finished.
+    # A torn line is one that somebody else wrote into, or that was not finished. Blanks are what was taken back.
     for number, line in enumerate(sink.read_bytes().splitlines(keepends=True) if sink.exists() else (), 1):
         try:
             if not line.endswith(b"\n"):
                 raise ValueError
-            json.loads(line)
+            if line.strip():
+                json.loads(line)
         except ValueError:
             yield f"line {number} of the sink is not whole: {line[:200]!r}"
             return
