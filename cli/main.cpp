@@ -82,7 +82,7 @@ int run(std::span<char* const> words) {
 }  // namespace
 
 std::span<const Verb* const> verbs() {
-  static const Verb* const kAll[] = {&run_verb(), &replay_verb(), &providers_verb(),
+  static const Verb* const kAll[] = {&run_verb(), &replay_verb(), &sort_verb(), &providers_verb(),
                                      &doctor_verb()};
   return kAll;
 }

@@ -8,6 +8,7 @@ namespace ringmain::cli {
 
 [[nodiscard]] const Verb& run_verb();
 [[nodiscard]] const Verb& replay_verb();
+[[nodiscard]] const Verb& sort_verb();
 [[nodiscard]] const Verb& providers_verb();
 [[nodiscard]] const Verb& doctor_verb();
 [[nodiscard]] std::span<const Verb* const> verbs();

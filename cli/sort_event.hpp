@@ -1,0 +1,37 @@
+// Is this line an event, when was it said, and by which process? One line of JSON at a time.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace ringmain::cli {
+
+/// What decides where a line belongs.
+struct LineEvent {
+  std::int64_t time_ns = 0;
+  std::uint64_t origin = 0;
+  /// Of a process's first line: what turns its time_ns into nanoseconds since 1970.
+  std::optional<std::int64_t> to_realtime_ns;
+};
+
+/// Reads lines one after the other; keeps its memory from one to the next.
+class LineReader {
+ public:
+  LineReader();
+  ~LineReader();
+
+  /// So many readable bytes must lie behind each line.
+  [[nodiscard]] static std::size_t padding() noexcept;
+
+  /// nullopt where `line` is no whole event: fault() says why, in words that follow "it is".
+  [[nodiscard]] std::optional<LineEvent> read(std::string_view line);
+  [[nodiscard]] std::string_view fault() const noexcept { return fault_; }
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+  std::string_view fault_;
+};
+
+}  // namespace ringmain::cli

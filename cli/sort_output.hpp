@@ -1,0 +1,46 @@
+// How is a file written whole or not at all? Into a nameless one beside it, which takes the name
+// when it is done. Pipes, devices and descriptors are written as they are.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringmain/cli/sort_input.hpp"
+
+namespace ringmain::cli {
+
+class SortOutput {
+ public:
+  /// `path`: "-" is standard output. Refuses what is among `inputs`, a link, another's file.
+  /// Throws CannotSort.
+  SortOutput(const std::string& path, const std::vector<Input>& inputs);
+  SortOutput(const SortOutput&) = delete;
+  SortOutput& operator=(const SortOutput&) = delete;
+  /// Without a finish() nothing has changed.
+  ~SortOutput();
+
+  /// Throws CannotSort.
+  void write(std::string_view bytes) {
+    if (held_.size() + bytes.size() > kHeldBytes) empty();
+    held_.append(bytes);
+  }
+  void finish();
+
+  [[nodiscard]] bool is_standard_output() const noexcept { return standard_; }
+
+ private:
+  static constexpr std::size_t kHeldBytes = 1 << 20;
+
+  void open_beside(const std::string& path, mode_t mode);
+  void empty();
+  [[noreturn]] void unwritten(int why) const;
+
+  std::string name_;
+  std::string path_;       // which it takes in the end; "": written directly
+  std::string temporary_;  // its name meanwhile, where it cannot do without one
+  bool standard_ = false;
+  int fd_ = -1;
+  std::string held_;
+};
+
+}  // namespace ringmain::cli
