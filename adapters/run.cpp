@@ -301,6 +301,10 @@ void open_run(Plan plan) {
 /// The one of this process, made at the first call; nullptr outside a run.
 Running* started() {
   if (opening != nullptr) return opening;
+  // A child that is forked meanwhile would begin anew, among locks that nobody will open.
+  static std::atomic<pid_t> first{0};
+  pid_t none = 0;
+  if (!first.compare_exchange_strong(none, ::getpid()) && none != ::getpid()) return nullptr;
   static std::once_flag once;
   std::call_once(once, [] {
     try {

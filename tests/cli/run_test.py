@@ -271,6 +271,10 @@ class SeamTest(RunTest):
         self.assertEqual(self.run_it("--summary", "--", JOINER).stdout, "not asked for\n")
         self.assertEqual(subprocess.run([JOINER], capture_output=True, text=True, check=True).stdout, "not asked for\n")
 
+    def test_a_child_that_is_forked_while_another_thread_joins_waits_for_nobody(self):
+        run = subprocess.run([JOINER, "forks_meanwhile"], capture_output=True, text=True, timeout=100, check=False)
+        self.assertEqual((run.returncode, run.stdout), (0, "0\n"), run.stderr)
+
     def test_one_that_came_in_vain_says_so(self):
         env = self.plugin("[source injected]\n")
         run = self.run_it("--source", "injected", "--summary", "--", JOINER, "in_vain", env=env)
