@@ -143,8 +143,9 @@ class Channel {
   }
   /// `hear(event)` or `hear(event, stamp)`, with the queued events coalesced: an event takes the
   /// place of the queued one with the same `key(event)`, which is counted as coalesced and never
-  /// heard. So the newest of each key always is, if its key found room: queue_events keys are
-  /// queued at once, then options.overflow decides.
+  /// heard. So the newest of each key always is, if its key found room: queue_events events are
+  /// there at once, those included that are being heard, then options.overflow decides. A key has
+  /// one that is being heard and one that is queued: half as many keys always find room.
   ///
   /// It takes the place, so a key that changes all the time neither starves nor is starved; across
   /// keys the order is that of what was replaced, within a key that of publishing. `key` is a

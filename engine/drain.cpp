@@ -36,11 +36,14 @@ bool is_empty_ring(Lane& lane) noexcept {
 /// core may not have, while the first one waits to be heard.
 std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max) noexcept {
   const std::uint64_t at = consumed & lane.owner_mask;
-  const std::size_t contiguous =
+  std::size_t contiguous =
       lane.was_empty ? 1 : std::min<std::size_t>(max, lane.owner_mask + 1 - at);
   const std::byte* slot = lane.owner_ring + at * lane.slot_bytes;
   // In registers: the stores of a loop that writes the lane would have them read anew each time.
   const bool claims = lane.owner_claims != nullptr;
+  // Keys that are queued anew while this run is taken are the next one's: a run that went on with
+  // them could fill the ring with one key, and the newest of another would find no room.
+  if (claims) contiguous = std::min<std::size_t>(contiguous, lane.published() - consumed);
   const std::uint32_t slot_bytes = lane.slot_bytes;
   std::uint64_t last = lane.last_sequence;
   std::uint32_t taken = 0;

@@ -1,4 +1,5 @@
 // The table of keys, and a queued event that is replaced while its lane is drained by hand.
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -192,6 +193,35 @@ TEST_F(ReplaceTest, NothingIsTornOrLostBetweenAFeederAndAReader) {
     EXPECT_EQ(last[k], kEvents - 4 + k) << "the newest of a key";
   EXPECT_EQ(heard + merged, kEvents - 4);
   EXPECT_EQ(channel_->counts().coalesced, merged);
+}
+
+TEST_F(ReplaceTest, ThereIsAlwaysRoomForHalfAsManyKeysAsEvents) {
+  enum : std::uint64_t { kKeys = 2, kEvents = 3'000'000 };
+  const Hearer hearer(*channel_, [](const engine::Run&) {});
+  Lane& lane = take(2 * kKeys);
+  std::atomic<bool> over{false};
+  std::uint64_t refused = 0;
+  std::thread feeder([&] {
+    std::array<std::uint64_t, kKeys> index;
+    index.fill(KeyTable::kNowhere);
+    for (std::uint64_t n = 0; n < kEvents; ++n) {
+      std::uint64_t& i = index[n % kKeys];
+      if (i != KeyTable::kNowhere && put(lane, i, n)) continue;
+      const std::uint64_t next = lane.published();
+      if (push(lane, n) == Pushed::accepted) {
+        i = next;
+      } else {
+        ++refused;
+      }
+    }
+    over = true;
+  });
+  while (!over) {
+    if (drain(drainer_, *channel_, 1u << 20) == 0) std::this_thread::yield();
+  }
+  feeder.join();
+  drain_all();
+  EXPECT_EQ(refused, 0u);
 }
 
 }  // namespace

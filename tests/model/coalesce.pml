@@ -1,15 +1,20 @@
 /* coalesce.pml -- a queued event is replaced by a newer one of its key, in its place, while the reader
  * may be taking it.  Question: is a slot ever read half written, an event heard twice or out of order
- * of its key, the newest of a key lost; may a slot be replaced that holds another event by now?
+ * of its key, the newest of a key lost; may a slot be replaced that holds another event by now; is there
+ * room for each key, if there are slots for twice the keys?
  *
  *   feeder (one at a time)                         reader (one at a time)
- *     key queued at index i, and                     slot of `consumed` written (sequence)?
- *     index i+R not yet pushed, and                  CAS claim: queued -> taken; else: nothing is there
- *     CAS claim: queued -> replacing:                reads it
- *       writes; claim = queued                       consumed++
- *     else room (published - consumed < R):
- *       writes; claim = queued; sequence
+ *     key queued at index i, and                     end = published
+ *     index i+R not yet pushed, and                  for the slots from `consumed` to `end`:
+ *     CAS claim: queued -> replacing:                  written (sequence)?
+ *       writes; claim = queued                         CAS claim: queued -> taken; else: no more
+ *     else room (published - consumed < R):          reads them
+ *       writes; claim = queued; sequence             consumed += so many
  *     else: full
+ *
+ * A run ends where the queue ended when it began: what is queued is of different keys, so at most one
+ * event of each key is being read and one more queued.  A reader that takes on while the feeder goes
+ * on (TAKE_ON) fills the ring with one key, and the newest of another is refused.
  *
  * The order of stores is the model's own (the code: release and acquire); what is checked is the logic.
  * Size    NE events over 2 keys, R slots
@@ -63,7 +68,9 @@ proctype feeder() {
         fill(s);
         claim[s] = QUEUED;
         atomic { seq[s] = published + 1; last[k] = n; at[k] = published + 1; published++ }
-     :: else -> refused++
+     :: else ->
+        assert(R < 4);                                      /* twice the keys: always room      */
+        refused++
      fi;
      i = 0; s = 0
   :: else -> break
@@ -71,25 +78,40 @@ proctype feeder() {
   ended = 1
 }
 proctype reader() {
-  byte s, v, w;
+  byte s, v, w, i, till;
   do
   :: seq[consumed % R] == consumed + 1 ->
-     s = consumed % R;
-#ifdef TAKE_BY_LOOK                                         /* M */
-     if :: claim[s] == QUEUED -> skip :: else -> goto later fi;
-     claim[s] = TAKEN;
-#elif defined(TAKE_ANYWAY)                                  /* M */
-     claim[s] = TAKEN;
+#ifdef TAKE_ON                                              /* M */
+     till = consumed + R;
 #else
-     atomic { if :: claim[s] == QUEUED -> claim[s] = TAKEN :: else -> goto later fi };
+     till = published;
 #endif
-     v = a[s];
-     w = b[s];
-     assert(v == w);                                        /* not torn                         */
-     atomic { assert(v > heard[key[s]]); heard[key[s]] = v; del++ };
-     consumed++;
-later:
-     v = 0; w = 0
+     do                                                     /* takes a run                      */
+     :: consumed + i < till && seq[(consumed + i) % R] == consumed + i + 1 ->
+        s = (consumed + i) % R;
+#ifdef TAKE_BY_LOOK                                         /* M */
+        if :: claim[s] == QUEUED -> skip :: else -> break fi;
+        claim[s] = TAKEN;
+#elif defined(TAKE_ANYWAY)                                  /* M */
+        claim[s] = TAKEN;
+#else
+        atomic { if :: claim[s] == QUEUED -> claim[s] = TAKEN :: else -> break fi };
+#endif
+        i++
+     :: else -> break
+     od;
+     till = consumed + i;
+     i = consumed;
+     do                                                     /* reads it                         */
+     :: i < till ->
+        s = i % R;
+        v = a[s];
+        w = b[s];
+        assert(v == w);                                     /* not torn                         */
+        atomic { assert(v > heard[key[s]]); heard[key[s]] = v; del++; i++ }
+     :: else -> break
+     od;
+     atomic { consumed = till; i = 0; till = 0; s = 0; v = 0; w = 0 }
   :: atomic { ended && seq[consumed % R] != consumed + 1 ->
        assert(heard[0] == last[0] && heard[1] == last[1]);  /* the newest of each key arrives   */
        assert(del + merged + refused == offered); break }
