@@ -5,6 +5,8 @@
 #include <nanobind/stl/string_view.h>
 #include <utility>
 
+#include "ringmain/python/native/refuse.hpp"
+
 namespace ringmain::python {
 namespace {
 
@@ -98,6 +100,7 @@ std::string_view channel_of(const Record& record) {
 
 void bind_record(nb::module_& m) {
   nb::class_<Stamp>(m, "Stamp", "Where an event comes from and when.")
+      .def("__init__", refusing<Stamp>("a stamp comes with an event, as event.stamp"))
       .def_ro("time_ns", &Stamp::time_ns)
       .def_ro("sequence", &Stamp::sequence)
       .def_ro("publisher", &Stamp::publisher)
@@ -111,8 +114,11 @@ void bind_record(nb::module_& m) {
   nb::class_<Record>(m, "Record", nb::type_slots(slots), "One event, its fields as attributes.")
       .def_prop_ro("stamp", &stamp_of_record)
       .def_prop_ro("channel", &channel_of)
+      .def("__init__", refusing<Record>("events are read from batches; an @event class makes one"))
       .def("__getitem__", &value_of)
+      .def("__getitem__", refusing<const Record>("an event gives one field, as in event['step']"))
       .def("_asdict", &dict_of)
+      .def("_asdict", refusing<const Record>("_asdict() takes nothing"))
       .def("__repr__", &text_of);
 }
 
@@ -142,6 +148,13 @@ Stamp Batch::stamp(std::size_t i) const noexcept {
 void bind_batch(nb::module_& m) {
   bind_record(m);
   nb::class_<Records>(m, "_Records")
+      .def("__repr__",
+           [](const Records& records) {
+             const auto& batch = nb::cast<const Batch&>(records.batch);
+             return "<of " + std::to_string(batch.size()) + " events of " +
+                    std::string(batch.channel()) + ", the next is " + std::to_string(records.next) +
+                    ">";
+           })
       .def("__iter__", [](nb::object self) { return self; })
       .def("__next__", [](Records& records) {
         if (records.next >= nb::cast<const Batch&>(records.batch).size())
@@ -185,11 +198,9 @@ void bind_batch(nb::module_& m) {
              return record_of(std::move(self), at);
            })
       .def("__getitem__",
-           [](nb::object, nb::object) -> Record {
-             throw nb::type_error(
-                 "a batch gives events by whole numbers and slices; its columns are in .array, as "
-                 "in events.array['step']");
-           })
+           refusing<const Batch>("a batch gives events by whole numbers and slices; its columns "
+                                 "are in .array, as in events.array['step']"))
+      .def("__init__", refusing<Batch>("batches come from callbacks and mailboxes"))
       .def("__repr__", [](const Batch& b) {
         return "<" + std::to_string(b.size()) + " events of " + std::string(b.channel()) + ">";
       });

@@ -1,8 +1,10 @@
 #include "ringmain/python/native/say.hpp"
 
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
 #include "ringmain/python/native/bus.hpp"
+#include "ringmain/python/native/refuse.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -151,6 +153,7 @@ void bind_results(nb::module_& m) {
     for (PyObject*& kept : known_results) Py_CLEAR(kept);
   });
   nb::class_<PublishResult>(m, "PublishResult", "How a publish ended. True when nothing was lost.")
+      .def("__init__", refusing<PublishResult>("publish() gives a result, and nobody makes one"))
       .def_prop_ro("code", [](const PublishResult& r) { return to_string(r.code); })
       .def_prop_ro(
           "why",
@@ -161,6 +164,7 @@ void bind_results(nb::module_& m) {
                std::string(r.why.view()) + ">";
       });
   nb::class_<BatchResult>(m, "BatchResult", "What became of the rows of a bulk publish.")
+      .def("__init__", refusing<BatchResult>("publish_all() gives a result, and nobody makes one"))
       .def_ro("accepted", &BatchResult::accepted)
       .def_ro("refused", &BatchResult::refused)
       .def_ro("vetoed", &BatchResult::vetoed)

@@ -312,6 +312,20 @@ PyObject* decorate(PyObject* self, PyObject* arguments, PyObject*) {
   });
 }
 
+/// "<step 7, phase 'forward', open>"
+PyObject* text_of_scope(PyObject* self) {
+  const StepScope& scope = scope_of(self);
+  return guarded([&] {
+    std::string text = "<step";
+    if (scope.has_number) text += " " + std::to_string(scope.number);
+    if (scope.phase != nullptr) text += std::string(", phase ") + nb::repr(scope.phase).c_str();
+    if (scope.has_micro_batch) text += ", micro-batch " + std::to_string(scope.micro_batch);
+    if (scope.open != nullptr) text += ", open";
+    text += '>';
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  });
+}
+
 void free_scope(PyObject* self) {
   StepScope& scope = scope_of(self);
   if (scope.open != nullptr) end_scope(scope);  // it was begun by hand, and let go
@@ -333,6 +347,7 @@ void bind_scope(nb::module_& m) {
       {Py_tp_methods, methods},
       {Py_tp_dealloc, reinterpret_cast<void*>(&free_scope)},
       {Py_tp_call, reinterpret_cast<void*>(&decorate)},
+      {Py_tp_repr, reinterpret_cast<void*>(&text_of_scope)},
       {Py_tp_doc, const_cast<char*>("A step, phase or micro-batch of bus.step(), for `with`.")},
       {0, nullptr}};
   static PyType_Spec spec = {"ringmain._native.StepScope", sizeof(StepScope), 0,

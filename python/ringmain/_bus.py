@@ -240,7 +240,7 @@ class Bus:
                 overflow: str = "drop_newest") -> Mailbox:
         """A queue that the caller drains: `async for batch in bus.mailbox("train.*")`."""
         asked = _asked(name, overflow, queue_events, 0)
-        made = Mailbox(self._native.mailbox(self._wanted(what), asked))
+        made = Mailbox(self._native.mailbox(wanted := self._wanted(what), asked), wanted)
         self._mailboxes.add(made)
         return made
 
@@ -267,7 +267,7 @@ class Bus:
 
     def follow_steps(self) -> StepFollow:
         """Tells of events in which step they were said: open it before the steps begin."""
-        return StepFollow(_native.follow_steps(self._native))
+        return StepFollow(_native.follow_steps(self._native), self.name)
 
     # --- know, and end ---
 
@@ -314,7 +314,7 @@ class Bus:
         return self._native.forked
 
     def __repr__(self) -> str:
-        return f"<bus {self.name!r}>"
+        return f"<bus {self.name!r}{', closed' if self.closed else ''}>"
 
     def __enter__(self) -> Bus:
         return self

@@ -25,8 +25,9 @@ class Mailbox:
     """Batches as they come. Threads: one at a time; in asyncio as many `async for` as wanted, of which each batch goes to
     one. It may outlive its bus, and then ends."""
 
-    def __init__(self, native: _native.Mailbox) -> None:
+    def __init__(self, native: _native.Mailbox, of: str | _native.Channel) -> None:
         self._native = native
+        self._of = repr(of) if isinstance(of, str) else of.name
         self._lock = threading.Lock()
         self._waiting: dict[asyncio.AbstractEventLoop, _Waiting] = {}
 
@@ -57,6 +58,9 @@ class Mailbox:
         for loop in waiting:
             with contextlib.suppress(RuntimeError):  # that loop was closed, and nobody waits in it
                 loop.call_soon_threadsafe(self._wake_all, loop)
+
+    def __repr__(self) -> str:
+        return f"<mailbox of {self._of}{', closed' if self.closed else ''}>"
 
     def __iter__(self) -> Iterator[_native.Batch]:
         """What is there now, batch by batch."""

@@ -30,8 +30,10 @@ class StepFollow:
     known. It costs who says these edges a look at the clock and a lock of their own; events cost nothing. Threads: any.
     """
 
-    def __init__(self, native: _native.StepLog) -> None:
+    def __init__(self, native: _native.StepLog, bus: str) -> None:
         self._native = native
+        self._bus = bus
+        self._closed = False
 
     def of(self, events: _native.Batch) -> np.ndarray[Any, Any]:
         """For each event: `step`, `phase` (a name's number, see `name_text`), `micro_batch`, and whether it is `inside` one."""
@@ -49,7 +51,11 @@ class StepFollow:
         return StepPlace(int(row["step"]), _native.name_text(int(row["phase"])), int(row["micro_batch"]))
 
     def close(self) -> None:
+        self._closed = True
         self._native.close()
+
+    def __repr__(self) -> str:
+        return f"<follows the steps of bus {self._bus!r}{', closed' if self._closed else ''}>"
 
     def __enter__(self) -> StepFollow:
         return self

@@ -45,6 +45,9 @@ class Text:
             raise ValueError(f"a text has 8, 16, 24 … 1024 bytes, and not {size}")
         self.size = size
 
+    def __repr__(self) -> str:
+        return f"Text({self.size})"
+
 
 def name(text: str) -> int:
     """The number of a text as name fields hold it; the same text always has the same."""

@@ -86,6 +86,11 @@ class Attachment:
             for surface in reversed(self._surfaces):
                 surface.detach()
 
+    def __repr__(self) -> str:
+        live = sum(surface.live for surface in self._surfaces)
+        state = f"{live} of {len(self._surfaces)} surfaces live" if self.attached else "detached"
+        return f"<PyTorch's events on {self.bus!r}: {state}>"
+
     def __enter__(self) -> Attachment:
         return self
 

@@ -58,6 +58,10 @@ class Handle:
             gate.wait_for(lambda: self._running == 0)
         return was_attached
 
+    def __repr__(self) -> str:
+        called = getattr(self.call, "__qualname__", None) or repr(self.call)
+        return f"<callback {called}{'' if self.attached else ', ended'}>"
+
     def __enter__(self) -> Handle:
         return self
 
@@ -91,6 +95,9 @@ class CallbackList(Generic[P]):
     def __init__(self, follows: list[Callable[P, Any]] | None = None) -> None:
         self._known: tuple[Handle, ...] = ()
         self._follows = follows
+
+    def __repr__(self) -> str:
+        return f"<{len(self.calls)} callbacks>"
 
     @property
     def _handles(self) -> tuple[Handle, ...]:

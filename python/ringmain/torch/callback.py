@@ -101,6 +101,9 @@ class CompilationCallbackHandler:
         self._listens = listens
         self._real = threading.local()
 
+    def __repr__(self) -> str:
+        return f"<compile callbacks: {len(self.start_callbacks)} at starts, {len(self.end_callbacks)} at ends>"
+
     @property
     def start_callbacks(self) -> LiveCalls:
         return LiveCalls(self._starts, self._listen)

@@ -29,6 +29,9 @@ class CallbackRegistry(Generic[P]):
         self._lock = threading.Lock()
         self._standing_in: Any = None
 
+    def __repr__(self) -> str:
+        return f"<callbacks of {self.name!r}: {len(self.callback_list)}>"
+
     @property
     def callback_list(self) -> LiveCalls:
         return LiveCalls(self._calls, self._stand)
