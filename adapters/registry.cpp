@@ -94,7 +94,11 @@ std::string default_name(const std::type_info& type) {
 }
 
 Error thrown_error(const std::type_info& type, const char* what) {
-  return Error{Error::Code::refused, default_name(type) + " could not be opened: " + what};
+  try {
+    return Error{Error::Code::refused, default_name(type) + " could not be opened: " + what};
+  } catch (const std::bad_alloc&) {
+    return Error{Error::Code::no_memory, "no memory left"};  // so short that it needs none
+  }
 }
 
 }  // namespace detail

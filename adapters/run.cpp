@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <pthread.h>
 #include <system_error>
 #include <thread>
@@ -15,10 +16,12 @@
 
 #include "ringmain/adapters/registry.hpp"
 #include "ringmain/adapters/run.h"
+#include "ringmain/adapters/run_text.hpp"
 #include "ringmain/adapters/run_thread.hpp"
 
 namespace ringmain::run {
 
+void clear_of_run();
 void leave_by(bool to_finish) noexcept;
 
 namespace {
@@ -35,29 +38,6 @@ class CountingSink final : public registry::Sink {
   void hear(const EventView&) override {}
 };
 
-/// How long a process waits at its end for sinks and sources: RINGMAIN_END_S, or two seconds.
-nanoseconds end_limit() {
-  constexpr double kDefaultS = 2;
-  constexpr double kMostS = 3600;
-  const char* const text = ::secure_getenv("RINGMAIN_END_S");
-  if (text == nullptr) return std::chrono::seconds(2);
-  char* end = nullptr;
-  double seconds = std::strtod(text, &end);
-  if (end == text || *end != '\0' || !(seconds >= 0)) {
-    write_sentence("ringmain: RINGMAIN_END_S wants seconds, such as 0.5, and not '" +
-                   std::string(text).substr(0, 32) + "'; it is 2\n");
-    seconds = kDefaultS;
-  }
-  return nanoseconds(static_cast<std::int64_t>(std::min(seconds, kMostS) * 1e9));
-}
-
-std::string process_title(const RankIdentity& me) {
-  std::string title =
-      std::string(::program_invocation_short_name) + " (pid " + std::to_string(me.pid);
-  if (me.launcher != "none") title += ", rank " + std::to_string(me.rank);
-  return title + ")";
-}
-
 /// Nobody while it opens.
 std::atomic<RunThread*> the_thread{nullptr};
 
@@ -69,15 +49,21 @@ class Running {
 
   [[nodiscard]] bool in_child() const noexcept { return ::getpid() != pid_; }
 
-  void open() {
-    open_sinks();
+  /// What cannot be opened is left out, and said.
+  void open() noexcept {
+    for (const std::string& sink : plan_.sinks) try_to([&] { open_sink(sink); });
+    if (plan_.summary && sinks_.empty()) {
+      try_to([&] { attach(registry::SinkHandle("summary", std::make_shared<CountingSink>())); });
+    }
     for (const std::string& source : plan_.sources) {
-      const auto known = Registry::process().check(ProviderKind::source, source);
-      if (!known) {
-        miss(source, known.error().message);
-      } else if (known.value().run.in_process) {
-        open_source(source);
-      }
+      try_to([&] {
+        const auto known = Registry::process().check(ProviderKind::source, source);
+        if (!known) {
+          miss(source, known.error().message);
+        } else if (known.value().run.in_process) {
+          open_source(source);
+        }
+      });
     }
   }
 
@@ -96,7 +82,11 @@ class Running {
     auto done = std::make_shared<std::atomic<std::uint32_t>>(0);
     ++under_way_;
     const auto work = [this, errand, limit, done] {
-      errand == RunThread::kFinish ? finish() : flush(limit);
+      try {
+        errand == RunThread::kFinish ? finish() : flush(limit);
+      } catch (const std::bad_alloc&) {
+        write_sentence("ringmain: there was no memory to end sources and sinks\n");
+      }
       --under_way_;
       *done = 1;
       wake_all(*done);
@@ -180,19 +170,19 @@ class Running {
   }
 
  private:
-  void open_sinks() {
-    for (const std::string& sink : plan_.sinks) {
-      auto opened = Registry::process().open_sink(sink);
-      if (!opened) {
-        say("sink " + std::string(Spec::of(sink).name) + " could not open in " +
-            process_title(me_) + ": " + opened.error().message);
-      } else {
-        attach(std::move(opened).value());
-      }
+  template <class F>
+  static void try_to(F open) noexcept {
+    try {
+      open();
+    } catch (const std::exception& failed) {
+      tell_unheard(failed.what());
     }
-    if (plan_.summary && sinks_.empty()) {
-      attach(registry::SinkHandle("summary", std::make_shared<CountingSink>()));
-    }
+  }
+  void open_sink(const std::string& sink) {
+    auto opened = Registry::process().open_sink(sink);
+    if (opened) return attach(std::move(opened).value());
+    say("sink " + std::string(Spec::of(sink).name) + " could not open in " + process_title(me_) +
+        ": " + opened.error().message);
   }
   void attach(registry::SinkHandle sink) {
     if (auto attached = sink.attach(bus_); !attached) return say(attached.error().message);
@@ -204,13 +194,6 @@ class Running {
     sources_.push_back(std::move(opened).value());
     const std::lock_guard lock(attached_mutex_);
     attached_[std::string(Spec::of(source).name)] = "";
-  }
-
-  static std::string in_seconds(nanoseconds limit) {
-    std::string text = std::to_string(static_cast<double>(limit.count()) / 1e9);
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-    return text + " s";
   }
 
   /// `lost`: what the sinks lost.
@@ -310,8 +293,7 @@ Running* started() {
     try {
       if (auto plan = Plan::from_environment()) open_run(std::move(*plan));
     } catch (const std::exception& failed) {  // no thread, no memory: the program goes on unheard
-      write_sentence(std::string("ringmain: nothing is heard from ") +
-                     ::program_invocation_short_name + ": " + failed.what() + "\n");
+      tell_unheard(failed.what());
     }
   });
   Running* const found = running;
@@ -322,7 +304,11 @@ Running* started() {
 
 Bus* join(std::string_view source) {
   Running* const here = started();
-  return here == nullptr ? nullptr : here->join(source);
+  try {
+    return here == nullptr ? nullptr : here->join(source);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 std::string argument_of(std::string_view source) {
@@ -336,7 +322,12 @@ std::string argument_of(std::string_view source) {
 }
 
 void could_not_attach(std::string_view source, std::string_view why) {
-  if (Running* const here = started()) here->miss(source, why);
+  Running* const here = started();
+  try {
+    if (here != nullptr) here->miss(source, why);
+  } catch (const std::bad_alloc&) {
+    tell_unheard("there was no memory to say why");
+  }
 }
 
 void flush(nanoseconds) {
@@ -365,9 +356,14 @@ void main_thread_left() noexcept {
 }
 
 /// For the preload's first moment.
-void start_at_start() {
-  const auto plan = Plan::from_environment();
-  if (plan && plan->at_start) (void)started();
+void start_at_start() noexcept {
+  try {
+    clear_of_run();
+    const auto plan = Plan::from_environment();
+    if (plan && plan->at_start) (void)started();
+  } catch (const std::exception& failed) {
+    tell_unheard(failed.what());
+  }
 }
 
 }  // namespace ringmain::run

@@ -18,8 +18,7 @@
 
 namespace ringmain::run {
 
-void start_at_start();
-void clear_of_run();
+void start_at_start() noexcept;
 void leave_by(bool to_finish) noexcept;
 void main_thread_left() noexcept;
 
@@ -84,7 +83,6 @@ void watch_main_thread() {
 
 __attribute__((constructor)) void enter() {
   const int saved = errno;
-  clear_of_run();
   (void)reals();
   watch_main_thread();
   (void)::at_quick_exit([] { finish(); });

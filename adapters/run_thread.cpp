@@ -1,12 +1,16 @@
 #include "ringmain/adapters/run_thread.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <dirent.h>
+#include <exception>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -109,7 +113,7 @@ void wake_all(std::atomic<std::uint32_t>& word) noexcept {
   errno = saved;
 }
 
-void write_sentence(const std::string& sentence) noexcept {
+void write_sentence(std::string_view sentence) noexcept {
   const int saved = errno;
   const int to = standard_error.number();
   sigset_t pipe;
@@ -127,6 +131,13 @@ void write_sentence(const std::string& sentence) noexcept {
   if (broken && !was_pending) (void)::sigtimedwait(&pipe, nullptr, &at_once);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = saved;
+}
+
+void tell_unheard(const char* why) noexcept {
+  char line[256];
+  const int bytes = std::snprintf(line, sizeof line, "ringmain: nothing is heard from %s: %s\n",
+                                  ::program_invocation_short_name, why);
+  write_sentence({line, std::min(sizeof line - 1, static_cast<std::size_t>(bytes))});
 }
 
 namespace {
@@ -182,16 +193,32 @@ RunThread& RunThread::start(Work work, nanoseconds limit) {
   } catch (const std::system_error&) {
     made->alone_ = true;
     standard_error.keep_one_more();
-    made->work_.open();
+    made->open();
   }
   return *made;
 }
 
-void RunThread::run() {
+void RunThread::open() noexcept {
+  try {
+    work_.open();
+  } catch (const std::exception& failed) {
+    tell_unheard(failed.what());
+  }
+}
+
+void RunThread::do_errand(Errand errand, nanoseconds limit) noexcept {
+  try {
+    work_.errand(errand, limit);
+  } catch (const std::exception&) {
+    write_sentence("ringmain: there was no memory to end sources and sinks\n");
+  }
+}
+
+void RunThread::run() noexcept {
   is_run_thread = true;
   ::pthread_setname_np(::pthread_self(), "ringmain:run");
   if (!take_own_table(work_.standard_output)) standard_error.keep_one_more();
-  work_.open();
+  open();
   done_ = 1;
   wake_all(done_);
   for (;;) {
@@ -204,7 +231,7 @@ void RunThread::run() {
     }
     const std::uint32_t errand = asked_.exchange(0);
     if (errand != 0)
-      work_.errand((errand & kFinish) != 0 ? kFinish : kFlush, nanoseconds(limit_ns_.load()));
+      do_errand((errand & kFinish) != 0 ? kFinish : kFlush, nanoseconds(limit_ns_.load()));
     say_what_is_waiting();
     done_ = asks;
     wake_all(done_);
@@ -213,7 +240,7 @@ void RunThread::run() {
 
 void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
   if (alone_ || is_run_thread) {
-    if (errand != kNothing) work_.errand(errand, limit);
+    if (errand != kNothing) do_errand(errand, limit);
     return;
   }
   const std::int64_t until = monotonic_ns() + limit.count();
@@ -228,18 +255,20 @@ void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
   }
 }
 
-void RunThread::say(std::string sentence) {
-  sentence = "ringmain: " + sentence + "\n";
-  if (alone_ || is_run_thread) return write_sentence(sentence);
-  {
+void RunThread::say(std::string sentence) noexcept {
+  try {
+    sentence = "ringmain: " + sentence + "\n";
+    if (alone_ || is_run_thread) return write_sentence(sentence);
     const std::lock_guard lock(mutex_);
     sentences_.push_back(std::move(sentence));
+  } catch (const std::exception&) {
+    return;
   }
   ++rung_;
   wake_all(rung_);
 }
 
-void RunThread::say_what_is_waiting() {
+void RunThread::say_what_is_waiting() noexcept {
   std::vector<std::string> waiting;
   {
     const std::lock_guard lock(mutex_);

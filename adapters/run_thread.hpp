@@ -12,6 +12,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringmain/bus/options.hpp"
@@ -35,13 +36,16 @@ class RunThread {
   /// Waits until it and all that was asked before is done, or for `limit`. Async-signal-safe where
   /// there is a thread.
   void ask(Errand errand, nanoseconds limit) noexcept;
-  /// One line on the standard error that the process began with. Does not wait.
-  void say(std::string sentence);
+  /// One line on the standard error that the process began with, if there is memory for it. Does
+  /// not wait.
+  void say(std::string sentence) noexcept;
 
  private:
   explicit RunThread(Work work) : work_(std::move(work)) {}
-  void run();
-  void say_what_is_waiting();
+  void run() noexcept;
+  void open() noexcept;
+  void do_errand(Errand errand, nanoseconds limit) noexcept;
+  void say_what_is_waiting() noexcept;
 
   const Work work_;
   bool alone_ = false;  // there is no thread
@@ -63,6 +67,8 @@ void wake_all(std::atomic<std::uint32_t>& word) noexcept;
 [[nodiscard]] std::int64_t monotonic_ns() noexcept;
 /// One write to the standard error that the process began with, if it is still open; raises no
 /// SIGPIPE in the caller.
-void write_sentence(const std::string& sentence) noexcept;
+void write_sentence(std::string_view sentence) noexcept;
+/// That nothing is heard from this program, and why. Allocates nothing.
+void tell_unheard(const char* why) noexcept;
 
 }  // namespace ringmain::run

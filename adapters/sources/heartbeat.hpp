@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <system_error>
@@ -49,15 +50,18 @@ class Source {
 
  private:
   Source(Publisher<Beat> beats, milliseconds period)
-      : thread_([said = std::move(beats), period](const std::stop_token& stop) mutable {
+      // Made here, since it allocates: in the thread nobody would hear that there is no memory.
+      : thread_([said = std::move(beats), period,
+                 stopped = std::make_shared<std::condition_variable_any>()](
+                    const std::stop_token& stop) mutable {
           using Clock = std::chrono::steady_clock;
           std::mutex mutex;
-          std::condition_variable_any stopped;  // a wait that ends at once when stop is requested
           std::unique_lock lock(mutex);
           const Clock::time_point start = Clock::now();
           for (std::uint64_t n = 1;; ++n) {
             const Clock::time_point due = start + n * period;
-            stopped.wait_until(lock, stop, due, [] { return false; });
+            // Ends at once when stop is requested.
+            stopped->wait_until(lock, stop, due, [] { return false; });
             if (stop.stop_requested()) return;
             const std::chrono::nanoseconds late = Clock::now() - due;
             (void)said.publish({n, late.count()});  // what is refused is counted in the ledger

@@ -1,6 +1,7 @@
 // A program with a source of its own, which joins the run where it is asked for.
 // usage: joiner [not | in_vain | forks_meanwhile]
 #include <atomic>
+#include <clocale>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,9 +16,11 @@
 namespace {
 struct Joined {
   std::uint64_t number;
+  double half;
 };
 constexpr auto describe(ringmain::EventOf<Joined>) {
-  return ringmain::event("program.joined", ringmain::field<&Joined::number>("number"));
+  return ringmain::event("program.joined", ringmain::field<&Joined::number>("number"),
+                         ringmain::field<&Joined::half>("half"));
 }
 /// A sink that takes its time to open: until the program lets it.
 std::atomic<int> opening{0};  // 1: it opens; 2: it may
@@ -64,6 +67,7 @@ int fork_while_another_joins() {
 
 int main(int count, char** words) {
   const std::string_view way = count > 1 ? words[1] : "";
+  std::setlocale(LC_ALL, "");
   if (way == "not") return 0;
   if (way == "forks_meanwhile") return fork_while_another_joins();
   ringmain::Bus* bus = ringmain::run::join("injected");
@@ -73,6 +77,6 @@ int main(int count, char** words) {
     ringmain::run::could_not_attach("injected", "the program has no ranges");
     return 0;
   }
-  for (std::uint64_t i = 0; i < 30; ++i) bus->channel<Joined>().post({i});
+  for (std::uint64_t i = 0; i < 30; ++i) bus->channel<Joined>().post({i, 0.5});
   return ringmain_run_join("injected") == bus ? 0 : 1;
 }

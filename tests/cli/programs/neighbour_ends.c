@@ -1,5 +1,6 @@
 // Ends: by return, by call, by signal, in handlers and threads, with and without what stdio holds.
 #define _GNU_SOURCE
+#include <fenv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -134,6 +135,40 @@ static int execs_without_environment(int argc, char** argv) {
   execve(words[0], words, none);
   return 1;
 }
+static void say_state(const char* call) {
+  const int kept = errno;
+#if defined(__x86_64__)
+  const unsigned vector_state = __builtin_ia32_stmxcsr();
+#else
+  const unsigned vector_state = 0;
+#endif
+  printf("%s: %d, rounds %d, raised %x, %x\n", call, kept, fegetround(),
+         fetestexcept(FE_ALL_EXCEPT), vector_state);
+  errno = kept;
+}
+/// What a call that returns may change is errno, by its own reason.
+static int execs_keep_state(int argc, char** argv) {
+  char* const words[] = {"x", NULL};
+  fesetround(FE_UPWARD);
+  feraiseexcept(FE_DIVBYZERO);
+#if defined(__x86_64__)
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);  // small numbers are 0
+#endif
+  execv("/nowhere/at/all", words), say_state("execv");
+  execve("/etc", words, words + 1), say_state("execve");
+  execvp("no-such-command-at-all", words), say_state("execvp");
+  execvpe("", words, words + 1), say_state("execvpe");
+  execl("/dev/null", "x", NULL), say_state("execl");
+  execlp("no-such-command-at-all", "x", NULL), say_state("execlp");
+  execle("/nowhere/at/all", "x", NULL, words + 1), say_state("execle");
+  fexecve(-1, words, words + 1), say_state("fexecve");
+  execveat(1000, "x", words, words + 1, 0), say_state("execveat");
+  errno = 77;
+  fflush(stdout);
+  if (vfork() == 0) _exit(0);
+  say_state("_exit");
+  return 0;
+}
 static int writes_to_closed_output(int argc, char** argv) {
   close(1);
   printf("lost");
@@ -164,6 +199,7 @@ const struct neighbour neighbour_ends[] = {
     {"faults", faults},
     {"execs", execs},
     {"execs_nothing", execs_nothing},
+    {"execs_keep_state", execs_keep_state},
     {"execs_without_environment", execs_without_environment},
     {"writes_to_closed_output", writes_to_closed_output},
     {"ends_in_the_middle_of_a_line", ends_in_the_middle_of_a_line},

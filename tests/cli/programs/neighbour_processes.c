@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <sched.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -142,6 +143,40 @@ static int clones_by_hand(int argc, char** argv) {
 static void* returns_it(void* what) {
   return what;
 }
+static atomic_int at_work;
+static void* works_hard(void* unused) {
+  FILE* const nowhere = fopen("/dev/null", "w");
+  while (at_work) {
+    void* const room[2] = {malloc(100), malloc(5000)};
+    fprintf(nowhere, "%p\n", room[0]);
+    free(room[0]);
+    free(room[1]);
+  }
+  fclose(nowhere);
+  return unused;
+}
+static int forks_under_load(int argc, char** argv) {
+  pthread_t threads[4];
+  int status = 0, sum = 0;
+  at_work = 1;
+  for (int i = 0; i < 4; ++i) pthread_create(&threads[i], NULL, works_hard, NULL);
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      free(malloc(1000));
+      if (i % 3 == 0) exit(1);
+      if (i % 3 == 1) _exit(2);
+      execlp("true", "true", NULL);
+      _exit(9);
+    }
+    waitpid(child, &status, 0);
+    sum += WEXITSTATUS(status);
+  }
+  at_work = 0;
+  for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
+  printf("%d\n", sum);
+  return 0;
+}
 static int hundred_threads(int argc, char** argv) {
   pthread_t threads[100];
   for (int i = 0; i < 100; ++i) pthread_create(&threads[i], NULL, returns_it, NULL);
@@ -209,6 +244,7 @@ const struct neighbour neighbour_processes[] = {
     {"has_no_children", has_no_children},
     {"forks_in_a_thread", forks_in_a_thread},
     {"clones_by_hand", clones_by_hand},
+    {"forks_under_load", forks_under_load},
     {"hundred_threads", hundred_threads},
     {"child_leaves_its_user_namespace", child_leaves_its_user_namespace},
     {"becomes_nobody", becomes_nobody},

@@ -1,0 +1,45 @@
+#include "ringmain/adapters/run_text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "ringmain/adapters/run_thread.hpp"
+
+namespace ringmain::run {
+
+nanoseconds end_limit() {
+  constexpr double kDefaultS = 2;
+  constexpr double kMostS = 3600;
+  const char* const set = ::secure_getenv("RINGMAIN_END_S");
+  if (set == nullptr) return std::chrono::seconds(2);
+  const std::string_view text = set;
+  double seconds = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (fault != std::errc() || end != text.data() + text.size() || !(seconds >= 0)) {
+    write_sentence("ringmain: RINGMAIN_END_S wants seconds, such as 0.5, and not '" +
+                   std::string(text.substr(0, 32)) + "'; it is 2\n");
+    seconds = kDefaultS;
+  }
+  return nanoseconds(static_cast<std::int64_t>(std::min(seconds, kMostS) * 1e9));
+}
+
+std::string in_seconds(nanoseconds limit) {
+  char text[32];
+  const double seconds = static_cast<double>(limit.count()) / 1e9;
+  const auto end = std::to_chars(text, text + sizeof text, seconds, std::chars_format::fixed).ptr;
+  return std::string(text, end) + " s";
+}
+
+std::string process_title(const RankIdentity& me) {
+  std::string title =
+      std::string(::program_invocation_short_name) + " (pid " + std::to_string(me.pid);
+  if (me.launcher != "none") title += ", rank " + std::to_string(me.rank);
+  return title + ")";
+}
+
+}  // namespace ringmain::run

@@ -1,0 +1,19 @@
+// What do sentences of a run say of a process and its time? The same in every locale: the program
+// may have set its own.
+#pragma once
+#include <string>
+
+#include "ringmain/bus/options.hpp"
+#include "ringmain/bus/rank.hpp"
+
+namespace ringmain::run {
+
+/// How long a process waits at its end for sinks and sources: RINGMAIN_END_S, or two seconds. Says
+/// so where that is no number.
+[[nodiscard]] nanoseconds end_limit();
+/// "0.5 s".
+[[nodiscard]] std::string in_seconds(nanoseconds limit);
+/// "train (pid 71, rank 3)".
+[[nodiscard]] std::string process_title(const RankIdentity& me);
+
+}  // namespace ringmain::run
