@@ -88,8 +88,10 @@ void Scene::check_one(const Voice& voice, const Spoken& said, const Ledger& befo
   if (said.code == PublishCode::no_memory)
     faults_.expect(voice.threads_own && options_[voice.channel].lanes_max <= 64,
                    it + "there are lanes");
+  // Whether it may be closed yet the oracle knows.
   if (said.inside == ~0u)
-    faults_.expect(said.code == PublishCode::too_deep || said.code == PublishCode::unheard,
+    faults_.expect(said.code == PublishCode::too_deep || said.code == PublishCode::unheard ||
+                       said.code == PublishCode::closed,
                    it + "an event is being made there");
   if (voice.threads_own) {
     faults_.expect(!full, it + "its lane is large");
