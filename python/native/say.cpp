@@ -76,14 +76,14 @@ PyObject* publish_on_bus(PyObject* self, PyObject* const* values, Py_ssize_t unn
     auto& bus = *nb::inst_ptr<NativeBus>(self);
     PyObject* const what = values[0];
     if (PyUnicode_Check(what)) return say_fields(bus.said().of(self, what), values + 1, names);
-    if (const nb::object layout = layout_of_class(Py_TYPE(what)); layout.is_valid()) {
+    if (const Channel* const channel = bus.said().of(bus, Py_TYPE(what))) {
       if (names != nullptr && PyTuple_GET_SIZE(names) != 0) {
         PyErr_Format(PyExc_TypeError,
                      "publish() takes an event as it is, or a name with fields: change %R itself",
                      PyTuple_GET_ITEM(names, 0));
         return nullptr;
       }
-      return say_object(bus.said().of(bus, *nb::inst_ptr<Layout>(layout)), what);
+      return say_object(*channel, what);
     }
     // An EventType, or what cannot be said: Python's layer tells which.
     const nb::object layout =
@@ -108,6 +108,17 @@ const Channel& Said::of(NativeBus& bus, const Layout& layout) {
   const auto found = by_layout_.find(&layout);
   if (found != by_layout_.end()) return found->second;
   return by_layout_.emplace(&layout, bus.channel(layout)).first->second;
+}
+
+const Channel* Said::of(NativeBus& bus, PyTypeObject* type) {
+  const unsigned version = type->tp_version_tag;
+  if (version != 0 && version == last_version_ && type == last_type_) return last_;
+  const nb::object layout = layout_of_class(type);
+  if (!layout.is_valid()) return nullptr;
+  const Channel& found = of(bus, *nb::inst_ptr<Layout>(layout));
+  last_type_ = type;
+  last_version_ = type->tp_version_tag;
+  return last_ = &found;
 }
 
 void Said::names_changed() noexcept {

@@ -20,6 +20,8 @@ class Said {
  public:
   /// Finds, or makes. Throws as NativeBus::channel().
   const Channel& of(NativeBus& bus, const Layout& layout);
+  /// Of an event of that class; nullptr where it is none. Throws as NativeBus::channel().
+  const Channel* of(NativeBus& bus, PyTypeObject* type);
   /// Throws KeyError, ValueError where there is none of that name.
   const Channel& of(PyObject* bus, PyObject* name);
   /// Names stand for other channels from now on: a class of that name was changed.
@@ -35,6 +37,11 @@ class Said {
   using ByName = std::unordered_map<std::string, Channel, Hash, std::equal_to<>>;
   // References into them stay good while Python code, which may run inside a publish, adds others.
   std::unordered_map<const Layout*, Channel> by_layout_;
+  // The class that was said last. Its version is another once it, or a class that it is made of, has
+  // been changed, and no other class ever has it; 0: Python has none for it.
+  PyTypeObject* last_type_ = nullptr;  // compared only: it may be gone
+  unsigned last_version_ = 0;
+  const Channel* last_ = nullptr;
   ByName by_name_;
   std::vector<ByName::node_type> outdated_;  // kept: a publish may be using them
   unsigned changes_ = 0;                     // of names, that by_name_ has seen

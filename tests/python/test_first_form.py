@@ -178,3 +178,18 @@ def test_another_class_of_the_same_name_is_a_conflict_still(bus):
 
     with pytest.raises(ValueError, match="give one of the two another name"):
         bus.publish(Another(1.0))
+
+
+def test_a_class_that_becomes_another_event_is_said_as_what_it_is(bus, keep, long):
+    class Changing:
+        n: int
+
+    bus.subscribe("form.*", keep)
+    first = ringmain.event("form.first")(Changing)
+    assert bus.publish(first(1)) and bus.publish(first(2))
+    second = ringmain.event("form.second")(Changing)
+    assert second is first and bus.publish(second(3)) and bus.publish(Loss(4)) and bus.publish(second(5)) and bus.flush(long)
+    heard = {}
+    for batch in keep.batches:
+        heard.setdefault(batch.channel, []).extend(next(iter(record._asdict().values())) for record in batch)
+    assert heard == {"form.first": [1, 2], "form.second": [3, 5], "form.loss": [4]}
