@@ -37,8 +37,8 @@ class Said {
   using ByName = std::unordered_map<std::string, Channel, Hash, std::equal_to<>>;
   // References into them stay good while Python code, which may run inside a publish, adds others.
   std::unordered_map<const Layout*, Channel> by_layout_;
-  // The class that was said last. Its version is another once it, or a class that it is made of, has
-  // been changed, and no other class ever has it; 0: Python has none for it.
+  // The class that was said last. Its version is another once it, or a class that it is made of,
+  // has been changed, and no other class ever has it; 0: Python has none for it.
   PyTypeObject* last_type_ = nullptr;  // compared only: it may be gone
   unsigned last_version_ = 0;
   const Channel* last_ = nullptr;
