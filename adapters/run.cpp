@@ -137,28 +137,26 @@ class Running {
     const std::lock_guard lock(mutex_);
     std::uint64_t lost = 0;
     for (auto& sink : sinks_) {
-      if (auto closed = sink.close(); !closed) {
+      if (auto closed = sink.close(); !closed && !late_) {
         say("sink " + sink.name() + " of " + process_title(me_) + ": " + closed.error().message);
       }
       lost += sink.stats().dropped + sink.not_arrived();
+      ++closed_;
     }
-    if (plan_.summary) say(summary(lost));
+    if (plan_.summary && !late_) say(summary(lost));
   }
 
   /// Time is up, and a thread of ours still works at the end: what it has not done is counted and
   /// said, and it is left alone.
   void late(nanoseconds limit) {
+    late_ = true;
     std::uint64_t lost = 0;
-    const auto stats = bus_.stats();
-    for (auto& sink : sinks_) {
-      sink.give_up();
-      std::uint64_t missing = sink.not_arrived();
-      for (const ChannelStats& c : stats.channels) {
-        if (c.mailbox && c.name == sink.name()) missing += c.pending + c.full + c.evicted;
-      }
-      lost += missing;
-      if (missing == 0) continue;
-      say("sink " + sink.name() + " of " + process_title(me_) + ": " + std::to_string(missing) +
+    const auto every = missing();
+    for (auto& sink : sinks_) sink.give_up();
+    for (const auto& [name, events] : every) {
+      lost += events;
+      if (events == 0) continue;
+      say("sink " + name + " of " + process_title(me_) + ": " + std::to_string(events) +
           " events were not written within " + in_seconds(limit) +
           "; where that is too short for it, set RINGMAIN_END_S");
     }
@@ -198,34 +196,30 @@ class Running {
 
   /// `lost`: what the sinks lost.
   [[nodiscard]] std::string summary(std::uint64_t lost) const {
-    std::uint64_t events = 0;
-    std::vector<std::pair<std::uint64_t, std::string>> busiest;
-    for (const ChannelStats& c : bus_.stats().channels) {
-      // What the bus says on itself is not the program's.
-      if (c.mailbox || c.offered == 0 || c.name.starts_with("bus.")) continue;
-      events += c.offered;
-      lost += c.full + c.closed + c.no_memory + c.too_deep + c.evicted + c.discarded + c.pending;
-      busiest.emplace_back(c.offered, c.name);
-    }
-    std::sort(busiest.rbegin(), busiest.rend());
-    std::string text = process_title(me_) + ": " + std::to_string(events) + " events, " +
-                       std::to_string(lost) + " lost";
-    const char* before = ": ";
-    for (const auto& [count, name] : busiest) {
-      if (text.size() > 200) break;
-      text += std::exchange(before, ", ") + name + " " + std::to_string(count);
-    }
     const std::lock_guard lock(attached_mutex_);
-    for (const std::string& source : plan_.sources) {
-      const std::string name(Spec::of(source).name);
-      const auto found = attached_.find(name);
-      if (found == attached_.end()) text += "; " + name + " was never used by the program";
-      if (found != attached_.end() && !found->second.empty())
-        text += "; " + name + " did not attach";
-    }
-    return text;
+    return run::summary(me_, bus_.stats(), lost, plan_.sources, attached_);
   }
 
+  /// Events that have not arrived, by the name of their sinks: sinks of one kind share it, and so
+  /// do their mailboxes, which are there until a sink is closed.
+  [[nodiscard]] std::map<std::string, std::uint64_t> missing() const {
+    std::map<std::string, std::uint64_t> found;
+    const std::size_t closed = closed_;
+    for (std::size_t i = 0; i < sinks_.size(); ++i) {
+      const std::uint64_t lost = sinks_[i].not_arrived();
+      // Of an open one: what arrived is taken off what its mailbox was offered.
+      found[sinks_[i].name()] +=
+          lost + (i < closed ? sinks_[i].stats().dropped : -sinks_[i].heard());
+    }
+    for (const ChannelStats& c : bus_.stats().channels) {
+      const auto sink = c.mailbox ? found.find(c.name) : found.end();
+      if (sink != found.end()) sink->second += c.accepted + c.full;
+    }
+    for (auto& [name, events] : found) {  // counted while one moved
+      if (static_cast<std::int64_t>(events) < 0) events = 0;
+    }
+    return found;
+  }
   /// A flush was waited for in vain, is under way yet, and since then nothing has arrived anywhere.
   [[nodiscard]] bool is_stuck() const noexcept { return under_way_ > 0 && stuck_at_ == arrived(); }
   /// Events that sinks have written, or taken where they do not say so.
@@ -242,6 +236,8 @@ class Running {
   Bus& bus_ = Bus::process();
   std::mutex mutex_;  // who flushes and who finishes; held while a sink writes
   std::vector<registry::SinkHandle> sinks_;                 // as it was opened
+  std::atomic<std::size_t> closed_{0};                      // of the sinks, in their order
+  std::atomic<bool> late_{false};                           // all is said
   std::atomic<std::uint32_t> under_way_{0};                 // errands
   std::atomic<std::uint64_t> stuck_at_{~std::uint64_t{0}};  // what had arrived when time was up
   std::vector<registry::Opened<registry::Source>> sources_;

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
+#include "ringmain/adapters/registry.hpp"
 #include "ringmain/adapters/run_thread.hpp"
 
 namespace ringmain::run {
@@ -40,6 +42,35 @@ std::string process_title(const RankIdentity& me) {
       std::string(::program_invocation_short_name) + " (pid " + std::to_string(me.pid);
   if (me.launcher != "none") title += ", rank " + std::to_string(me.rank);
   return title + ")";
+}
+
+std::string summary(const RankIdentity& me, const Stats& stats, std::uint64_t lost,
+                    const std::vector<std::string>& sources,
+                    const std::map<std::string, std::string>& attached) {
+  std::uint64_t events = 0;
+  std::vector<std::pair<std::uint64_t, std::string>> busiest;
+  for (const ChannelStats& c : stats.channels) {
+    // What the bus says on itself is not the program's.
+    if (c.mailbox || c.offered == 0 || c.name.starts_with("bus.")) continue;
+    events += c.offered;
+    lost += c.full + c.closed + c.no_memory + c.too_deep + c.evicted + c.discarded + c.pending;
+    busiest.emplace_back(c.offered, c.name);
+  }
+  std::sort(busiest.rbegin(), busiest.rend());
+  std::string text = process_title(me) + ": " + std::to_string(events) + " events, " +
+                     std::to_string(lost) + " lost";
+  const char* before = ": ";
+  for (const auto& [count, name] : busiest) {
+    if (text.size() > 200) break;
+    text += std::exchange(before, ", ") + name + " " + std::to_string(count);
+  }
+  for (const std::string& source : sources) {
+    const std::string name(registry::Spec::of(source).name);
+    const auto found = attached.find(name);
+    if (found == attached.end()) text += "; " + name + " was never used by the program";
+    if (found != attached.end() && !found->second.empty()) text += "; " + name + " did not attach";
+  }
+  return text;
 }
 
 }  // namespace ringmain::run

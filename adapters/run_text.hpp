@@ -1,9 +1,12 @@
 // What do sentences of a run say of a process and its time? The same in every locale: the program
 // may have set its own.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
-#include "ringmain/bus/options.hpp"
+#include "ringmain/bus/bus.hpp"
 #include "ringmain/bus/rank.hpp"
 
 namespace ringmain::run {
@@ -15,5 +18,9 @@ namespace ringmain::run {
 [[nodiscard]] std::string in_seconds(nanoseconds limit);
 /// "train (pid 71, rank 3)".
 [[nodiscard]] std::string process_title(const RankIdentity& me);
+/// The line of --summary. `lost`: what the sinks lost; `attached`: by source, "" or why not.
+[[nodiscard]] std::string summary(const RankIdentity& me, const Stats& stats, std::uint64_t lost,
+                                  const std::vector<std::string>& sources,
+                                  const std::map<std::string, std::string>& attached);
 
 }  // namespace ringmain::run

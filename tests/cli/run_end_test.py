@@ -31,12 +31,13 @@ class LossTest(unittest.TestCase):
         self.folder = Path(folder.name)
         self.lines = self.folder / "events.jsonl"
 
-    def publish(self, *before, count=MANY, way="returns", status=0, sink=None, end_s=None, **options):
+    def publish(self, *before, count=MANY, way="returns", status=0, sink=None, more=(), end_s=None, **options):
         """What it said on standard error, without the lines of `before`."""
         variables = {**os.environ, **({"RINGMAIN_END_S": end_s} if end_s else {})}
-        run = subprocess.run([*before, BINARY, "run", "--summary", "--sink", sink or f"json_lines:{self.lines}", "--",
-                              PUBLISHER, way, str(count)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                             env=variables, timeout=100, check=False, **options)
+        run = subprocess.run([*before, BINARY, "run", "--summary", "--sink", sink or f"json_lines:{self.lines}",
+                              *(word for another in more for word in ("--sink", another)), "--", PUBLISHER, way,
+                              str(count)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=variables,
+                             timeout=100, check=False, **options)
         self.assertEqual(run.returncode, status, run.stderr)
         return run.stderr
 
@@ -110,6 +111,16 @@ class LossTest(unittest.TestCase):
                         read.write_text("all\n")
             self.assertEqual(run.wait(100), 0)
         self.assertEqual(numbers, [*range(MANY), *range(MANY)])
+
+    def test_what_one_sink_lost_is_counted_once_beside_another_of_its_kind(self):
+        pipe, lines = f"json_lines:{self.folder / 'pipe'}", f"json_lines:{self.lines}"
+        os.mkfifo(self.folder / "pipe")
+        for first, second in ((pipe, lines), (lines, pipe)):
+            with self.subTest(first=first):
+                said = self.publish(end_s="0.5", sink=first, more=[second])
+                self.assertEqual(len(self.whole_lines()), MANY)
+                self.assertEqual(re.findall(r"(\d+) events were not written", said), [str(MANY)], said)
+                self.assertEqual(self.lost(said), MANY)
 
     def test_a_reader_who_comes_late_hears_all(self):
         os.mkfifo(self.lines)
