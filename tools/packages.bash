@@ -36,6 +36,8 @@ clang   clang-format            command  clang-format-14 clang-format
 clang   libclang-rt-14-dev      runtime  thread
 clang   llvm                    command  llvm-symbolizer
 fortran gfortran                command  gfortran
+preload libjemalloc2            library  libjemalloc.so.2
+preload libtcmalloc-minimal4    library  libtcmalloc_minimal.so.4
 counts  valgrind                command  valgrind
 models  spin                    command  spin
 models  relacy-dev              header   relacy/relacy.hpp
@@ -58,6 +60,8 @@ have_header() {
   done
   return 1
 }
+
+have_library() { [[ $(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null) == *"$1"* ]]; }
 
 have_module() { pkg-config --exists "$1" 2>/dev/null; }
 
