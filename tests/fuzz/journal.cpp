@@ -68,6 +68,7 @@ void Journal::end(Voice& voice, Spoken& said, PublishResult result) noexcept {
   if (result == PublishCode::closed) ++voice.closed;
   if (result == PublishCode::accepted) ++voice.since_rest;
   said.done = step();
+  ++ended_;
 }
 
 std::uint32_t Journal::hear(Ear& ear, const Mark& mark, bool whole, const Stamp* stamp) noexcept {

@@ -136,6 +136,7 @@ struct Ear {
   std::unique_ptr<Heard[]> heard{new Heard[kHeardMax]};
   std::atomic<std::uint32_t> heard_count{0};
   // The oracle's:
+  bool place_known = true;  // among inline subscribers of its priority
   struct Of {
     std::bitset<kSaidMax> seen;
     std::uint64_t last = 0;  // when that was done
@@ -190,12 +191,14 @@ class Journal {
   [[nodiscard]] Voice& voice_at(std::size_t i) const noexcept { return *voices_[i]; }
   [[nodiscard]] Ear& ear_at(std::size_t i) const noexcept { return *ears_[i]; }
   [[nodiscard]] std::uint64_t said() const noexcept { return said_.load(); }
+  [[nodiscard]] std::uint64_t ended() const noexcept { return ended_.load(); }
   [[nodiscard]] Faults& faults() const noexcept { return faults_; }
 
  private:
   Faults& faults_;
   std::atomic<std::uint64_t> clock_{0};
   std::atomic<std::uint64_t> said_{0};
+  std::atomic<std::uint64_t> ended_{0};
   std::mutex mutex_;
   std::atomic<std::size_t> voice_count_{0}, ear_count_{0};
   std::array<std::unique_ptr<Voice>, kVoicesMax> voices_;

@@ -29,15 +29,19 @@ void Oracle::judge(const std::array<ChannelAtRest, kTypes>& channels,
                    const std::vector<EarAtRest>& ears) {
   for (auto& list : inline_) list.clear();
   for (std::size_t i = 0; i < ears.size(); ++i) {
-    const Ear& ear = journal_.ear_at(i);
+    Ear& ear = journal_.ear_at(i);
     for (std::size_t c = 0; c < kTypes; ++c) {
       if (ear.judges() && ear.channels[c]) inline_[c].push_back(&ear);
     }
   }
   for (auto& list : inline_) {
-    std::stable_sort(list.begin(), list.end(), [](const Ear* a, const Ear* b) {
-      return a->options.priority > b->options.priority;
-    });
+    std::stable_sort(list.begin(), list.end(),
+                     [](Ear* a, Ear* b) { return a->options.priority > b->options.priority; });
+    for (Ear* ear : list)
+      ear->place_known = std::none_of(list.begin(), list.end(), [&](Ear* other) {
+        return other != ear && other->options.priority == ear->options.priority &&
+               other->attaching < ear->attached && ear->attaching < other->attached;
+      });
   }
   // Before the codes: what inline subscribers heard decides them.
   for (std::size_t i = 0; i < ears.size(); ++i) read(journal_.ear_at(i), channels);
@@ -117,7 +121,9 @@ void Oracle::judge_code(const Voice& voice, const Spoken& said, Sure heard, Sure
 void Oracle::judge_inline(std::size_t channel, const Spoken& said, Sure& vetoed, Name& why) {
   Sure reached = Sure::yes;
   for (const Ear* ear : inline_[channel]) {
-    const Sure here = std::min(listens(*ear, said), reached);
+    // Who came while another one of its priority came may stand before that one or after it.
+    const Sure heard = std::min(listens(*ear, said), reached);
+    const Sure here = ear->place_known ? heard : std::min(heard, Sure::maybe);
     const auto of = ear->of.find(said.mark.voice);
     const bool saw = of != ear->of.end() && of->second.seen[said.mark.n];
     if (saw && here == Sure::no)

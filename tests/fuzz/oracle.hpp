@@ -65,7 +65,7 @@ class Oracle {
   std::uint64_t stopping_ = ~std::uint64_t{0};
   bool stopped_ = false;
   std::array<Counts, kTypes> counts_{};
-  std::array<std::vector<const Ear*>, kTypes> inline_;  // by priority
+  std::array<std::vector<Ear*>, kTypes> inline_;  // by priority
 };
 
 }  // namespace ringmain::fuzz

@@ -66,9 +66,10 @@ void Scene::phase(std::size_t from, std::size_t to) {
 }
 
 void Scene::rest() {
-  // Callbacks say things, too: until nothing new comes.
-  for (std::uint64_t said = ~std::uint64_t{0}; said != journal_.said();) {
-    said = journal_.said();
+  // Callbacks say things, too: until nothing new comes. What one has begun to say when a flush begins
+  // is none of what that flush waits for, but it has ended when the callback has.
+  for (std::uint64_t ended = ~std::uint64_t{0}; ended != journal_.ended();) {
+    ended = journal_.ended();
     faults_.expect(bus_->flush(kLong), "flush() ran out of time");
   }
   if (by_hand_) faults_.expect_equal(by_hand_->queued(), 0, "queued() after flush()");
