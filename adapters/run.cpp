@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <map>
@@ -10,10 +11,12 @@
 #include <mutex>
 #include <new>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 
+#include "ringmain/adapters/main_thread.hpp"
 #include "ringmain/adapters/registry.hpp"
 #include "ringmain/adapters/run.h"
 #include "ringmain/adapters/run_text.hpp"
@@ -143,13 +146,13 @@ class Running {
       lost += sink.stats().dropped + sink.not_arrived();
       ++closed_;
     }
-    if (plan_.summary && !late_) say(summary(lost));
+    if (!over_.exchange(true) && plan_.summary) say(summary(lost));
   }
 
   /// Time is up, and a thread of ours still works at the end: what it has not done is counted and
   /// said, and it is left alone.
   void late(nanoseconds limit) {
-    late_ = true;
+    if (over_.exchange(true)) return;  // it ends just now
     std::uint64_t lost = 0;
     const auto every = missing();
     for (auto& sink : sinks_) sink.give_up();
@@ -237,8 +240,8 @@ class Running {
   std::mutex mutex_;  // who flushes and who finishes; held while a sink writes
   std::vector<registry::SinkHandle> sinks_;                 // as it was opened
   std::atomic<std::size_t> closed_{0};                      // of the sinks, in their order
-  std::atomic<bool> late_{false};                           // all is said
   std::atomic<std::uint32_t> under_way_{0};                 // errands
+  std::atomic<bool> over_{false};                           // the end is said, by whom ever
   std::atomic<std::uint64_t> stuck_at_{~std::uint64_t{0}};  // what had arrived when time was up
   std::vector<registry::Opened<registry::Source>> sources_;
   mutable std::mutex attached_mutex_;
@@ -251,11 +254,22 @@ std::atomic<bool> finished{false};
 /// While this thread opens sources: one of them may join.
 thread_local Running* opening = nullptr;
 
+/// The main thread has left the process to others: it ends with the last of the program's.
+void main_thread_left(bool in_order) noexcept {
+  const int status = the_thread.load()->await_solitude();
+  finish();
+  if (!in_order) ::syscall(SYS_exit_group, status);
+  sigset_t none;
+  ::sigemptyset(&none);
+  (void)::pthread_sigmask(SIG_SETMASK, &none, nullptr);  // the program's handlers may run again
+  std::exit(0);  // as the C library does after the last thread
+}
+
 /// In a thread with descriptors of its own: all that is opened here, and all threads that are
 /// started here, have them. The bus's threads do not: they write to the descriptors of mailboxes,
 /// which are the program's.
 void open_run(Plan plan) {
-  (void)Bus::process();
+  start_bus();
   const bool standard_output =
       std::any_of(plan.sinks.begin(), plan.sinks.end(), [](const std::string& sink) {
         return sink.ends_with(":-") || sink.ends_with(":/dev/stdout");
@@ -275,6 +289,7 @@ void open_run(Plan plan) {
                         nanoseconds limit) { made->load()->errand(errand, limit); },
        .standard_output = standard_output},
       kOpenLimit);
+  watch_main_thread(&main_thread_left);
 }
 
 /// The one of this process, made at the first call; nullptr outside a run.
@@ -341,14 +356,6 @@ void leave_by(bool to_finish) noexcept {
   // Whoever comes second waits for the first: the process must not end under it.
   const bool over = to_finish ? finished.exchange(true) : finished.load();
   here->ask(over ? RunThread::kNothing : to_finish ? RunThread::kFinish : RunThread::kFlush);
-}
-
-/// The main thread ends and leaves the process to others. Ours would keep it for ever.
-void main_thread_left() noexcept {
-  Running* const here = running;
-  if (here == nullptr || here->in_child()) return;
-  await_solitude();
-  std::exit(0);  // as the C library does after the last thread
 }
 
 /// For the preload's first moment.

@@ -6,21 +6,25 @@
 // lose what the sinks have not heard yet: docs/run.md.
 #include <alloca.h>
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "ringmain/adapters/main_thread.hpp"
 #include "ringmain/adapters/run.hpp"
 
 namespace ringmain::run {
 
 void start_at_start() noexcept;
 void leave_by(bool to_finish) noexcept;
-void main_thread_left() noexcept;
 
 namespace {
 
@@ -32,6 +36,8 @@ F* real(const char* name) noexcept {
 using ExecveFn = int(const char*, char* const[], char* const[]);
 using FexecveFn = int(int, char* const[], char* const[]);
 using ExecveatFn = int(int, const char*, char* const[], char* const[], int);
+using ExitThreadFn = void(void*);
+using CancelFn = int(pthread_t);
 
 // Looked up before main: dlsym may not be called in a child of a program with threads.
 struct Real {
@@ -39,6 +45,8 @@ struct Real {
   ExecveFn* execvpe = real<ExecveFn>("execvpe");
   FexecveFn* fexecve = real<FexecveFn>("fexecve");
   ExecveatFn* execveat = real<ExecveatFn>("execveat");
+  ExitThreadFn* pthread_exit = real<ExitThreadFn>("pthread_exit");
+  CancelFn* pthread_cancel = real<CancelFn>("pthread_cancel");
 };
 const Real& reals() noexcept {
   static const Real found;
@@ -71,20 +79,34 @@ Listed listed(void* room, const char* first, va_list words, bool with_environmen
   return {made, with_environment ? va_arg(words, char* const*) : nullptr};
 }
 
-char key_is_set;  // any address
+/// No handler of the program's runs while it waits: without us there would be no time for one.
+[[noreturn]] void leave_now(int status) noexcept {
+  sigset_t all;
+  ::sigfillset(&all);
+  (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, _NSIG / 8);
+  leave_by(true);
+  for (;;) ::syscall(SYS_exit_group, status);
+}
 
-/// Called when the main thread ends by pthread_exit, not at the end of the process.
-void watch_main_thread() {
-  pthread_key_t key{};
-  if (::getpid() != static_cast<pid_t>(::syscall(SYS_gettid))) return;
-  if (::pthread_key_create(&key, [](void*) { main_thread_left(); }) == 0)
-    (void)::pthread_setspecific(key, &key_is_set);
+/// As daemon() does.
+bool let_nothing_be_read_or_written() noexcept {
+  const int nothing = ::open("/dev/null", O_RDWR);
+  struct stat is {};
+  if (nothing < 0 || ::fstat(nothing, &is) != 0) return false;
+  if (!S_ISCHR(is.st_mode) || is.st_rdev != makedev(1, 3)) {
+    (void)::close(nothing);
+    errno = ENODEV;
+    return false;
+  }
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) (void)::dup2(nothing, fd);
+  if (nothing > STDERR_FILENO) (void)::close(nothing);
+  return true;
 }
 
 __attribute__((constructor)) void enter() {
   const int saved = errno;
   (void)reals();
-  watch_main_thread();
+  hold_main_thread();
   (void)::at_quick_exit([] { finish(); });
   start_at_start();
   errno = saved;
@@ -98,6 +120,8 @@ __attribute__((destructor)) void leave() {
 
 using ringmain::run::bytes_of;
 using ringmain::run::leave_by;
+using ringmain::run::leave_now;
+using ringmain::run::let_nothing_be_read_or_written;
 using ringmain::run::listed;
 using ringmain::run::Listed;
 using ringmain::run::reals;
@@ -105,12 +129,28 @@ using ringmain::run::reals;
 extern "C" {
 
 void _exit(int status) {
-  leave_by(true);
-  for (;;) ::syscall(SYS_exit_group, status);
+  leave_now(status);
 }
 void _Exit(int status) noexcept {
-  leave_by(true);
-  for (;;) ::syscall(SYS_exit_group, status);
+  leave_now(status);
+}
+/// The C library's leaves by a call of its own, which cannot be seen.
+int daemon(int same_folder, int same_files) noexcept {
+  const pid_t child = ::fork();
+  if (child < 0) return -1;
+  if (child > 0) leave_now(0);
+  if (::setsid() < 0) return -1;
+  if (same_folder == 0) (void)!::chdir("/");
+  return same_files != 0 || let_nothing_be_read_or_written() ? 0 : -1;
+}
+
+void pthread_exit(void* result) {
+  if (ringmain::run::is_main_thread(::pthread_self())) ringmain::run::main_thread_leaves_in_order();
+  for (;;) reals().pthread_exit(result);
+}
+int pthread_cancel(pthread_t thread) {
+  if (ringmain::run::is_main_thread(thread)) ringmain::run::main_thread_leaves_in_order();
+  return reals().pthread_cancel(thread);
 }
 
 int execve(const char* path, char* const words[], char* const environment[]) noexcept {

@@ -30,6 +30,7 @@ namespace {
 
 constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
 constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr char kThreads[] = "/proc/self/task";
 
 /// True in the thread itself. Looked at in handlers of signals, so no call may make it.
 [[gnu::tls_model("initial-exec")]] thread_local bool is_run_thread = false;
@@ -142,45 +143,77 @@ void tell_unheard(const char* why) noexcept {
 
 namespace {
 
-/// True, too, where it cannot be told: ending the process would end them.
-bool others_are_there() noexcept {
-  DIR* const threads = ::opendir("/proc/self/task");
-  if (threads == nullptr) return true;
-  bool found = false;
-  for (const dirent* entry = nullptr; !found && (entry = ::readdir(threads)) != nullptr;) {
-    if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == ::getpid()) continue;
-    const std::string path = std::string("/proc/self/task/") + entry->d_name + "/comm";
-    char name[16] = "";
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) continue;  // it has ended meanwhile
-    const ssize_t bytes = fd < 0 ? -1 : ::read(fd, name, sizeof name - 1);
-    const bool ended = bytes < 0 && errno == ESRCH;
-    if (fd >= 0) (void)::close(fd);
-    const bool ours = std::strncmp(name, "ringmain", 8) == 0 && (name[8] == ':' || name[8] == '/');
-    found = !ended && !ours;
+/// "12/comm" of a thread, cut to the room for it.
+std::size_t read_about(int threads, const char* thread, const char* what, char* to,
+                       std::size_t room) noexcept {
+  char path[64];
+  (void)std::snprintf(path, sizeof path, "%s/%s", thread, what);
+  const int fd = ::openat(threads, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t bytes = ::read(fd, to, room - 1);  // ESRCH: it has ended meanwhile
+  (void)::close(fd);
+  to[std::max<ssize_t>(bytes, 0)] = 0;
+  return static_cast<std::size_t>(std::max<ssize_t>(bytes, 0));
+}
+
+/// Of `threads`, a descriptor of /proc/self/task. True, too, where it cannot be told: ending the
+/// process would end them.
+bool others_are_there(int threads) noexcept {
+  const int mine = ::openat(threads, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const folder = mine < 0 ? nullptr : ::fdopendir(mine);
+  if (folder == nullptr) {
+    if (mine >= 0) (void)::close(mine);
+    return true;
   }
-  (void)::closedir(threads);
+  bool found = false;
+  for (const dirent* entry = nullptr; !found && (entry = ::readdir(folder)) != nullptr;) {
+    if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == ::getpid()) continue;
+    char name[17] = "";
+    const bool lives = read_about(threads, entry->d_name, "comm", name, sizeof name) != 0;
+    const bool ours = std::strncmp(name, "ringmain", 8) == 0 && (name[8] == ':' || name[8] == '/');
+    found = lives && !ours;
+  }
+  (void)::closedir(folder);
   return found;
+}
+
+/// Of the main thread, by the last of 52 words of its line. 0 where it is not said.
+int status_of_main_thread(int threads) noexcept {
+  char id[16];
+  char line[1024] = "";
+  (void)std::snprintf(id, sizeof id, "%d", ::getpid());
+  (void)read_about(threads, id, "stat", line, sizeof line);
+  const char* const last = std::strrchr(line, ' ');
+  return last == nullptr ? 0 : std::atoi(last + 1) >> 8 & 0xff;
+}
+
+/// Looks ever more seldom: that the process ends a little later is no more than 2 % of its time.
+int await_solitude_in(int threads) noexcept {
+  // A process has the status of its last thread. That of one that is not the main thread cannot be
+  // asked for; the C library's leave with 0.
+  if (!others_are_there(threads)) return status_of_main_thread(threads);
+  const std::int64_t begun = monotonic_ns();
+  while (others_are_there(threads)) {
+    const std::int64_t nap =
+        std::clamp<std::int64_t>((monotonic_ns() - begun) / 64, 1'000'000, 100'000'000);
+    const timespec for_so_long{0, nap};
+    (void)::nanosleep(&for_so_long, nullptr);
+  }
+  return 0;
 }
 
 }  // namespace
 
-void await_solitude() noexcept {
-  static std::atomic<std::uint32_t> alone{0};
+void start_bus() {
   try {
     const engine::BlockedSignals blocked;
     std::thread([] {
-      ::pthread_setname_np(::pthread_self(), "ringmain:alone");
-      (void)take_own_table(false);
-      const timespec while_{0, 10'000'000};
-      while (others_are_there()) (void)::nanosleep(&while_, nullptr);
-      alone = 1;
-      wake_all(alone);
-    }).detach();
+      (void)::pthread_setname_np(::pthread_self(), "ringmain:start");
+      (void)Bus::process();
+    }).join();
   } catch (const std::system_error&) {
-    return;
+    (void)Bus::process();
   }
-  await_change(alone, 0, INT64_MAX);
 }
 
 RunThread& RunThread::start(Work work, nanoseconds limit) {
@@ -217,7 +250,11 @@ void RunThread::do_errand(Errand errand, nanoseconds limit) noexcept {
 void RunThread::run() noexcept {
   is_run_thread = true;
   ::pthread_setname_np(::pthread_self(), "ringmain:run");
-  if (!take_own_table(work_.standard_output)) standard_error.keep_one_more();
+  if (take_own_table(work_.standard_output)) {
+    threads_ = ::open(kThreads, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  } else {
+    standard_error.keep_one_more();
+  }
   open();
   done_ = 1;
   wake_all(done_);
@@ -230,7 +267,8 @@ void RunThread::run() noexcept {
       continue;
     }
     const std::uint32_t errand = asked_.exchange(0);
-    if (errand != 0)
+    if ((errand & kAwaitSolitude) != 0) start_awaiting_solitude();
+    if ((errand & (kFinish | kFlush)) != 0)
       do_errand((errand & kFinish) != 0 ? kFinish : kFlush, nanoseconds(limit_ns_.load()));
     say_what_is_waiting();
     done_ = asks;
@@ -252,6 +290,32 @@ void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
   for (std::uint32_t done = done_; static_cast<std::int32_t>(done - mine) < 0; done = done_) {
     await_change(done_, done, until);
     if (monotonic_ns() >= until) return;
+  }
+}
+
+int RunThread::await_solitude() noexcept {
+  if (alone_) return await_solitude_in(::open(kThreads, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  asked_ |= kAwaitSolitude;
+  ++asks_;
+  ++rung_;
+  wake_all(rung_);
+  await_change(solitary_, 0, INT64_MAX);
+  return static_cast<int>(solitary_ - 1);
+}
+
+/// In a thread with our descriptors: the program may have none to spare, or see no /proc any more.
+void RunThread::start_awaiting_solitude() noexcept {
+  const auto await = [this] {
+    (void)::pthread_setname_np(::pthread_self(), "ringmain:alone");
+    const int threads =
+        threads_ >= 0 ? threads_ : ::open(kThreads, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    solitary_ = 1 + static_cast<std::uint32_t>(await_solitude_in(threads));
+    wake_all(solitary_);
+  };
+  try {
+    std::thread(await).detach();
+  } catch (const std::system_error&) {
+    await();
   }
 }
 

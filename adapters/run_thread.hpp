@@ -21,7 +21,7 @@ namespace ringmain::run {
 
 class RunThread {
  public:
-  enum Errand : std::uint32_t { kNothing = 0, kFlush = 1, kFinish = 2 };
+  enum Errand : std::uint32_t { kNothing = 0, kFlush = 1, kFinish = 2, kAwaitSolitude = 4 };
   struct Work {
     std::function<void()> open;  // first of all
     std::function<void(Errand, nanoseconds limit)>
@@ -36,6 +36,9 @@ class RunThread {
   /// Waits until it and all that was asked before is done, or for `limit`. Async-signal-safe where
   /// there is a thread.
   void ask(Errand errand, nanoseconds limit) noexcept;
+  /// In a thread of ours, after the main thread has left: waits until all others of the program
+  /// have. Returns the status that the process has.
+  int await_solitude() noexcept;
   /// One line on the standard error that the process began with, if there is memory for it. Does
   /// not wait.
   void say(std::string sentence) noexcept;
@@ -46,6 +49,7 @@ class RunThread {
   void open() noexcept;
   void do_errand(Errand errand, nanoseconds limit) noexcept;
   void say_what_is_waiting() noexcept;
+  void start_awaiting_solitude() noexcept;
 
   const Work work_;
   bool alone_ = false;  // there is no thread
@@ -54,12 +58,15 @@ class RunThread {
   std::atomic<std::uint32_t> asks_{1};  // how often it was asked; the opening is the first
   std::atomic<std::uint32_t> done_{0};  // up to which of these all is done; 0 while it opens
   std::atomic<std::int64_t> limit_ns_{0};
+  int threads_ = -1;                        // the folder of the process's threads, in its own table
+  std::atomic<std::uint32_t> solitary_{0};  // 1 + the process's status
   std::mutex mutex_;
   std::vector<std::string> sentences_;
 };
 
-/// Waits until no thread but the caller and ours is left in the process.
-void await_solitude() noexcept;
+/// Makes Bus::process(), from a thread with a name of ours, which the bus's threads have from
+/// birth: whoever asks which threads are the program's finds none of them among those.
+void start_bus();
 /// Waits while `word` is `value`, at most until `until_ns` of CLOCK_MONOTONIC. Async-signal-safe.
 void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                   std::int64_t until_ns) noexcept;

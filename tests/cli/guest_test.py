@@ -21,7 +21,8 @@ NEIGHBOUR, SCARCE, LOADER = (str(PROGRAMS / f"run_{name}") for name in ("neighbo
 LOADED = str(PROGRAMS / "librun_loaded.so")
 LIBRARIES = Path(BINARY).parents[1] / "lib"
 # What the preloaded library takes the place of.
-INTERPOSED = {"_exit", "_Exit", "execve", "execv", "execvpe", "execvp", "fexecve", "execveat", "execl", "execlp", "execle"}
+INTERPOSED = {"_exit", "_Exit", "execve", "execv", "execvpe", "execvp", "fexecve", "execveat", "execl", "execlp", "execle",
+              "daemon", "pthread_exit", "pthread_cancel"}
 
 
 class MemoryTest(RunTest):

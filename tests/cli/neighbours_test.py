@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from cases import main
 
 HERE = Path(__file__).resolve().parent
-BINARY = os.environ.get("RINGMAIN_BINARY", str(HERE.parents[1] / "build/release/bin/ringmain"))
-PROGRAMS = Path(os.environ.get("RINGMAIN_PROGRAMS", Path(BINARY).parent))
+BINARY = str(Path(os.environ.get("RINGMAIN_BINARY", HERE.parents[1] / "build/release/bin/ringmain")).resolve())
+PROGRAMS = Path(os.environ.get("RINGMAIN_PROGRAMS", Path(BINARY).parent)).resolve()  # they run elsewhere
 LIMIT_S = 100
 OURS = re.compile(rb"^ringmain: .*\n", re.MULTILINE)
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,14 @@ BINARY = os.environ.get("RINGMAIN_BINARY", str(ROOT / "build/release/bin/ringmai
 PROGRAMS = Path(os.environ.get("RINGMAIN_PROGRAMS", Path(BINARY).parent))
 PUBLISHER, NEIGHBOUR = str(PROGRAMS / "run_publisher"), str(PROGRAMS / "run_neighbour")
 MANY = 5000  # more lines than a pipe holds
+
+
+def names_of_threads(pid):
+    for one in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            yield (one / "comm").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended meanwhile
 
 
 class LossTest(unittest.TestCase):
@@ -82,6 +91,23 @@ class LossTest(unittest.TestCase):
         self.assertIn("events were not written within 0.5 s", said)
         # What is in the pipe may be read by somebody yet, but was not known to be written whole.
         self.assertGreater(self.lost(said), 0)
+
+    def test_no_handler_of_the_programs_runs_while_its_exit_waits(self):
+        os.mkfifo(self.lines)
+        with subprocess.Popen([BINARY, "run", "--sink", f"json_lines:{self.lines}", "--", PUBLISHER, "_exit_with_a_handler", "1"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, "RINGMAIN_END_S": "60"},
+                              text=True) as run:
+            self.assertEqual(run.stdout.readline(), "leaving\n")
+            # From here on the main thread blocks signals while it waits for the sink, and never else.
+            blocked = 0
+            while not blocked >> (signal.SIGALRM - 1) & 1:
+                self.assertIsNone(run.poll(), "it waited for no reader")
+                status = Path(f"/proc/{run.pid}/task/{run.pid}/status").read_text()
+                blocked = int(re.search(r"^SigBlk:\s*(\w+)", status, re.MULTILINE)[1], 16)
+            run.send_signal(signal.SIGALRM)
+            self.lines.read_text()
+            self.assertEqual(run.stdout.read(), "")
+            self.assertEqual(run.wait(100), 5)
 
     def test_of_many_execs_that_fail_the_first_waits_for_a_sink_that_blocks(self):
         # Two hundred times the limit would be longer than publish() waits.
@@ -154,6 +180,14 @@ class SentenceTest(unittest.TestCase):
                 status = {"close_from_3": 4, "close_all_and_exit": 5}.get(word, 0)
                 self.assertRegex(self.summary(NEIGHBOUR, word, status=status).stderr, r"events, 0 lost")
 
+    def test_the_summary_comes_however_the_main_thread_leaves(self):
+        for word, status in (("becomes_a_daemon", 0), ("exits_by_call", 7), ("exits_by_call_before_another", 0),
+                             ("exits_strictly", 4), ("exits_alone", 0), ("exits_alone_before_another", 0),
+                             ("is_joined", 5), ("is_cancelled", 0)):
+            with self.subTest(word):
+                said = self.summary(NEIGHBOUR, word, "7", status=status).stderr
+                self.assertEqual(said.count("events, 0 lost"), 1, said)
+
     def test_a_standard_error_that_nobody_reads_changes_no_status(self):
         for word, status in (("returns", 0), ("exits", 7), ("quick_exits", 6), ("exits_without_flush", 3)):
             with self.subTest(word):
@@ -215,13 +249,10 @@ class SentenceTest(unittest.TestCase):
     def test_threads_are_ours_by_name(self):
         with subprocess.Popen([BINARY, "run", "--summary", "--sink", "json_lines:/dev/null", "--", "sh", "-c",
                                "read x; exit 3"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
-            task = Path(f"/proc/{run.pid}/task")
-            comms = set()
-            while not any(name.startswith("ringmain:run") for name in comms):
-                self.assertIsNone(run.poll())
-                comms = {(one / "comm").read_text() for one in task.iterdir()} if task.exists() else set()
+            comms = []
             while not any(name.startswith("ringmain:sink") for name in comms):
-                comms = {(one / "comm").read_text() for one in task.iterdir()}
+                self.assertIsNone(run.poll())
+                comms = list(names_of_threads(run.pid))
             foreign = [name for name in comms if not name.startswith("ringmain")]
             self.assertEqual(len(foreign), 1, comms)  # its own
             run.stdin.close()

@@ -1,6 +1,10 @@
 // Ends: by return, by call, by signal, in handlers and threads, with and without what stdio holds.
 #define _GNU_SOURCE
 #include <fenv.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -56,6 +60,76 @@ static int exits_alone_before_another(int argc, char** argv) {
   pthread_t other;
   pthread_create(&other, NULL, works_on, NULL);
   pthread_detach(other);
+  pthread_exit(NULL);
+}
+static int exits_by_call(int argc, char** argv) {
+  atexit(say_goodbye);  // not called
+  puts("held");
+  fflush(stdout);
+  printf("lost");
+  syscall(SYS_exit, atoi(argv[0]));
+  return 0;
+}
+static int exits_by_call_before_another(int argc, char** argv) {
+  pthread_t other;
+  atexit(say_goodbye);
+  pthread_create(&other, NULL, works_on, NULL);
+  syscall(SYS_exit, 18);
+  return 0;
+}
+static int exits_strictly(int argc, char** argv) {
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+  (void)!write(1, "strict\n", 7);
+  syscall(SYS_exit, 4);
+  return 0;
+}
+static int exits_alone_with_goodbye(int argc, char** argv) {
+  atexit(say_goodbye);
+  printf("held");
+  pthread_exit(NULL);
+}
+static pthread_t main_thread;
+static void* joins_main(void* nothing) {
+  pthread_join(main_thread, NULL);
+  puts("joined");
+  exit(5);
+}
+static int is_joined(int argc, char** argv) {
+  pthread_t other;
+  main_thread = pthread_self();
+  pthread_create(&other, NULL, joins_main, NULL);
+  pthread_exit(NULL);
+}
+static void* cancels_main(void* nothing) {
+  pthread_cancel(main_thread);
+  pthread_join(main_thread, NULL);
+  puts("cancelled");
+  return nothing;
+}
+static int is_cancelled(int argc, char** argv) {
+  pthread_t other;
+  atexit(say_goodbye);
+  main_thread = pthread_self();
+  pthread_create(&other, NULL, cancels_main, NULL);
+  for (;;) pause();
+  return 0;
+}
+static sem_t data_is_gone;
+static void tells(void* nothing) {
+  sem_post(&data_is_gone);
+}
+static void* awaits_data(void* nothing) {
+  sem_wait(&data_is_gone);
+  puts("gone");
+  exit(4);
+}
+static int ends_its_data(int argc, char** argv) {
+  pthread_key_t key;
+  pthread_t other;
+  sem_init(&data_is_gone, 0, 0);
+  pthread_key_create(&key, tells);
+  pthread_setspecific(key, &data_is_gone);
+  pthread_create(&other, NULL, awaits_data, NULL);
   pthread_exit(NULL);
 }
 static int quick_exits(int argc, char** argv) {
@@ -187,6 +261,13 @@ const struct neighbour neighbour_ends[] = {
     {"exits_by_group", exits_by_group},
     {"exits_alone", exits_alone},
     {"exits_alone_before_another", exits_alone_before_another},
+    {"exits_by_call", exits_by_call},
+    {"exits_by_call_before_another", exits_by_call_before_another},
+    {"exits_strictly", exits_strictly},
+    {"exits_alone_with_goodbye", exits_alone_with_goodbye},
+    {"is_joined", is_joined},
+    {"is_cancelled", is_cancelled},
+    {"ends_its_data", ends_its_data},
     {"quick_exits", quick_exits},
     {"aborts", aborts},
     {"says_goodbye", says_goodbye},

@@ -50,6 +50,11 @@ int main(int count, char** words) {
   if (way == "returns") return 0;
   if (way == "_exit") ::_exit(5);
   if (way == "quick_exit") std::quick_exit(6);
+  if (way == "_exit_with_a_handler") {
+    std::signal(SIGALRM, [](int) { (void)!::write(STDOUT_FILENO, "told", 4); });
+    (void)!::write(STDOUT_FILENO, "leaving\n", 8);
+    ::_exit(5);
+  }
   if (way == "exit_in_a_handler") {
     std::signal(SIGTERM, [](int) { ::_exit(7); });
     std::raise(SIGTERM);

@@ -1,0 +1,24 @@
+// How does a process end that its main thread has left to others?
+//
+// Without ringmain it ends with its last thread: after a pthread_exit the C library calls exit(0)
+// then, after a bare system call `exit` the kernel gives the main thread's status. Our threads
+// would keep it for ever. So the main thread holds a robust mutex from its start on, for which one
+// of our threads waits: the kernel says there that the owner is dead, whichever way it went. That
+// takes no descriptor, no key of thread data and no time of the main thread's end.
+#pragma once
+#include <pthread.h>
+
+namespace ringmain::run {
+
+/// In the main thread, before main. Does nothing in any other.
+void hold_main_thread() noexcept;
+/// pthread_exit of the main thread begins, or somebody cancels it. Async-signal-safe.
+void main_thread_leaves_in_order() noexcept;
+/// Async-signal-safe.
+[[nodiscard]] bool is_main_thread(pthread_t thread) noexcept;
+/// Starts the thread that calls `left` once the main thread is gone: with its descriptors, as it
+/// was started by one of the program's. `in_order`: as the C library ends a thread. Throws
+/// std::system_error.
+void watch_main_thread(void (*left)(bool in_order) noexcept);
+
+}  // namespace ringmain::run
