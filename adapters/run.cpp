@@ -140,7 +140,7 @@ class Running {
     const std::lock_guard lock(mutex_);
     std::uint64_t lost = 0;
     for (auto& sink : sinks_) {
-      if (auto closed = sink.close(); !closed && !late_) {
+      if (auto closed = sink.close(); !closed && !over_) {
         say("sink " + sink.name() + " of " + process_title(me_) + ": " + closed.error().message);
       }
       lost += sink.stats().dropped + sink.not_arrived();

@@ -15,6 +15,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <system_error>
@@ -22,6 +23,8 @@
 #include <unistd.h>
 
 #include "ringmain/engine/settle.hpp"
+
+#include "ringmain/bus/bus.hpp"
 
 #include "ringmain/adapters/high_descriptor.hpp"
 
@@ -205,15 +208,20 @@ int await_solitude_in(int threads) noexcept {
 }  // namespace
 
 void start_bus() {
-  try {
-    const engine::BlockedSignals blocked;
-    std::thread([] {
-      (void)::pthread_setname_np(::pthread_self(), "ringmain:start");
-      (void)Bus::process();
-    }).join();
-  } catch (const std::system_error&) {
-    (void)Bus::process();
-  }
+  class Named {
+   public:
+    Named() noexcept {
+      (void)::prctl(PR_GET_NAME, before_);
+      (void)::prctl(PR_SET_NAME, "ringmain:start");
+    }
+    ~Named() { (void)::prctl(PR_SET_NAME, before_); }
+    Named(const Named&) = delete;
+    Named& operator=(const Named&) = delete;
+
+   private:
+    char before_[16] = "";
+  } const named;
+  (void)Bus::process();
 }
 
 RunThread& RunThread::start(Work work, nanoseconds limit) {
