@@ -16,6 +16,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "ringmain/engine/missed.hpp"
+
 #include "ringmain/adapters/main_thread.hpp"
 #include "ringmain/adapters/registry.hpp"
 #include "ringmain/adapters/run.h"
@@ -270,6 +272,7 @@ void main_thread_left(bool in_order) noexcept {
 /// which are the program's.
 void open_run(Plan plan) {
   start_bus();
+  engine::begin_counting_missed();
   const bool standard_output =
       std::any_of(plan.sinks.begin(), plan.sinks.end(), [](const std::string& sink) {
         return sink.ends_with(":-") || sink.ends_with(":/dev/stdout");

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "ringmain/engine/missed.hpp"
+
 #include "ringmain/adapters/registry.hpp"
 #include "ringmain/adapters/run_thread.hpp"
 
@@ -59,6 +61,8 @@ std::string summary(const RankIdentity& me, const Stats& stats, std::uint64_t lo
   std::sort(busiest.rbegin(), busiest.rend());
   std::string text = process_title(me) + ": " + std::to_string(events) + " events, " +
                      std::to_string(lost) + " lost";
+  if (const std::uint64_t missed = engine::missed(); missed != 0)
+    text += ", " + std::to_string(missed) + " published in forked children, not heard";
   const char* before = ": ";
   for (const auto& [count, name] : busiest) {
     if (text.size() > 200) break;

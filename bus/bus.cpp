@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringmain/engine/accounts.hpp"
+#include "ringmain/engine/missed.hpp"
 
 #include "ringmain/bus/attachment.hpp"
 #include "ringmain/bus/bus_core.hpp"
@@ -46,6 +47,7 @@ Bus& Bus::process() {
   static Bus* bus = nullptr;
   std::call_once(once, [] {
     bus = new Bus;
+    engine::count_missed_of(bus->core_->workers());
     detail::tell_of_copies();
   });
   return *bus;

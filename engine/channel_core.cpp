@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ringmain/engine/missed.hpp"
 #include "ringmain/engine/queue_ops.hpp"
 #include "ringmain/engine/workers.hpp"
 
@@ -50,7 +51,7 @@ ChannelCore::ChannelCore(Ref<Workers> workers, ChannelCoreOptions options)
     state |= ChannelLine::kTicketed;
     ticket_wishes_ = 1;  // for ever
   }
-  if (inert()) state = ChannelLine::kForked | ChannelLine::kClosing;
+  if (inert()) state = forked_state(*workers_, options_.mailbox);
   line.state.store(state, std::memory_order_relaxed);  // relaxed: nobody else has it yet
 }
 
@@ -332,6 +333,8 @@ void ChannelCore::close_line() noexcept {
 
 void ChannelCore::become_forked() noexcept {
   line.become_forked();
+  line.state.fetch_or(forked_state(*workers_, options_.mailbox),
+                      std::memory_order_relaxed);  // relaxed: nobody else is there
   // If this is the thread of one of them, what it was called for ends behind the event at hand.
   if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // N1
     for (Subscriber* s : now->subscribers) (void)s->gate.close();

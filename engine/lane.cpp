@@ -9,6 +9,7 @@
 #include "ringmain/engine/channel_core.hpp"
 #include "ringmain/engine/clock.hpp"
 #include "ringmain/engine/inline_phase.hpp"
+#include "ringmain/engine/missed.hpp"
 #include "ringmain/engine/queue_ops.hpp"
 #include "ringmain/engine/workers.hpp"
 
@@ -38,6 +39,11 @@ Atomic<std::uint64_t>& count_of(Lane& lane, Pushed why) noexcept {
     default:
       return lane.full;  // full and would_deadlock
   }
+}
+
+Pushed forked(std::uint32_t state) noexcept {
+  miss(state);
+  return Pushed::forked;
 }
 
 Pushed refuse(Lane& lane, Pushed why) noexcept {
@@ -242,8 +248,8 @@ Pushed observe(Lane& lane) noexcept {
   --lane.phases;
   if (phase.buried && !lane.options.realtime) workers.wake_digger();
   const std::uint32_t state =
-      lane.line->state.load(std::memory_order_relaxed);            // relaxed: looked at again below
-  if ((state & ChannelLine::kForked) != 0) return Pushed::forked;  // by an inline callback
+      lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
+  if ((state & ChannelLine::kForked) != 0) return forked(state);  // by an inline callback
   if (phase.judgement.veto) return {refuse(lane, Pushed::vetoed), phase.judgement.why};
   if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
   if ((state & ChannelLine::kHeard) == 0 || (state & ChannelLine::kUnqueued) != 0)
@@ -262,8 +268,8 @@ Pushed observe(Lane& lane) noexcept {
 PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns,
                        std::uint64_t ticket) noexcept {
   const std::uint32_t state =
-      lane.line->state.load(std::memory_order_relaxed);            // relaxed: looked at again below
-  if ((state & ChannelLine::kForked) != 0) return Pushed::forked;  // no account is kept there
+      lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
+  if ((state & ChannelLine::kForked) != 0) return forked(state);  // no lane's account is kept there
   if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
   if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
   if ((lane.word.load(std::memory_order_relaxed) & 1) != 0 || lane.building)  // relaxed: our own

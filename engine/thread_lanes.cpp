@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <vector>
 
+#include "ringmain/engine/missed.hpp"
+
 namespace ringmain::engine {
 namespace {
 
@@ -147,6 +149,10 @@ LaneOptions default_lane_options(const ChannelCore& channel) noexcept {
 }
 
 PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept {
+  if (channel.inert()) {
+    miss(channel.line.look());
+    return Pushed::forked;
+  }
   const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
   // A thread that lacks memory for its table is refused: an event on another lane than the next one
   // could be overtaken by it.

@@ -155,7 +155,7 @@ class EndsTest(RunTest):
         run = self.run_it("--summary", "--sink", self.sink, "--", PUBLISHER, "fork", 100)
         self.assertEqual(len(self.events()), 200)
         self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
-        self.assertIn("200 events, 0 lost: program.said 200", run.stderr)
+        self.assertIn("200 events, 0 lost, 200 published in forked children, not heard: program.said 200", run.stderr)
 
     def test_the_next_run_begins_anew_and_an_unwritable_file_is_said(self):
         for _ in range(2):

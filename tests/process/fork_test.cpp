@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ringmain/engine/missed.hpp"
+
 #include "ringmain/bus/bus.hpp"
 
 #include "ringmain/tests/bus/events.hpp"
@@ -183,6 +185,35 @@ TEST_F(ForkTest, TheProcessBusOfTheChildIsTheParentsOne) {
               f.expect(bus.channel<Tick>().publish({1}) == PublishCode::forked, "not forked");
             }),
             kFine);
+}
+
+TEST_F(ForkTest, WhatChildrenPublishOnTheProcessBusIsCounted) {
+  engine::begin_counting_missed();
+  Channel<Tick>& ticks = Bus::process().channel<Tick>();
+  auto publisher = ticks.publisher();
+  const std::array<Tick, 5> five{};
+  const auto publish_each_way = [&] {
+    (void)ticks.publish({1});
+    (void)publisher.publish({2});
+    (void)publisher.publish_at({3}, 3);
+    (void)ticks.publish_all(five);
+    (void)publisher.publish_all(five);
+  };
+  publish_each_way();  // nobody listens: that is no loss
+  EXPECT_EQ(engine::missed(), 0u);
+  const Subscription seen = ticks.subscribe([](const Tick&) {});
+  publish_each_way();
+  EXPECT_EQ(engine::missed(), 0u);
+  EXPECT_EQ(in_child([&](Findings& f) {
+              publish_each_way();
+              f.expect(engine::missed() == 13, "in the child");
+              auto later = ticks.publisher();
+              f.expect(later.publish({4}) == PublishCode::forked, "not forked");
+              (void)Bus::process().channel<Tick>("tick.new").publish({5});
+              (void)ticks_.publish({6});  // of another bus
+            }),
+            kFine);
+  EXPECT_EQ(engine::missed(), 14u);
 }
 
 /// Numbers that parent and child both see.
