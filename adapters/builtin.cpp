@@ -11,6 +11,10 @@
 #include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::registry {
+
+void keep_run_started(const char* started) noexcept {
+  run_started_at_start = started;
+}
 namespace {
 
 class JsonLinesSink final : public Sink, public Arrivals {

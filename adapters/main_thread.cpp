@@ -33,6 +33,12 @@ void hold_main_thread() noexcept {
   is_held = ::pthread_mutex_lock(&held) == 0;
 }
 
+void hold_main_thread_of_child() noexcept {
+  is_held = false;
+  in_order = false;
+  hold_main_thread();
+}
+
 bool is_main_thread(pthread_t thread) noexcept {
   return is_held && ::pthread_equal(thread, main_thread) != 0;
 }

@@ -12,6 +12,9 @@ namespace ringmain::run {
 
 /// In the main thread, before main. Does nothing in any other.
 void hold_main_thread() noexcept;
+/// In a forked child, whose main thread holds nothing yet. By another thread of it: the main one is
+/// not watched.
+void hold_main_thread_of_child() noexcept;
 /// pthread_exit of the main thread begins, or somebody cancels it. Async-signal-safe.
 void main_thread_leaves_in_order() noexcept;
 /// Async-signal-safe.

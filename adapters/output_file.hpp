@@ -109,7 +109,7 @@ class OutputFile {
 
   /// Below a run only: elsewhere it was the program that opened it.
   static int move_high(int fd) noexcept {
-    if (std::getenv(kRunStartedVariable) == nullptr) return fd;
+    if (run_started() == nullptr) return fd;
     const int high = duplicate_high(fd);
     if (high < 0) return fd;
     (void)::close(fd);

@@ -23,6 +23,14 @@ namespace ringmain::registry {
 
 /// Below a run: when it began, CLOCK_REALTIME_COARSE in ns, which is the clock of files.
 constexpr const char* kRunStartedVariable = "RINGMAIN_RUN_STARTED";
+/// The same for a process that has begun in a run and may clear its environment: kept for ever.
+inline constinit const char* run_started_at_start = nullptr;
+/// For the sinks of the registry's library. Before anything is opened there.
+void keep_run_started(const char* started) noexcept;
+/// nullptr: below no run.
+inline const char* run_started() noexcept {
+  return run_started_at_start != nullptr ? run_started_at_start : std::getenv(kRunStartedVariable);
+}
 /// In octal: the mode of new files, such as 0640.
 constexpr const char* kOutputModeVariable = "RINGMAIN_OUTPUT_MODE";
 
@@ -175,7 +183,7 @@ inline Result<OpenedOutput> open_shared_output(const std::string& path) {
     return Error{Error::Code::system, "cannot open " + path + " for writing: " + fault};
   }
   (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  if (S_ISREG(status.st_mode)) detail::empty_if_earlier(fd, std::getenv(kRunStartedVariable));
+  if (S_ISREG(status.st_mode)) detail::empty_if_earlier(fd, run_started());
   return OpenedOutput{fd, true};
 }
 

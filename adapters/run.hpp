@@ -29,6 +29,7 @@ struct Plan {
   std::vector<std::string> sinks;
   std::vector<std::string> except;  // names of commands that take no part, nor what they start
   bool at_start = false;            // do not wait for the first join()
+  bool at_use = false;              // nor for it alone: the first use of the process's bus will do
   bool summary = false;             // a line at the end of each process
   std::int64_t started_ns = 0;
 

@@ -35,7 +35,8 @@ std::vector<std::pair<std::string, std::string>> Plan::variables() const {
   return {{kSources, lines(sources)},
           {kSinks, lines(sinks)},
           {kExceptVariable, lines(except)},
-          {kOptions, std::string(at_start ? "at_start " : "") + (summary ? "summary" : "")},
+          {kOptions, std::string(at_start ? "at_start " : "") + (at_use ? "at_use " : "") +
+                         (summary ? "summary" : "")},
           {registry::kRunStartedVariable, std::to_string(started_ns)}};
 }
 
@@ -50,6 +51,7 @@ std::optional<Plan> Plan::from_environment() {
   const char* options = std::getenv(kOptions);
   const std::string_view said = options == nullptr ? "" : options;
   plan.at_start = said.find("at_start") != said.npos;
+  plan.at_use = said.find("at_use") != said.npos;
   plan.summary = said.find("summary") != said.npos;
   return plan;
 }

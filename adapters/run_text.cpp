@@ -46,15 +46,31 @@ std::string process_title(const RankIdentity& me) {
   return title + ")";
 }
 
+std::string no_sink(const RankIdentity& me, std::string_view sink, std::string_view why) {
+  return "sink " + std::string(registry::Spec::of(sink).name) + " could not open in " +
+         process_title(me) + ": " + std::string(why);
+}
+
+namespace {
+/// What the bus says on itself is not the program's.
+bool is_the_programs(const ChannelStats& c) {
+  return !c.mailbox && c.offered != 0 && !c.name.starts_with("bus.");
+}
+}  // namespace
+
+std::uint64_t events_of(const Stats& stats) {
+  std::uint64_t events = 0;
+  for (const ChannelStats& c : stats.channels) events += is_the_programs(c) ? c.offered : 0;
+  return events;
+}
+
 std::string summary(const RankIdentity& me, const Stats& stats, std::uint64_t lost,
                     const std::vector<std::string>& sources,
                     const std::map<std::string, std::string>& attached) {
-  std::uint64_t events = 0;
+  const std::uint64_t events = events_of(stats);
   std::vector<std::pair<std::uint64_t, std::string>> busiest;
   for (const ChannelStats& c : stats.channels) {
-    // What the bus says on itself is not the program's.
-    if (c.mailbox || c.offered == 0 || c.name.starts_with("bus.")) continue;
-    events += c.offered;
+    if (!is_the_programs(c)) continue;
     lost += c.full + c.closed + c.no_memory + c.too_deep + c.evicted + c.discarded + c.pending;
     busiest.emplace_back(c.offered, c.name);
   }

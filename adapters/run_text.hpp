@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringmain/bus/bus.hpp"
@@ -18,6 +19,11 @@ namespace ringmain::run {
 [[nodiscard]] std::string in_seconds(nanoseconds limit);
 /// "train (pid 71, rank 3)".
 [[nodiscard]] std::string process_title(const RankIdentity& me);
+/// That a sink is not there, and why.
+[[nodiscard]] std::string no_sink(const RankIdentity& me, std::string_view sink,
+                                  std::string_view why);
+/// What the program has published.
+[[nodiscard]] std::uint64_t events_of(const Stats& stats);
 /// The line of --summary. `lost`: what the sinks lost; `attached`: by source, "" or why not.
 [[nodiscard]] std::string summary(const RankIdentity& me, const Stats& stats, std::uint64_t lost,
                                   const std::vector<std::string>& sources,

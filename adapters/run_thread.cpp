@@ -43,12 +43,15 @@ constexpr char kThreads[] = "/proc/self/task";
 class StandardError {
  public:
   void remember() noexcept {
+    if (remembered_) return;
     struct stat now {};
     remembered_ = true;
     there_ = ::fstat(STDERR_FILENO, &now) == 0;
     device_ = now.st_dev;
     inode_ = now.st_ino;
   }
+  /// False where something else has taken its place there.
+  [[nodiscard]] bool holds(int fd) const noexcept { return !remembered_ || is(fd); }
   /// Where the program's descriptors are ours, too: one more, which it seldom closes.
   void keep_one_more() noexcept {
     if (is(STDERR_FILENO)) high_ = registry::duplicate_high(STDERR_FILENO);
@@ -87,11 +90,16 @@ bool take_own_table(bool standard_output) noexcept {
   if (nothing < 0) return true;
   if (!standard_output || ::fcntl(STDOUT_FILENO, F_GETFD) < 0)
     (void)::dup3(nothing, STDOUT_FILENO, O_CLOEXEC);
-  if (::fcntl(STDERR_FILENO, F_GETFD) < 0) (void)::dup3(nothing, STDERR_FILENO, O_CLOEXEC);
+  if (::fcntl(STDERR_FILENO, F_GETFD) < 0 || !standard_error.holds(STDERR_FILENO))
+    (void)::dup3(nothing, STDERR_FILENO, O_CLOEXEC);
   return true;
 }
 
 }  // namespace
+
+void remember_standard_error() noexcept {
+  standard_error.remember();
+}
 
 std::int64_t monotonic_ns() noexcept {
   timespec now{};

@@ -64,6 +64,8 @@ class RunThread {
   std::vector<std::string> sentences_;
 };
 
+/// From now on sentences go to what is standard error now, or nowhere. The first call holds.
+void remember_standard_error() noexcept;
 /// Makes Bus::process(), from a thread with a name of ours, which the bus's threads have from
 /// birth: whoever asks which threads are the program's finds none of them among those.
 void start_bus();

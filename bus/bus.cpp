@@ -1,6 +1,7 @@
 #include "ringmain/bus/bus.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "ringmain/bus/attachment.hpp"
 #include "ringmain/bus/bus_core.hpp"
 #include "ringmain/bus/copies.hpp"
+#include "ringmain/bus/first_use.hpp"
 
 namespace ringmain {
 Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}
@@ -40,6 +42,17 @@ Bus::~Bus() {
   }
 }
 
+namespace {
+// Each side writes its own and then looks at the other's: one of the two sees it.
+constinit std::atomic<void (*)() noexcept> tell_first_use{nullptr};
+constinit std::atomic<bool> process_bus_is_made{false};
+}  // namespace
+
+bool detail::before_first_use(void (*tell)() noexcept) noexcept {
+  tell_first_use = tell;
+  return !process_bus_is_made;
+}
+
 Bus& Bus::process() {
   // Never destroyed: threads publish until the process is gone. Made behind a flag that a fork in
   // the middle resets, as it does not with a guarded static.
@@ -49,7 +62,11 @@ Bus& Bus::process() {
     bus = new Bus;
     engine::count_missed_of(bus->core_->workers());
     detail::tell_of_copies();
+    process_bus_is_made = true;
   });
+  auto* const tell = tell_first_use.load();
+  if (tell != nullptr && !bus->core_->forked()) [[unlikely]]
+    tell();
   return *bus;
 }
 

@@ -33,7 +33,17 @@ struct RunCall {
   run::Plan plan;
   std::vector<ProviderInfo> sources;
   std::vector<std::string> command;
+  bool to_files = true;  // all sinks write files, and nothing else is known of them
 };
+
+/// A file that can be opened when there is something to write. Standard output must be kept while
+/// it is there, and a plugin is trusted as the program was at its start.
+bool can_wait(const std::string& sink, const ProviderInfo& info) {
+  const std::string path(Spec::of(sink).argument.value_or(""));
+  return info.from.empty() && info.argument == "FILE" && path.starts_with("/") &&
+         !path.starts_with("/dev/std") && !path.starts_with("/dev/fd/") &&
+         !path.starts_with("/proc/");
+}
 
 /// "json_lines:out.jsonl" with its path made absolute: the command's processes may be elsewhere.
 std::string anchored(const std::string& spec, const ProviderInfo& info) {
@@ -81,6 +91,7 @@ std::string read_providers(const Arguments& arguments, RunCall& call) {
     const auto info = known.check(ProviderKind::sink, sink);
     if (!info) return info.error().message;
     call.plan.sinks.push_back(anchored(sink, info.value()));
+    call.to_files = call.to_files && can_wait(call.plan.sinks.back(), info.value());
   }
   for (const std::string& source : arguments.values("--source")) {
     const auto info = known.check(ProviderKind::source, source);
@@ -116,6 +127,12 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
   call.plan.at_start =
       call.sources.empty() || std::any_of(call.sources.begin(), call.sources.end(),
                                           [](const ProviderInfo& s) { return s.run.in_process; });
+  // Who asked for nothing but files need not notice before the program speaks. A summary needs a
+  // thread that keeps standard error.
+  if (call.sources.empty() && call.to_files && !call.plan.summary) {
+    call.plan.at_start = false;
+    call.plan.at_use = true;
+  }
   call.plan.started_ns = next_tick_ns();
   return "";
 }
@@ -226,9 +243,10 @@ int run(const Arguments& arguments) {
   anchor_plugins();
   // Where nothing is named, PyTorch is asked for as well: a program without it does not notice.
   if (call.sources.empty()) set("RINGMAIN_ATTACH", "torch");
-  if (call.plan.at_start || keep_earlier) {
+  const bool heard_itself = call.plan.at_start || call.plan.at_use;
+  if (heard_itself || keep_earlier) {
     if (const std::string why = preload(call.command[0], libraries + "/libringmain_run.so.0");
-        !why.empty() && call.plan.at_start) {
+        !why.empty() && heard_itself) {
       say_missing(call, why);
     }
   }

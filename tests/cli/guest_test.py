@@ -150,8 +150,8 @@ class PlaceTest(RunTest):
             run = subprocess.run([*before, BINARY, "run", "--sink", f"json_lines:{self.folder / name}", "--", PUBLISHER,
                                   "_exit", "10"], capture_output=True, text=True, timeout=100, check=False, cwd=self.folder)
             self.assertEqual(run.returncode, 5, run.stderr)
-            self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
-            self.assertRegex(run.stderr, rf"ringmain: .*{re.escape(name)}.*{why}")
+            self.assertEqual(len(run.stderr.splitlines()), 2, run.stderr)
+            self.assertRegex(run.stderr, rf"\Aringmain: .*{re.escape(name)}.*{why}\nringmain: .*: 10 events were not written\n")
 
 
 if __name__ == "__main__":

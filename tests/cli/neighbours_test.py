@@ -32,6 +32,7 @@ class Neighbour(NamedTuple):
     name: str
     shell: str
     told: bool
+    idle: bool
     script: str
 
 
@@ -40,10 +41,10 @@ def neighbours():
         head, bar, script = line.partition("|")
         if bar and not line.startswith("#"):
             *marks, name = head.split()
-            unknown = set(marks) - {"bash", "told"}
+            unknown = set(marks) - {"bash", "told", "idle"}
             if unknown:
                 raise ValueError(f"neighbours.txt: {name} has an unknown mark: {unknown.pop()}")
-            yield Neighbour(name, "bash" if "bash" in marks else "sh", "told" in marks, script.strip())
+            yield Neighbour(name, "bash" if "bash" in marks else "sh", "told" in marks, "idle" in marks, script.strip())
 
 
 class Result(NamedTuple):
@@ -80,7 +81,8 @@ def differences(neighbour, folder):
     words = [neighbour.shell, "-c", neighbour.script]
     alone = run(words, folder / "here")
     sink = folder / "sink.jsonl"
-    below = run([BINARY, "run", "--source", "heartbeat:3", "--sink", f"json_lines:{sink}", "--", *words], folder / "here")
+    asked = [] if neighbour.idle else ["--source", "heartbeat:3"]
+    below = run([BINARY, "run", *asked, "--sink", f"json_lines:{sink}", "--", *words], folder / "here")
     if neighbour.told:
         below = below._replace(error=OURS.sub(b"", below.error))
     for what in Result._fields:

@@ -114,7 +114,8 @@ class UntouchedTest(RunTest):
                 self.assertIn(says, run.stderr)
 
     def test_a_program_that_says_nothing_costs_nothing_once_it_has_started(self):
-        with subprocess.Popen([BINARY, "run", "--sink", self.sink, "--", PLAIN, "wait"], stdin=subprocess.PIPE) as run:
+        with subprocess.Popen([BINARY, "run", "--summary", "--sink", self.sink, "--", PLAIN, "wait"], stdin=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as run:
             tasks = Path(f"/proc/{run.pid}/task")
 
             def switches():
