@@ -164,7 +164,7 @@ std::uint32_t Merge::due(const Ahead& ahead, std::size_t max) noexcept {
   std::uint64_t overtaken = 0;
   for (; n < limit && (n == 0 || ahead.tickets[ahead.at + n] <= next); ++n) {
     const std::uint64_t ticket = ahead.tickets[ahead.at + n];
-    if (ticket == 0) continue;  // published before there was an order
+    if (ticket == 0 || !waits_) continue;  // published before there was an order; heard by nobody
     overtaken += ticket < last_;
     last_ = std::max(last_, ticket);
   }

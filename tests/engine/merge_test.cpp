@@ -184,6 +184,23 @@ TEST_P(MergeTest, AllIsHandedOutThoughNobodyListensAnyMore) {
   EXPECT_TRUE(heard_.empty());
 }
 
+TEST_P(MergeTest, WhatNobodyHeardMakesNothingLate) {
+  make(1'000'000'000'000);
+  auto make_one = [this]() noexcept {
+    say(1, 2);  // between the claim and the publish of lane 0
+    hearer_.reset();
+    EXPECT_EQ(drained(), 1u);
+    return Numbered{1};
+  };
+  ASSERT_EQ(engine::push<Numbered>(*lanes_[0], make_one), Pushed::accepted);
+  const Hearer again(*channel_, keep_numbers(heard_));
+  say(1, 3);
+  while (drained() != 0) {
+  }
+  EXPECT_EQ(heard_, (Numbers{1, 3}));
+  EXPECT_EQ(channel_->merge()->late.get(), 0u);
+}
+
 TEST_P(MergeTest, ABoundIsKeptAlsoWhileEventsAreHeldBack) {
   make(1'000'000'000'000);
   Lane* small = take(4);
