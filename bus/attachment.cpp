@@ -165,6 +165,7 @@ void Attachment::feed_from(engine::ChannelCore& source, KeyWriter key) {
           ? make_ordered_feeder(mailbox_, source)
           : make_feeder(mailbox_, source, options_.priority, std::move(key));
   feeder->wants_time = consumer_ == nullptr || consumer_->wants_time;
+  feeder->patient = options_.patient;
   feeder->channel = &source;
   listed_.push_back({&source, feeder});
   feeder->holders.fetch_add(1);

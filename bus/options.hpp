@@ -80,6 +80,9 @@ struct SubscribeOptions {
   /// every half of the smallest budget that lives in it, so a small one costs a wake-up as often.
   /// Inline subscribers and mailboxes that their users drain are not watched.
   microseconds budget_us{100'000};
+  /// Mailboxes: its events may lie while a worker rests, if nobody else hears them who is not so.
+  /// Workers rest where Python's callbacks linger (Bus.linger_ms), and nowhere else.
+  bool patient = false;
 };
 
 /// For subscribe_ordered().

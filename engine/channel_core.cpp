@@ -324,6 +324,10 @@ void ChannelCore::update_state() noexcept {
       line.state.load(std::memory_order_relaxed) & kOurs;  // relaxed: changed under our lock
   if ((want & ~is) != 0) line.state.fetch_or(want & ~is, std::memory_order_seq_cst);      // G2
   if ((is & ~want) != 0) line.state.fetch_and(~(is & ~want), std::memory_order_seq_cst);  // G2
+  const bool may_lie = list_.all_patient() && !options_.parallel && !options_.merged;
+  // Relaxed: a rest that begins meanwhile is as one that began before. Who comes in a hurry ends
+  // it.
+  if (patient.exchange(may_lie, std::memory_order_relaxed) && !may_lie) workers_->end_rests();
   workers_->house().interest_changed();
 }
 

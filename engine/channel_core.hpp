@@ -181,6 +181,8 @@ class ChannelCore final : public Counted {
   alignas(kLineBytes) std::uint32_t last_lane = 0;
   /// Said by the lease's holder.
   Atomic<bool> busy{false};
+  /// All that hear it are patient: a worker may keep its lease while it rests.
+  Atomic<bool> patient{false};
   /// A sweep: there was nothing since the last one, and there is nothing.
   [[nodiscard]] bool is_quiet() noexcept {
     // Relaxed: a channel that is taken for quiet is looked at again behind its lease.

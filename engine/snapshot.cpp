@@ -27,6 +27,13 @@ bool SubscriberList::any_wants_time() const noexcept {
                                        [](const Subscriber* s) { return s->wants_time; });
 }
 
+bool SubscriberList::all_patient() const noexcept {
+  const Snapshot* now = current_.load(std::memory_order_acquire);  // N1
+  return now != nullptr && !now->subscribers.empty() &&
+         std::all_of(now->subscribers.begin(), now->subscribers.end(),
+                     [](const Subscriber* s) { return s->patient; });
+}
+
 void SubscriberList::add(Subscriber* subscriber) {
   auto next = std::make_unique<Snapshot>();
   const Snapshot* now = current_.load(std::memory_order_acquire);  // N1

@@ -46,6 +46,8 @@ class SubscriberList {
   [[nodiscard]] const Atomic<const Snapshot*>& current() const noexcept { return current_; }
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] bool any_wants_time() const noexcept;
+  /// Somebody is there, and nobody who is in a hurry.
+  [[nodiscard]] bool all_patient() const noexcept;
   /// Takes over one holder of `subscriber`. Throws std::bad_alloc, then nothing has changed.
   void add(Subscriber* subscriber);
   /// False: it is not there. The holder is dropped once no worker can see it. Throws

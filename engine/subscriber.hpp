@@ -123,6 +123,7 @@ struct Subscriber {
   ChannelCore* channel = nullptr;
   int priority = 0;
   bool wants_time = false;
+  bool patient = false;  // its events may lie while a worker rests
   bool detach_on_throw = false;
   bool veto_on_throw = false;
   std::uint32_t threw_id = 0;           // the reason of a veto by throwing: a name's id

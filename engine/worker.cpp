@@ -9,7 +9,12 @@ namespace {
 
 enum : std::size_t { kQuantum = 256 };
 enum : std::uint32_t { kRoundsPerSweep = 256 };
-enum : std::int64_t { kSweepNs = 1'000'000, kFirstRealtimeNs = 100'000 };
+enum : std::int64_t {
+  kSweepNs = 1'000'000,
+  kFirstRealtimeNs = 100'000,
+  kFirstRestNs = 20'000'000,
+  kLongestRestNs = 80'000'000
+};
 
 /// Of a channel that is visited. A signal, or what was given up, may be left from the last channel
 /// of that index: a pulled one is its reader's alone, any other one may be had by whoever asks.
@@ -254,6 +259,26 @@ void Worker::give_up() noexcept {
   held_.clear();
 }
 
+/// After few events the leases of patient channels are kept, for a rest. False: none is.
+bool Worker::give_up_but_patient() noexcept {
+  const std::uint64_t served = events.get() - std::exchange(events_before_, events.get());
+  // Relaxed: a limit of time, and lanes that need looks sooner: soon is enough of both.
+  const bool rests = served != 0 && served < kQuantum &&
+                     all_.rest_ns_.load(std::memory_order_relaxed) > 0 &&
+                     all_.realtime_.load(std::memory_order_relaxed) == 0;
+  if (!rests) {
+    give_up();
+    return false;
+  }
+  given_.clear();
+  std::erase_if(held_, [this](const Held& h) {
+    if (h.channel->patient.load(std::memory_order_relaxed)) return false;  // relaxed: as set
+    let_go_of(*h.channel);
+    return true;
+  });
+  return !held_.empty();
+}
+
 /// The other half of L2: whoever published without seeing the lease given up is seen here. So is a
 /// channel that was retired meanwhile: whoever took that signal may have found it still leased.
 /// By now others may have disposed of it and another may have its index, and its address: what is
@@ -279,7 +304,8 @@ void Worker::search() noexcept {
 }
 
 void Worker::park() noexcept {
-  give_up();
+  const bool rests = give_up_but_patient();
+  const std::size_t kept = held_.size();
   reading.store(nullptr, std::memory_order_release);  // N2
   const std::uint32_t seen =
       key.load(std::memory_order_relaxed);  // relaxed: before the number of this park
@@ -290,25 +316,51 @@ void Worker::park() noexcept {
   all_.idle_.fetch_add(me - std::uint64_t{searching_} * Workers::kSearching,
                        std::memory_order_seq_cst);  // S
   searching_ = false;
+  if (rests) all_.resting_.fetch_add(1, std::memory_order_seq_cst);  // L3: then the waiters
   recheck();
-  if (held_.empty() && !all_.rota_.anything() && !all_.graveyard_.occupied() && !all_.stopped()) {
-    std::int64_t limit = -1;
-    if (all_.realtime_.load(std::memory_order_relaxed) != 0) {  // relaxed: a new one wakes us
-      const std::int64_t longest = all_.options_.wait.realtime_ns_max;
-      limit = realtime_wait_ns_ = std::min(
-          longest, std::max<std::int64_t>(kFirstRealtimeNs, times_ns(2, realtime_wait_ns_)));
-    }
-    parks.add(1);
-    if (futex_wait(key, seen, limit)) {
-      wakes.add(1);
-    } else {
-      all_.signal_realtime();
-    }
+  if (held_.size() == kept && !all_.rota_.anything() && !all_.graveyard_.occupied() &&
+      !all_.stopped()) {
+    rests ? rest(seen) : sleep(seen);
   }
+  if (rests) all_.resting_.fetch_sub(1, std::memory_order_seq_cst);  // L3
   all_.idle_.fetch_add(std::uint64_t{all_.count_ > 1} * Workers::kSearching - me,
                        std::memory_order_seq_cst);  // S
   searching_ = all_.count_ > 1;
   was_parked_ = true;
+}
+
+void Worker::sleep(std::uint32_t seen) noexcept {
+  std::int64_t limit = -1;
+  if (all_.realtime_.load(std::memory_order_relaxed) != 0) {  // relaxed: a new one wakes us
+    const std::int64_t longest = all_.options_.wait.realtime_ns_max;
+    limit = realtime_wait_ns_ =
+        std::min(longest, std::max<std::int64_t>(kFirstRealtimeNs, times_ns(2, realtime_wait_ns_)));
+  }
+  parks.add(1);
+  if (futex_wait(key, seen, limit)) {
+    wakes.add(1);
+  } else {
+    all_.signal_realtime();
+  }
+}
+
+/// Whoever flushes finds us resting, or we see that he waits. In slices: where more comes than a
+/// few events their lanes must not fill up. That it ends by itself makes a publish that is missed
+/// late, not lost.
+void Worker::rest(std::uint32_t seen) noexcept {
+  if (all_.waiters_.load(std::memory_order_seq_cst) != 0) return;  // L3
+  parks.add(1);
+  std::int64_t left = all_.rest_ns_.load(std::memory_order_relaxed);  // relaxed: a limit of time
+  for (std::int64_t slice = kFirstRestNs; left > 0; slice = kLongestRestNs) {
+    if (futex_wait(key, seen, std::min(left, slice))) {
+      wakes.add(1);
+      return;
+    }
+    left -= slice;
+    for (const Held& h : held_) {
+      if (h.channel->depth() >= kQuantum) return;
+    }
+  }
 }
 
 }  // namespace ringmain::engine

@@ -172,6 +172,20 @@ void Workers::watch_realtime() noexcept {
   }
 }
 
+void Workers::set_rest(std::int64_t ns) noexcept {
+  rest_ns_.store(ns, std::memory_order_relaxed);  // relaxed: who rests is woken, and reads it anew
+  end_rests();
+}
+
+/// Whoever begins to rest meanwhile looks at waiters_ before, and rests no longer than it may.
+void Workers::end_rests() noexcept {
+  if (forked() || resting() == 0) return;
+  for (const auto& w : workers_) {
+    w->key.fetch_add(1, std::memory_order_release);  // S: whoever sleeps looks again
+    futex_wake(w->key, 1);
+  }
+}
+
 void Workers::signal_realtime() noexcept {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < next_; ++i) {

@@ -84,8 +84,11 @@ struct Worker final : Drainer {
   bool dig() noexcept;
   void sweep() noexcept;
   void give_up() noexcept;
+  bool give_up_but_patient() noexcept;
   void recheck() noexcept;
   void park() noexcept;
+  void sleep(std::uint32_t seen) noexcept;
+  void rest(std::uint32_t seen) noexcept;
   void search() noexcept;
 
   Workers& all_;
@@ -96,6 +99,7 @@ struct Worker final : Drainer {
   std::uint32_t last_served_ = 0;     // the index of the channel whose turn it was
   std::uint64_t woke_ = 0;            // as Lane::woke
   std::uint32_t rounds_ = 0;
+  std::uint64_t events_before_ = 0;  // its last park
   std::int64_t realtime_wait_ns_ = 0;
   bool searching_ = false;
   bool was_parked_ = true;  // and the housekeeper may not know that it no longer is
@@ -133,6 +137,16 @@ class Workers final : public Counted, private ForkWitness {
   }  // relaxed: soon is enough
   using Born::forked;
   void watch_realtime() noexcept;
+
+  // --- rests ---
+  /// A worker that had few events sleeps for so long and keeps the leases of patient channels, so
+  /// that what comes there meanwhile wakes nobody and is handed out together; 0, the default: it
+  /// gives up all. flush(), stop() and events of other channels end a rest.
+  void set_rest(std::int64_t ns) noexcept;
+  void end_rests() noexcept;
+  [[nodiscard]] std::uint32_t resting() const noexcept {
+    return resting_.load(std::memory_order_seq_cst);  // L3
+  }
 
   /// The bus's next number: whoever publishes after this has returned gets a larger one.
   [[nodiscard]] std::uint64_t take_ticket() noexcept {
@@ -255,6 +269,8 @@ class Workers final : public Counted, private ForkWitness {
   Atomic<bool> aborting_{false};
   Atomic<std::uint32_t> quit_{0};
   Atomic<std::uint32_t> realtime_{0};
+  Atomic<std::int64_t> rest_ns_{0};
+  Atomic<std::uint32_t> resting_{0};
   Graveyard graveyard_;
   alignas(kLineBytes) Atomic<std::uint32_t> done_key_{0};
   Atomic<std::uint32_t> gone_{0};

@@ -135,6 +135,7 @@ bool Workers::drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noe
   if (closing) each([](ChannelCore& c) { c.close_line(); });
   waiters_.fetch_add(1, std::memory_order_seq_cst);  // L3
   heavy();                                           // L1, L3
+  end_rests();
   bool done = true;
   if (closing) {
     each([](const ChannelCore& c) { free_blocked_publishers(c); });

@@ -166,7 +166,7 @@ ringmain::detail::PullMailbox* NativeBus::make_box(nb::handle what, SubscribeOpt
 
 Dispatcher& NativeBus::started_dispatcher() {
   if (!dispatcher_) dispatcher_ = std::make_shared<Dispatcher>();
-  dispatcher_->linger_ns = linger_ns_;
+  set_linger();
   if (!dispatcher_->started()) {
     dispatcher_->set_started();
     nb::module_::import_("ringmain._thread").attr("start")(nb::cast(dispatcher_), name_.c_str());
@@ -176,12 +176,23 @@ Dispatcher& NativeBus::started_dispatcher() {
 
 void NativeBus::set_linger_ms(double ms) noexcept {
   linger_ns_ = static_cast<std::int64_t>(std::clamp(ms, 0.0, 1e6) * 1e6);
-  if (dispatcher_) dispatcher_->linger_ns = linger_ns_;
+  set_linger();
+}
+
+enum : std::int64_t { kDispatcherLingerNsMax = 5'000'000 };
+
+/// Of the thread that calls back, and of the workers that feed it.
+void NativeBus::set_linger() noexcept {
+  if (!dispatcher_ || forked()) return;
+  // It calls for all that workers have handed out by then: the longer wait is theirs.
+  dispatcher_->linger_ns = std::min<std::int64_t>(linger_ns_, kDispatcherLingerNsMax);
+  ringmain::detail::Erased::core(*bus_).workers().set_rest(linger_ns_);
 }
 
 std::shared_ptr<Hearing> NativeBus::subscribe(nb::object what, nb::object callback,
                                               const Asked& asked, bool detach_on_raise) {
   SubscribeOptions options = asked.options();
+  options.patient = true;  // it lingers
   check_open();
   if (forked()) (void)make_box(what, std::move(options));  // throws
   Dispatcher& by = started_dispatcher();

@@ -87,6 +87,7 @@ class NativeBus {
   ringmain::detail::PullMailbox* make_box(nb::handle what, SubscribeOptions options);
   Dispatcher& started_dispatcher();
   void check_open() const;
+  void set_linger() noexcept;
 
   std::unique_ptr<Bus> own_;
   Bus* bus_;
@@ -95,7 +96,7 @@ class NativeBus {
   std::shared_ptr<Dispatcher> dispatcher_;
   std::vector<std::shared_ptr<InlineHearing>> inline_;
   Said said_;
-  std::int64_t linger_ns_ = 5'000'000;
+  std::int64_t linger_ns_ = 250'000'000;
   bool closed_ = false;
 };
 

@@ -100,13 +100,17 @@ std::vector<const Layout*> described() {
 
 }  // namespace
 
+constexpr std::uint64_t kManyEvents = 1024;
+
 PublishResult Channel::publish(const std::byte* event) const noexcept {
   const std::uint32_t seen = core_->line.look();
   if (!engine::ChannelLine::heard(seen)) return ringmain::detail::unheard_on(seen);
   Copied from{event, layout_->schema().bytes};
   engine::Lane* lane = engine::thread_lane(*core_);
-  return ringmain::detail::result_of(lane != nullptr ? engine::push_slowly(*lane, copy, &from, 0)
-                                                     : engine::push_once(*core_, copy, &from));
+  if (lane == nullptr) return ringmain::detail::result_of(engine::push_once(*core_, copy, &from));
+  // Where many come a rest is over: the lane must not fill up meanwhile.
+  if (lane->published() % kManyEvents == kManyEvents - 1) core_->workers().end_rests();
+  return ringmain::detail::result_of(engine::push_slowly(*lane, copy, &from, 0));
 }
 
 BatchResult Channel::publish_rows(nb::handle rows) const {

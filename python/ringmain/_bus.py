@@ -129,7 +129,7 @@ class Bus:
 
     _of_process: Bus | None = None
 
-    def __init__(self, name: str = "ringmain", *, workers: int = 0, linger_ms: float = 5.0) -> None:
+    def __init__(self, name: str = "ringmain", *, workers: int = 0, linger_ms: float = 250.0) -> None:
         own = _native.NativeBus(_check.text("name", name), _check.whole("workers", workers, 0, 32))
         own.linger_ms = _milliseconds(linger_ms)
         self._begin(own, name)

@@ -81,17 +81,34 @@ def test_what_comes_while_it_lingers_is_heard_together_and_flush_does_not_wait(t
 
         bus.subscribe("test.linger", hear)
         assert said.publish(n=0) and first.wait(long), "the first is heard at once"
-        for n in range(1, 50):
+        count, waits = 1, False
+        while not waits and count < 100:  # until the worker that had the last one has begun to rest
+            assert said.publish(n=count)
+            count += 1
+            time.sleep(0.1)  # time enough for one that does not linger; one that does has a quarter of an hour
+            waits = sum(map(len, batches)) < count
+        heard = len(batches)
+        for n in range(count, count + 50):
             assert said.publish(n=n)
-        time.sleep(0.1)  # time enough for one that does not linger; one that does has a quarter of an hour
-        assert batches == [[0]], "what comes meanwhile waits"
-        assert bus.flush(long) and sum(batches, []) == list(range(50))
-        assert said.publish(n=50) and bus.close(long)
-        assert sum(batches, []) == list(range(51))
+        time.sleep(0.01)
+        assert waits and len(batches) == heard, "what comes meanwhile waits"
+        assert bus.flush(long) and sum(batches, []) == list(range(count + 50))
+        assert said.publish(n=count + 50) and bus.close(long)
+        assert sum(batches, []) == list(range(count + 51))
+
+
+def test_many_events_end_a_rest(long, eventually):
+    with ringmain.Bus("many", linger_ms=1e6) as bus:
+        said, heard = bus.channel("test.many", dtype=[("n", "i8")]), []
+        bus.subscribe("test.many", lambda events: heard.append(len(events)))
+        for count in (1, 3000, 3000):
+            assert all([said.publish(n=n) for n in range(count)])
+        assert eventually(lambda: sum(heard) >= 4000), "without a flush"
+        assert bus.flush(long) and sum(heard) == 6001
 
 
 def test_the_linger_is_an_option(bus):
-    assert bus.linger_ms == 5.0
+    assert bus.linger_ms == 250.0
     bus.linger_ms = 0
     assert bus.linger_ms == 0.0
 
