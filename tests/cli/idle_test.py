@@ -90,6 +90,10 @@ class IdleTest(unittest.TestCase):
         self.assertEqual(self.run_it("fork_say", "threads", "fork_say", "say", "fork_say"), ["1"])
         self.assertEqual(self.heard(), 30)
 
+    def test_such_a_child_ends_when_its_main_thread_has_left(self):
+        self.run_it("fork_leave")
+        self.assertEqual(self.heard(), 10)
+
     def test_a_child_that_is_forked_before_has_a_file_of_its_own(self):
         self.run_it("fork_say", "say", file=self.folder / "of-%p.jsonl")
         self.assertEqual([self.heard(path) for path in self.folder.glob("of-*.jsonl")], [10, 10])

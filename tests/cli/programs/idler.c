@@ -4,6 +4,7 @@
  *   threads       prints how many threads it has
  *   file          prints how many bytes the file $FILE has, or -1
  *   fork_say      a child that is forked publishes 10
+ *   fork_leave    the same, and the child's main thread ends by pthread_exit
  *   thread_say    a thread with a small stack does
  *   many_say      eight threads at once publish 10 each
  *   chdir, clearenv, close_from_3, nofile, namespace, umask, replace_stderr, remove, setuid, chroot
@@ -92,6 +93,15 @@ static int step(const char* word, const char* path) {
     int status = 0;
     const pid_t child = fork();
     if (child == 0) _exit(say());
+    return waitpid(child, &status, 0) != child || status != 0;
+  }
+  if (strcmp(word, "fork_leave") == 0) {
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+      if (say() != 0) _exit(9);
+      pthread_exit(NULL);
+    }
     return waitpid(child, &status, 0) != child || status != 0;
   }
   if (strcmp(word, "thread_say") == 0)
