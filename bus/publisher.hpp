@@ -81,7 +81,7 @@ class [[nodiscard]] Publisher {
   /// Publishes one event: first to inline subscribers, in this thread, then to the workers' queue.
   /// Never throws. Progress: lock-free, no allocation once warm, no system call unless a worker
   /// must be woken (never for a realtime publisher), except that Overflow::block waits, and for
-  /// what inline subscribers do.
+  /// what inline subscribers do. In a signal handler: docs/lifetime.md.
   [[gnu::always_inline]] PublishResult publish(const E& event) noexcept {
     return publish_with([&event]() noexcept -> E { return event; });
   }

@@ -18,8 +18,8 @@ enum class PublishCode : std::uint32_t {
   closed,    // after stop() began, or the publisher is empty
   would_deadlock,  // full, and blocking was refused: the caller is a worker
   no_memory,       // a lane or a block of the queue could not be allocated
-  too_deep,  // published while building another event in the same lane, or nested in more than
-             // 8 inline callbacks
+  too_deep,  // published in the middle of another publish on the same lane (by what builds its
+             // event, or by a signal handler), or nested in more than 8 inline callbacks
   vetoed,    // an inline subscriber said no: PublishResult::why
   forked     // this process is a fork and the bus its parent's: use a bus of its own
 };

@@ -46,7 +46,8 @@ enum {
   RINGMAIN_CLOSED = 3,         /* the bus has stopped */
   RINGMAIN_WOULD_DEADLOCK = 4, /* inside a callback, where it would wait for itself */
   RINGMAIN_NO_MEMORY = 5,
-  RINGMAIN_TOO_DEEP = 6, /* nested in more than eight inline subscribers, or scopes in 32 */
+  RINGMAIN_TOO_DEEP = 6, /* nested in more than eight inline subscribers, or scopes in 32; or
+                            by a signal handler in the middle of a publish on the same lane */
   RINGMAIN_VETOED = 7,   /* an inline subscriber refused it; ringmain_last_error() says why */
   RINGMAIN_FORKED = 8,   /* this process is a fork, and the bus its parent's */
   /* from all else */

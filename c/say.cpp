@@ -89,7 +89,7 @@ ringmain_code published(PublishResult result) noexcept {
     case PublishCode::too_deep:
       return fail(RINGMAIN_TOO_DEEP,
                   "published inside more than eight inline subscribers, or while an event of the "
-                  "same lane was being made");
+                  "same lane was being made, as by a signal handler; publish it afterwards");
     case PublishCode::vetoed:
       return vetoed(result.why);
     case PublishCode::forked:

@@ -7,11 +7,12 @@ namespace ringmain::engine {
 namespace {
 
 /// I1 of one lane. Who is `settling`, or busy as whoever observes is, may have raised `refused` for
-/// one event whose reason is not counted yet. Read last, `refused` has what every reason has.
+/// one event whose reason is not counted yet; a signal handler may be so in the middle of another,
+/// and adds one to `settling`. Read last, `refused` has what every reason has.
 void look_at_refusals(const Lane& lane, Accounts& sum) noexcept {
-  const std::uint64_t first = lane.refused.load(std::memory_order_acquire);    // A1
-  const bool settling = lane.settling.load(std::memory_order_acquire) != 0 ||  // A1
-                        (lane.word.load(std::memory_order_acquire) & 1) != 0;  // E2
+  const std::uint64_t first = lane.refused.load(std::memory_order_acquire);       // A1
+  const std::uint64_t between = lane.settling.load(std::memory_order_acquire) +   // A1
+                                (lane.word.load(std::memory_order_acquire) & 1);  // E2
   std::uint64_t reasons = 0;
   for (const Atomic<std::uint64_t>* reason :
        {&lane.full, &lane.closed, &lane.no_memory, &lane.too_deep, &lane.vetoed})
@@ -19,7 +20,7 @@ void look_at_refusals(const Lane& lane, Accounts& sum) noexcept {
   const std::uint64_t observed = lane.observed.load(std::memory_order_acquire);  // A1
   const std::uint64_t last = lane.refused.load(std::memory_order_relaxed);  // relaxed: A1 above
   const std::uint64_t counted = reasons + observed;
-  if (first > counted + (settling ? 1 : 0) || counted > last) sum.offered_add_up = false;
+  if (first > counted + between || counted > last) sum.offered_add_up = false;
   sum.refused += reasons;
   sum.observed += observed;
   sum.offered += last;

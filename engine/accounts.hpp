@@ -1,9 +1,10 @@
 // Do a channel's figures add up (I1, I2), also while others publish and workers go on?
 //
 // Each count is read once, in an order in which a sound ledger cannot look wrong. A publisher that
-// refuses raises `refused` and then the reason, and says meanwhile that it is `settling`; a worker
-// raises `dispatched` and then `consumed`. So where somebody is between two counts he is seen
-// there, and where nobody is the sums are exact: no look is repeated in the hope of a better one.
+// refuses raises `refused` and then the reason, and says meanwhile that it is `settling` (a signal
+// handler in the middle of that: that two are); a worker raises `dispatched` and then `consumed`.
+// So where somebody is between two counts he is seen there, and where nobody is the sums are exact:
+// no look is repeated in the hope of a better one.
 #pragma once
 #include <cstdint>
 

@@ -42,6 +42,55 @@ void heavy() noexcept;
 /// In a forked child: what is registered belongs to the process.
 void register_barrier_again() noexcept;
 
+// What one thread alone writes, a signal handler of that thread may write as well. The two never
+// run at once, and a processor shows a thread its own accesses in order, whichever it is; so only
+// the compiler must be kept from reordering. But a handler can run between a load and the store
+// that follows from it. On x86-64 one instruction, not locked, does both. Elsewhere it would take a
+// read-modify-write, which no publish makes: there a flag keeps handlers out (Lane::inside), and
+// only counts of refusals are read-modify-writes. So it is where a sanitizer watches, which sees
+// nothing of an asm.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define RINGMAIN_ASM_IS_UNSEEN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define RINGMAIN_ASM_IS_UNSEEN 1
+#endif
+/// Is a word changed by one instruction, which no handler divides?
+constexpr bool one_instruction() noexcept {
+#if defined(__x86_64__) && !defined(RINGMAIN_ASM_IS_UNSEEN)
+  return true;
+#else
+  return false;
+#endif
+}
+/// Where one_instruction(): sets the lowest bit of a word that this thread alone writes; a release
+/// for others. True: it was set before.
+[[gnu::always_inline]] inline bool set_lowest(Atomic<std::uint64_t>& word) noexcept {
+  bool was = false;
+#if defined(__x86_64__)
+  asm volatile("btsq $0, %1" : "=@ccc"(was), "+m"(word) : : "memory");
+#else
+  (void)word;
+#endif
+  return was;
+}
+/// Counts one more in a word that this thread alone writes; a release for others.
+inline void count_one(Atomic<std::uint64_t>& word) noexcept {
+#if defined(__x86_64__)
+  if constexpr (one_instruction()) {
+    asm volatile("incq %0" : "+m"(word) : : "memory", "cc");
+    return;
+  }
+#endif
+  word.fetch_add(1, std::memory_order_release);  // A1
+}
+/// What stands above has happened for a signal handler of this thread before what stands below.
+inline void order_for_handlers() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // SG1: its own handlers
+}
+
 /// Sleeps while `word` holds `key`, for at most `limit_ns` (negative: for ever). May wake
 /// spuriously. False when the time ran out. CLOCK_MONOTONIC; signals are slept through.
 bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key,

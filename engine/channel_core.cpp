@@ -368,6 +368,7 @@ ChannelCounts ChannelCore::counts() const noexcept {
   sum.full = read(refused_[static_cast<std::size_t>(Pushed::full)]);
   sum.closed = read(refused_[static_cast<std::size_t>(Pushed::closed)]);
   sum.no_memory = read(refused_[static_cast<std::size_t>(Pushed::no_memory)]);
+  sum.too_deep = read(refused_[static_cast<std::size_t>(Pushed::too_deep)]);
   sum.lanes = lane_count();
   for (std::uint32_t i = 0; i < sum.lanes; ++i) {
     const Lane& one = lane(i);

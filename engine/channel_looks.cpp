@@ -18,6 +18,7 @@ Losses ChannelCore::losses() const noexcept {
   Losses sum;
   sum.full = read(refused_[static_cast<std::size_t>(Pushed::full)]);
   sum.no_memory = read(refused_[static_cast<std::size_t>(Pushed::no_memory)]);
+  sum.too_deep = read(refused_[static_cast<std::size_t>(Pushed::too_deep)]);
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
     const Lane& one = lane(i);
     if (one.source->options().tells_no_losses) continue;

@@ -16,16 +16,6 @@
 namespace ringmain::engine {
 namespace {
 
-void bump(Atomic<std::uint64_t>& count) noexcept {
-  // Relaxed: this lane's publisher alone writes it, and nothing follows from a count.
-  count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
-/// For who checks the ledger meanwhile: what came before it in this thread is seen with it.
-void bump_in_order(Atomic<std::uint64_t>& count) noexcept {
-  count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // A1
-}
-
 Atomic<std::uint64_t>& count_of(Lane& lane, Pushed why) noexcept {
   switch (why) {
     case Pushed::closed:
@@ -47,16 +37,18 @@ Pushed forked(std::uint32_t state) noexcept {
 }
 
 Pushed refuse(Lane& lane, Pushed why) noexcept {
-  lane.settling.store(1, std::memory_order_relaxed);  // relaxed: A1 of the next store
-  bump_in_order(lane.refused);
-  bump_in_order(count_of(lane, why));
-  lane.settling.store(0, std::memory_order_release);  // A1
+  // A handler may refuse in the middle of this: each of them adds one. For who checks the ledger
+  // meanwhile: what came before each in this thread is seen with it.
+  const std::uint32_t outer = lane.settling.load(std::memory_order_relaxed);  // relaxed: our own
+  lane.settling.store(outer + 1, std::memory_order_relaxed);  // relaxed: A1 of the next count
+  count_one(lane.refused);                                    // A1
+  count_one(count_of(lane, why));                             // A1
+  lane.settling.store(outer, std::memory_order_release);      // A1
   return why;
 }
 
-/// Looks at what the owner has finished. False: the lane is still full.
-bool has_room(Lane& lane) noexcept {
-  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);          // relaxed: our own
+/// Looks at what the owner has finished. False: the lane is still full for the event after `word`.
+bool has_room(Lane& lane, std::uint64_t word) noexcept {
   const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // E1
   lane.word_limit = 2 * (consumed + lane.options.capacity);
   if (word < lane.word_limit) return true;
@@ -70,19 +62,20 @@ bool has_room(Lane& lane) noexcept {
 }
 
 /// Waits, not busy, until half the lane is free, so that one wake-up serves many events.
-Pushed wait_for_room(Lane& lane) noexcept {
+Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
   if (in_callback()) return Pushed::would_deadlock;
   if (lane.channel->by_hand()) return Pushed::full;  // nobody makes room while we wait
-  const Deadline deadline(lane.options.block_ns_max);
-  const std::uint64_t published =
-      lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: our own
+  lane.waiting = true;  // a handler that waited as well would take our wake-up away
+  order_for_handlers();
+  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
+  const std::uint64_t published = word >> 1;
   const std::uint64_t half = std::max<std::uint64_t>(1, lane.options.capacity / 2);
   lane.wake_at.store(published - std::min(published, half), std::memory_order_seq_cst);  // L3
   heavy();                                                                               // L3
   Pushed result = Pushed::full;
   for (;;) {
     const std::uint32_t key = lane.room_key.load(std::memory_order_acquire);  // E1
-    if (has_room(lane)) result = Pushed::accepted;
+    if (has_room(lane, word)) result = Pushed::accepted;
     if (lane.line->closing()) result = Pushed::closed;
     if (result != Pushed::full) break;
     if (lane.line->leased.load(std::memory_order_relaxed) == 0)
@@ -93,7 +86,25 @@ Pushed wait_for_room(Lane& lane) noexcept {
   }
   lane.wake_at.store(~std::uint64_t{0},
                      std::memory_order_relaxed);  // relaxed: a late wake-up harms nobody
+  order_for_handlers();
+  lane.waiting = false;
   return result;
+}
+
+/// begin() where there is room for one more, by the lane's policy.
+Pushed begin_with_room(Lane& lane, std::uint64_t& word) noexcept {
+  if ((word = begin(lane)) == 0) return Pushed::too_deep;
+  if (word < lane.word_limit || has_room(lane, word)) return Pushed::accepted;
+  end(lane, word, 0);
+  if (lane.options.overflow != Overflow::block) return Pushed::full;
+  const Deadline deadline(lane.options.block_ns_max);
+  for (;;) {
+    const Pushed waited = wait_for_room(lane, deadline);
+    if (waited != Pushed::accepted) return waited;
+    if ((word = begin(lane)) == 0) return Pushed::too_deep;
+    if (has_room(lane, word)) return Pushed::accepted;
+    end(lane, word, 0);  // a handler has taken the room
+  }
 }
 
 bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* build,
@@ -164,7 +175,7 @@ bool replace(Lane& lane, std::uint64_t index, BuildFn* build, void* from,
   build(slot + lane.payload_offset, from);
   reinterpret_cast<SlotHeader*>(slot)->time_ns = time_ns;
   claim.store(Lane::kQueued, std::memory_order_release);  // K1
-  bump(lane.coalesced);
+  count_one(lane.coalesced);
   return true;
 }
 
@@ -173,7 +184,7 @@ constinit ChannelLine forked_nowhere{.state = ChannelLine::kClosing | ChannelLin
                                      .leased = 0};
 
 Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept {
-  lane.word.store(word, std::memory_order_release);  // E2
+  end(lane, word + 1, 0);
   return refuse(lane, why);
 }
 
@@ -191,38 +202,34 @@ namespace {
 /// By the state looked at last.
 Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std::int64_t time_ns,
                std::uint64_t ticket) noexcept {
-  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
-  if (word >= lane.word_limit && !has_room(lane)) {
-    const Pushed waited =
-        lane.options.overflow == Overflow::block ? wait_for_room(lane) : Pushed::full;
-    if (waited != Pushed::accepted) return refuse(lane, waited);
-  }
-  lane.word.store(word + 1, std::memory_order_release);  // E2: busy
-  light_or_fence();                                      // L1
-  if (lane.line->closing()) return undo(lane, word, Pushed::closed);
+  std::uint64_t word = 0;
+  const Pushed may = begin_with_room(lane, word);
+  if (may != Pushed::accepted) return refuse(lane, may);
+  light_or_fence();  // L1
+  if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
   if ((state & ChannelLine::kStamped) != 0 && !lane.options.source_time)
     time_ns = lane.channel->stamp_ns();
   if ((state & ChannelLine::kTicketed) != 0) write_ticket(lane, word >> 1, ticket);
   mark(lane, word >> 1);
   if (!write(lane, word, {(word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1, time_ns},
              build, from)) {
-    return undo(lane, word, Pushed::no_memory);
+    return undo(lane, word - 1, Pushed::no_memory);
   }
-  lane.word.store(word + 2, std::memory_order_release);  // E2: published
-  light_or_fence();                                      // L2
+  end(lane, word, 1);
+  light_or_fence();  // L2
   if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
   return Pushed::accepted;
 }
 
 /// Only inline subscribers are there and they have seen it: accepted and delivered at once.
 Pushed observe(Lane& lane) noexcept {
-  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
-  lane.word.store(word + 1, std::memory_order_release);                  // E2: busy
-  light_or_fence();                                                      // L1
-  if (lane.line->closing()) return undo(lane, word, Pushed::closed);
-  bump_in_order(lane.refused);
-  bump_in_order(lane.observed);
-  lane.word.store(word, std::memory_order_release);  // E2: stop() counts what is behind it
+  const std::uint64_t word = begin(lane);
+  if (word == 0) return refuse(lane, Pushed::too_deep);
+  light_or_fence();  // L1
+  if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
+  count_one(lane.refused);
+  count_one(lane.observed);
+  end(lane, word, 0);  // stop() counts what is behind it
   return Pushed::accepted;
 }
 
@@ -272,8 +279,8 @@ PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time
   if ((state & ChannelLine::kForked) != 0) return forked(state);  // no lane's account is kept there
   if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
   if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
-  if ((lane.word.load(std::memory_order_relaxed) & 1) != 0 || lane.building)  // relaxed: our own
-    return refuse(lane, Pushed::too_deep);
+  // In the middle of a publish on this lane: what builds its event, or a signal handler.
+  if (begun(lane) || lane.building || lane.waiting) return refuse(lane, Pushed::too_deep);
   if ((state & ChannelLine::kInline) != 0) return push_inline(lane, build, from, time_ns);
   return enqueue(lane, state, build, from, time_ns, ticket);
 }

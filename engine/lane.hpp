@@ -12,6 +12,9 @@
 // the capacity it moves `overrun`, once for as many events as the capacity, and whoever drains
 // leaves out all but the last `capacity` of what was published. Model: tests/model/eviction.pml.
 //
+// A signal handler that publishes on a lane in the middle of a publish on it is refused: begin().
+// Model: tests/model/signal_handler.pml.
+//
 // A publish whose channel is attended: two looks at the channel's state, one at its lease, two
 // stores to the lane's word, one slot. No read-modify-write, no fence, no system call. Protocol:
 // tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by the same names here.
@@ -120,6 +123,8 @@ struct Lane {
   std::uint32_t phases =
       0;                  // inline phases this publisher is in, one in another: not to be given up
   bool building = false;  // an event for one of them
+  bool waiting = false;   // for room: not busy, so that stop() need not wait for it
+  Atomic<bool> inside{false};  // a publish, for its signal handlers: begin()
   enum : std::uint32_t { kInlineDepthMax = 8 };
   // Which row of inline subscribers is read, by level; written in the phase, read by who frees
   // rows.
@@ -205,7 +210,7 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
 /// The channel is unattended: tells the workers.
 void notify(Lane& lane) noexcept;
 /// Moodycamel could not allocate, or stop() came between the two looks: takes the announcement
-/// back.
+/// back. `word`: the one before begin().
 Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept;
 
 /// Calls `f` with `make`, or with a copy of it where it is small and nobody can tell them apart: so
@@ -222,14 +227,46 @@ template <class Make, class F>
   }
 }
 
+/// Is this thread in the middle of a publish on it?
+[[nodiscard]] inline bool begun(const Lane& lane) noexcept {
+  return (lane.word.load(std::memory_order_relaxed) & 1) != 0 ||  // relaxed: our own
+         lane.inside.load(std::memory_order_relaxed);
+}
+/// Begins a publish: busy for workers, and for this thread's signal handlers, before anything is
+/// read that a publish changes. Returns 2 * published + 1; 0: this thread is in the middle of one.
+[[gnu::always_inline]] inline std::uint64_t begin(Lane& lane) noexcept {
+  if (one_instruction())  // E2: busy; L1 of the caller
+    return set_lowest(lane.word) ? 0 : lane.word.load(std::memory_order_relaxed);  // relaxed: ours
+  if (begun(lane)) return 0;
+  // A handler that publishes before this store is over by then, and the word is read behind it.
+  lane.inside.store(true, std::memory_order_relaxed);  // relaxed: our own
+  order_for_handlers();
+  const std::uint64_t word = lane.word.load(std::memory_order_relaxed) + 1;  // relaxed: our own
+  lane.word.store(word, std::memory_order_release);  // E2: busy; L1 of the caller
+  return word;
+}
+/// Ends it: so many were published. `word`: begin()'s.
+[[gnu::always_inline]] inline void end(Lane& lane, std::uint64_t word,
+                                       std::size_t events) noexcept {
+  lane.word.store(word - 1 + 2 * events, std::memory_order_release);  // E2
+  if (one_instruction()) return;
+  order_for_handlers();
+  lane.inside.store(false, std::memory_order_relaxed);  // relaxed: our own
+}
+
 /// Publishes one event built in place by `make`; `state` is what the lane's line said. Threads: the
 /// lane's publisher.
 template <class E, class Make>
 [[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make,
                                               std::uint32_t state) noexcept {
   constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
-  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
-  if (state != ChannelLine::kHeard || word >= lane.word_limit || (word & 1) != 0) [[unlikely]] {
+  std::uint64_t word = 0;
+  bool slowly = state != ChannelLine::kHeard || (word = begin(lane)) == 0;
+  if (!slowly && word >= lane.word_limit) [[unlikely]] {
+    end(lane, word, 0);
+    slowly = true;
+  }
+  if (slowly) [[unlikely]] {
     return apart(make, [&lane](auto& from) noexcept {
       using From = std::remove_reference_t<decltype(from)>;
       return push_slowly(
@@ -237,12 +274,10 @@ template <class E, class Make>
           const_cast<void*>(static_cast<const void*>(&from)), 0);
     });
   }
-  lane.word.store(word + 1,
-                  std::memory_order_release);  // E2: busy; L1 orders it before the next look
-  light();                                     // L1
+  light();  // L1
   ChannelLine& line = *lane.line;
   if (line.closing()) [[unlikely]] {
-    return undo(lane, word, Pushed::closed);
+    return undo(lane, word - 1, Pushed::closed);
   }
   const std::uint64_t sequence =
       (word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1;  // relaxed: our own
@@ -262,10 +297,10 @@ template <class E, class Make>
       return queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, 1);
     });
     if (!queued) [[unlikely]]
-      return undo(lane, word, Pushed::no_memory);
+      return undo(lane, word - 1, Pushed::no_memory);
   }
-  lane.word.store(word + 2, std::memory_order_release);  // E2: published
-  light();                                               // L2
+  end(lane, word, 1);
+  light();  // L2
   if (line.leased.load(std::memory_order_relaxed) == 0) [[unlikely]]
     notify(lane);
   return Pushed::accepted;
@@ -287,16 +322,15 @@ template <class E>
 PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
   constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
   PushedAll result;
-  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
   const std::uint32_t state =
       lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
   std::size_t at_once = 0;
-  if (state == ChannelLine::kHeard && word < lane.word_limit && (word & 1) == 0 &&
-      lane.ring == nullptr) {
-    auto room = static_cast<std::size_t>((lane.word_limit - word) / 2);
+  const bool usual = state == ChannelLine::kHeard && lane.ring == nullptr;
+  if (const std::uint64_t word = usual ? begin(lane) : 0; word != 0) {
+    auto room = word < lane.word_limit ? static_cast<std::size_t>((lane.word_limit - word + 1) / 2)
+                                       : std::size_t{0};
     room = room < n ? room : n;
-    lane.word.store(word + 1, std::memory_order_release);  // E2: busy
-    light();                                               // L1
+    light();  // L1
     std::uint64_t sequence =
         (word >> 1) + lane.refused.load(std::memory_order_relaxed);  // relaxed: our own
     const E* event = events;
@@ -313,8 +347,8 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
       if (!queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, some)) break;
       at_once += some;
     }
-    lane.word.store(word + 2 * at_once, std::memory_order_release);  // E2: published
-    light();                                                         // L2
+    end(lane, word, at_once);
+    light();  // L2
     if (at_once != 0 && lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
     result.accepted = at_once;
   }

@@ -16,6 +16,8 @@ struct Entry {
   Lane* lane = nullptr;
 };
 
+using Entries = std::vector<Entry>;
+
 /// Open addressing by the channel's address; a power of two, at most half full.
 class ThreadLanes {
  public:
@@ -31,10 +33,10 @@ class ThreadLanes {
       if (!entries_[i].channel) return nullptr;
     }
   }
-  bool add(ChannelCore& channel, Lane* lane) noexcept;
+  bool add(ChannelCore& channel, Lane* lane, Entries& gone) noexcept;
 
  private:
-  bool make_room() noexcept;
+  bool make_room(Entries& gone) noexcept;
   [[nodiscard]] std::size_t home(const ChannelCore& channel) const noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(&channel);
     return (address / sizeof(ChannelCore) * 0x9e3779b97f4a7c15ull >> 32) & (entries_.size() - 1);
@@ -46,22 +48,24 @@ class ThreadLanes {
     ++used_;
   }
 
-  std::vector<Entry> entries_;
+  Entries entries_;
   std::size_t used_ = 0;
 };
 
 // All trivially destructible: a lookup after the table's end must not touch it.
 thread_local ThreadLanes* lanes __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local bool ended __attribute__((tls_model("initial-exec"))) = false;
-thread_local const ChannelCore* last_channel __attribute__((tls_model("initial-exec"))) = nullptr;
+// One word, which says its channel itself: no signal handler comes between two.
 thread_local Lane* last_lane __attribute__((tls_model("initial-exec"))) = nullptr;
+// The table is looked through or changed, or a lane taken with a lock: not for signal handlers.
+thread_local bool in_table __attribute__((tls_model("initial-exec"))) = false;
 
 // A key rather than a thread_local with a destructor: registering one of those ends the process
 // when memory is out, and its turn comes while other thread_local objects may still publish. The
 // main thread's table is not destroyed when the process exits: nobody waits for its lanes.
 void end_table(void* table) {
   ended = true;
-  last_channel = nullptr;
+  last_lane = nullptr;
   lanes = nullptr;
   delete static_cast<ThreadLanes*>(table);
 }
@@ -104,29 +108,29 @@ ThreadLanes::~ThreadLanes() {
   }
 }
 
-bool ThreadLanes::add(ChannelCore& channel, Lane* lane) noexcept {
-  if (2 * (used_ + 1) > entries_.size() && !make_room()) return false;
+bool ThreadLanes::add(ChannelCore& channel, Lane* lane, Entries& gone) noexcept {
+  if (2 * (used_ + 1) > entries_.size() && !make_room(gone)) return false;
   put({Ref<ChannelCore>(&channel), lane});
   return true;
 }
 
 /// Channels whose bus has stopped are dropped, and only the others count for the new size: a thread
-/// that outlives many buses stays small.
-bool ThreadLanes::make_room() noexcept {
+/// that outlives many buses stays small. What dies with them may publish: `gone` keeps them until
+/// the table can be looked through again.
+bool ThreadLanes::make_room(Entries& gone) noexcept {
   // Closing is final. A busy lane, or one in an inline phase, is one that this thread publishes on
   // right now, further out.
   const auto lives = [](const Entry& e) {
-    return e.channel && (!e.channel->line.closing() || e.lane->phases != 0 ||
-                         (e.lane->word.load(std::memory_order_relaxed) & 1) != 0);  // relaxed: ours
+    return e.channel && (!e.channel->line.closing() || e.lane->phases != 0 || begun(*e.lane));
   };
   const auto living =
       static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), lives));
   try {
-    std::vector<Entry> old(std::bit_ceil(std::max<std::size_t>(16, 4 * (living + 1))));
-    old.swap(entries_);
+    gone = Entries(std::bit_ceil(std::max<std::size_t>(16, 4 * (living + 1))));
+    gone.swap(entries_);
     used_ = 0;
-    last_channel = nullptr;
-    for (Entry& e : old) {
+    last_lane = nullptr;
+    for (Entry& e : gone) {
       if (!e.channel) continue;
       if (lives(e)) {
         put(std::move(e));
@@ -139,6 +143,35 @@ bool ThreadLanes::make_room() noexcept {
   }
   return true;
 }
+
+/// nullptr: out of memory, or of lanes.
+Lane* find_or_take(ChannelCore& channel, Entries& gone) noexcept {
+  ThreadLanes* const mine = table();
+  if (mine == nullptr) return nullptr;
+  Lane* lane = mine->find(channel);
+  if (lane != nullptr) return lane;
+  lane = channel.take_lane(default_lane_options(channel), channel);
+  if (lane != nullptr && !mine->add(channel, lane, gone)) {
+    ChannelCore::give_lane(*lane);
+    return nullptr;
+  }
+  return lane;
+}
+
+/// While it lives a signal handler that publishes without a lane of its own is refused.
+class InTable {
+ public:
+  InTable() noexcept {
+    in_table = true;
+    order_for_handlers();
+  }
+  InTable(const InTable&) = delete;
+  InTable& operator=(const InTable&) = delete;
+  ~InTable() {
+    order_for_handlers();
+    in_table = false;
+  }
+};
 
 }  // namespace
 
@@ -153,11 +186,19 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
     miss(channel.line.look());
     return Pushed::forked;
   }
+  if (in_table) {
+    channel.count_refused(Pushed::too_deep);
+    return Pushed::too_deep;
+  }
   const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
   // A thread that lacks memory for its table is refused: an event on another lane than the next one
   // could be overtaken by it.
   const bool alone = ended || !exits_are_told();
-  Lane* lane = !alone ? nullptr : channel.take_lane(default_lane_options(channel), channel);
+  Lane* lane = nullptr;
+  if (alone) {
+    const InTable locked;
+    lane = channel.take_lane(default_lane_options(channel), channel);
+  }
   if (lane == nullptr) {
     // Room would be of no use any more: who is told `closed` does not try again.
     const Pushed why = channel.line.closing() ? Pushed::closed : Pushed::no_memory;
@@ -170,21 +211,13 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
 }
 
 Lane* thread_lane(ChannelCore& channel) noexcept {
-  if (last_channel == &channel) return last_lane;
-  if (ended) return nullptr;
-  ThreadLanes* const mine = table();
-  if (mine == nullptr) return nullptr;
-  Lane* lane = mine->find(channel);
-  if (lane == nullptr) {
-    lane = channel.take_lane(default_lane_options(channel), channel);
-    if (lane == nullptr) return nullptr;
-    if (!mine->add(channel, lane)) {
-      ChannelCore::give_lane(*lane);
-      return nullptr;
-    }
-  }
-  last_channel = &channel;
-  last_lane = lane;
+  Lane* const last = last_lane;
+  if (last != nullptr && last->channel == &channel) return last;
+  if (ended || in_table) return nullptr;
+  Entries gone;
+  const InTable looking;
+  Lane* const lane = find_or_take(channel, gone);
+  if (lane != nullptr) last_lane = lane;
   return lane;
 }
 

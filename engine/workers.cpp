@@ -154,9 +154,9 @@ void Workers::wake_one(std::uint64_t& woke) noexcept {
   Worker& worker = *workers_[static_cast<std::size_t>(std::countr_zero(parked))];
   const std::uint64_t park = worker.park_number.load(std::memory_order_acquire);  // S
   if (park == woke) return;
-  woke = park;
   worker.key.fetch_add(1, std::memory_order_release);  // S: it read its key before the number
   futex_wake(worker.key, 1);
+  woke = park;  // now only: a signal handler that comes before and waits for room wakes it itself
 }
 
 void Workers::wake_digger() noexcept {

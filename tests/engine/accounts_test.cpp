@@ -46,6 +46,27 @@ TEST_F(AccountsTest, ARefusalWithoutAReasonIsAFault) {
   EXPECT_FALSE(offered_add_up()) << "a publisher is between two counts of one event, not of two";
 }
 
+TEST_F(AccountsTest, AHandlerMayRefuseInTheMiddleOfARefusal) {
+  lane_.settling = 2;
+  lane_.refused = 7;
+  EXPECT_TRUE(offered_add_up());
+  lane_.too_deep = 1;
+  lane_.settling = 1;
+  EXPECT_TRUE(offered_add_up());
+  lane_.settling = 0;
+  EXPECT_FALSE(offered_add_up());
+  lane_.settling = 2;
+  lane_.refused = 9;
+  EXPECT_FALSE(offered_add_up()) << "two are between two counts, not three";
+}
+
+TEST_F(AccountsTest, AHandlerMayRefuseInTheMiddleOfAnObservation) {
+  lane_.word = 1;
+  lane_.settling = 1;
+  lane_.refused = 7;
+  EXPECT_TRUE(offered_add_up());
+}
+
 TEST_F(AccountsTest, AReasonWithoutARefusalIsAFault) {
   lane_.settling = 1;
   lane_.closed = 4;

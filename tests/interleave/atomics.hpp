@@ -103,6 +103,24 @@ class AtomicRef : public interleaved::Accesses<AtomicRef<T>, T> {
   T* value_;
 };
 
+inline bool one_instruction() noexcept {
+  return interleave::one_instruction();
+}
+/// Goes through the store buffer as any store; no handler comes between.
+inline bool set_lowest(Atomic<std::uint64_t>& word, RINGMAIN_WHERE) noexcept {
+  return (interleave::change(
+              word.address(), [](std::uint64_t had) { return had | 1; }, where) &
+          1) != 0;
+}
+inline void count_one(Atomic<std::uint64_t>& word, RINGMAIN_WHERE) noexcept {
+  if (!one_instruction())
+    (void)word.fetch_add(1, std::memory_order_release, where);
+  else
+    (void)interleave::change(
+        word.address(), [](std::uint64_t had) { return had + 1; }, where);
+}
+inline void order_for_handlers() noexcept {}  // the compiler's business
+
 inline bool barrier_is_fence() noexcept {
   return interleave::fence_form();
 }

@@ -74,6 +74,8 @@ void Fiber::prepare(void (*entry)()) {
   doing = function = "";
   buffer.clear();
   at_exit.clear();
+  handler = nullptr;
+  handlers = 0;
 }
 
 }  // namespace ringmain::interleave

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <ucontext.h>
 #include <utility>
 #include <vector>
@@ -50,6 +51,8 @@ struct Fiber {
   std::int64_t priority = 0;
   std::vector<Waiting> buffer;  // oldest first
   std::vector<std::pair<void (*)(void*), void*>> at_exit;
+  const std::function<void()>* handler = nullptr;  // of its signals
+  unsigned handlers = 0;                           // that run just now, one in another
 
   void prepare(void (*entry)());
 };

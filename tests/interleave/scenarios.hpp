@@ -21,6 +21,7 @@ void thread_lanes();
 void again();
 void rarely();
 void accounts();
+void handlers();
 
 void inline_calls();
 void evicts();

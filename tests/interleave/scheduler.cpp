@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "ringmain/tests/interleave/world.hpp"
 
@@ -25,8 +26,29 @@ bool planted(int fault) noexcept {
 bool fence_form() noexcept {
   return world.fence_form();
 }
+bool one_instruction() noexcept {
+  return !world.in_fiber() || world.schedule().seed % 2 == 0;
+}
 bool inside() noexcept {
   return world.in_fiber();
+}
+
+namespace {
+/// A signal may come here.
+void be_interrupted() {
+  Fiber& me = world.current();
+  if (me.handler == nullptr || me.handlers == 2 || world.below(6) != 0) return;
+  ++me.handlers;
+  (*me.handler)();
+  --me.handlers;
+}
+}  // namespace
+
+InHandlersReach::InHandlersReach(std::function<void()> handler) : handler_(std::move(handler)) {
+  world.current().handler = &handler_;
+}
+InHandlersReach::~InHandlersReach() {
+  world.current().handler = nullptr;
 }
 
 std::uint64_t load(const void* at, unsigned bytes, Where where) {
@@ -35,6 +57,7 @@ std::uint64_t load(const void* at, unsigned bytes, Where where) {
     std::memcpy(&value, at, bytes);
     return value;
   }
+  be_interrupted();
   const Outside outside;
   world.step("load", false, where);
   world.check(at);
@@ -46,6 +69,7 @@ void store(void* at, unsigned bytes, std::uint64_t value, Order order, Where whe
     std::memcpy(at, &value, bytes);
     return;
   }
+  be_interrupted();
   const Outside outside;
   world.step("store", false, where);
   world.check(at);
@@ -54,14 +78,31 @@ void store(void* at, unsigned bytes, std::uint64_t value, Order order, Where whe
 
 void before_rmw(void* at, const char* what, Where where) {
   if (!inside()) return;
+  be_interrupted();
   const Outside outside;
   world.step(what, false, where);
   world.check(at);
   world.drain_buffer(world.current());
 }
 
+std::uint64_t change(std::uint64_t* at, std::uint64_t (*change)(std::uint64_t), Where where) {
+  if (!inside()) {
+    const std::uint64_t had = *at;
+    *at = change(had);
+    return had;
+  }
+  be_interrupted();
+  const Outside outside;
+  world.step("change", false, where);
+  world.check(at);
+  const std::uint64_t had = world.load(at, sizeof *at);
+  world.store(at, sizeof *at, change(had), Order::release);
+  return had;
+}
+
 void drain_buffer(bool all, const char* what, Where where) {
   if (!inside()) return;
+  be_interrupted();
   const Outside outside;
   world.step(what, false, where);
   if (all) return world.drain_all();

@@ -12,11 +12,15 @@
 // to its own word. Loads look into the own buffer first. Time is virtual, and jumps to the next
 // deadline when everybody sleeps; if nobody has one, that is a deadlock.
 //
+// A signal handler of a fiber may run before each of its accesses, one in another, while that
+// fiber is InHandlersReach.
+//
 // Not modelled: loads that are done late, races of plain accesses (ThreadSanitizer's business),
 // what the compiler may reorder, and the inside of moodycamel's queue, whose calls are one step.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace ringmain::interleave {
 
@@ -53,6 +57,20 @@ std::uint64_t choose(std::uint64_t n);
 [[nodiscard]] bool planted(int fault) noexcept;
 /// The form without membarrier: both sides of a store-load edge fence. By the seed.
 [[nodiscard]] bool fence_form() noexcept;
+/// The form where a word is changed by one instruction, which no signal handler divides. By the
+/// seed.
+[[nodiscard]] bool one_instruction() noexcept;
+/// While it lives `handler` interrupts this fiber, by the seed, one in another to a depth of two.
+class InHandlersReach {
+ public:
+  explicit InHandlersReach(std::function<void()> handler);
+  InHandlersReach(const InHandlersReach&) = delete;
+  InHandlersReach& operator=(const InHandlersReach&) = delete;
+  ~InHandlersReach();
+
+ private:
+  std::function<void()> handler_;
+};
 /// Blocks of memory that the scenario has taken and not given back.
 [[nodiscard]] std::size_t live_blocks() noexcept;
 
@@ -64,6 +82,9 @@ enum class Order : std::uint8_t { relaxed, release, seq_cst };
 [[nodiscard]] bool inside() noexcept;
 std::uint64_t load(const void* at, unsigned bytes, Where where);
 void store(void* at, unsigned bytes, std::uint64_t value, Order order, Where where);
+/// One instruction that is not locked: `change` of what a load gives is stored. Returns what it
+/// was.
+std::uint64_t change(std::uint64_t* at, std::uint64_t (*change)(std::uint64_t), Where where);
 /// A read-modify-write comes: the buffer is written out, and nobody comes between.
 void before_rmw(void* at, const char* what, Where where);
 /// What stores of this fiber wait is written out; everybody's, if `all`.

@@ -37,6 +37,7 @@ const std::vector<Scenario> kScenarios = {
     {"again", "is a mailbox taken for the one that had its place?", &again},
     {"rarely", "is a sleeping worker taken for one that was woken long ago?", &rarely},
     {"accounts", "is nothing said to be at fault while others publish?", &accounts},
+    {"handlers", "may a signal handler publish in the middle of a publish?", &handlers},
     {"thread_lanes", "do lanes come back from threads that end?", &thread_lanes},
     {"inline_calls", "are captures that publishers call destroyed once, and not in their way?",
      &inline_calls},

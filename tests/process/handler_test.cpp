@@ -1,0 +1,311 @@
+// What if a signal handler publishes in the middle of its own thread's publish? The processor stops
+// after each instruction of a publish, one after another, and a handler publishes there. Where it
+// cannot be made to stop, signals come from another thread.
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <map>
+#include <ostream>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/tests/bus/events.hpp"
+#include "ringmain/tests/process/sanitized.hpp"
+
+#if defined(__has_feature)
+#define RINGMAIN_TESTS_THREADS_WATCHED __has_feature(thread_sanitizer)
+#else
+#define RINGMAIN_TESTS_THREADS_WATCHED 0
+#endif
+
+namespace ringmain::tests {
+namespace {
+
+/// Not inside of ThreadSanitizer, which holds locks at any access.
+constexpr bool stops_after_each_instruction() {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !RINGMAIN_TESTS_THREADS_WATCHED
+  return true;
+#else
+  return false;
+#endif
+}
+
+/// Calls `act` in a signal handler after the `at`-th instruction of what runs in it.
+class Stopped {
+ public:
+  Stopped(long at, void (*act)(void*), void* with) {
+    at_ = at;
+    act_ = act;
+    with_ = with;
+    count_ = 0;
+    struct sigaction action {};
+    action.sa_sigaction = [](int, siginfo_t*, void*) {
+      count_ = count_ + 1;
+      if (count_ == at_) act_(with_);
+    };
+    action.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGTRAP, &action, &before_);
+  }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+  ~Stopped() { ::sigaction(SIGTRAP, &before_, nullptr); }
+  /// False: `f` has fewer instructions.
+  template <class F>
+  [[nodiscard]] bool run(F f) {
+#if defined(__x86_64__)
+    asm volatile(
+        "leaq -128(%%rsp), %%rsp\n pushfq\n orq $0x100, (%%rsp)\n popfq\n leaq 128(%%rsp), %%rsp"
+        :
+        :
+        : "memory", "cc");
+    f();
+    asm volatile(
+        "leaq -128(%%rsp), %%rsp\n pushfq\n andq $-0x101, (%%rsp)\n popfq\n leaq 128(%%rsp), "
+        "%%rsp"
+        :
+        :
+        : "memory", "cc");
+#else
+    f();
+#endif
+    return count_ >= at_;
+  }
+
+ private:
+  static inline volatile long at_, count_;
+  static inline void (*act_)(void*);
+  static inline void* with_;
+  struct sigaction before_ {};
+};
+
+struct Way {
+  const char* name;
+  PublisherOptions options;
+  bool own_lane = true;  // else the thread's
+  bool stamped = false;  // publishers look at the clock: the path that is not inlined
+  bool inlined = false;  // and one that is called in the publishing thread
+  bool at_once = false;  // publish_all()
+};
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.name;
+}
+
+PublisherOptions of(LaneKind lane, Overflow overflow = Overflow::drop_newest,
+                    std::uint32_t capacity = 4096) {
+  PublisherOptions options;
+  options.lane = lane;
+  options.overflow = overflow;
+  options.capacity_events = capacity;
+  options.block_us_max = microseconds(0);
+  return options;
+}
+
+class HandlerStepTest : public ::testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (!stops_after_each_instruction())
+      GTEST_SKIP() << "on x86-64 and without ThreadSanitizer only";
+  }
+  void keep(PublishCode code, std::uint64_t n) {
+    ++codes_[code];
+    if (code == PublishCode::accepted) ++accepted_[n];
+  }
+
+ public:
+  PublishCode publish(Publisher<Tick>& own, std::uint64_t n) {
+    ++offered_;
+    if (GetParam().at_once) {
+      const Tick tick{n};
+      const BatchResult all = own.publish_all({&tick, 1});
+      return all.accepted == 1 ? PublishCode::accepted : all.last;
+    }
+    return (GetParam().own_lane ? own.publish({n}) : ticks_.publish({n})).code;
+  }
+
+ protected:
+  Bus bus_{with_workers(1)};
+  Channel<Tick>& ticks_ = bus_.channel<Tick>();
+  std::uint64_t offered_ = 0;
+  std::map<PublishCode, int> codes_;
+  std::map<std::uint64_t, int> accepted_, heard_;
+};
+
+TEST_P(HandlerStepTest, WhereverItPublishesNothingIsLostHeardTwiceOrCountedWrong) {
+  const Way& way = GetParam();
+  const auto hear = [this](const Tick& t) { ++heard_[t.n]; };
+  const Subscription sub = way.stamped
+                               ? ticks_.subscribe([hear](const Tick& t, const Stamp&) { hear(t); })
+                               : ticks_.subscribe(hear);
+  const Subscription inlined =
+      way.inlined ? ticks_.subscribe_inline([](const Tick&) {}) : Subscription();
+  auto own = std::move(ticks_.publisher(way.options)).value();
+  keep(publish(own, 0), 0);  // warm: its memory is there
+  struct Nested {
+    HandlerStepTest* test;
+    Publisher<Tick>* own;
+    std::uint64_t n;
+    PublishCode code;
+  } nested{this, &own, 0, PublishCode::accepted};
+  const auto act = [](void* with) {
+    auto& n = *static_cast<Nested*>(with);
+    n.code = n.test->publish(*n.own, n.n);
+  };
+  // Each instruction of what is inlined; of the long ways some.
+  const long stride = is_sanitized() ? 401 : way.stamped || way.inlined || !way.own_lane ? 3 : 1;
+  const unsigned rounds_per_flush = way.options.capacity_events > 16 ? 64 : 8;  // full for some
+  std::uint64_t n = 0;
+  unsigned round = 0;
+  bool reached = true;
+  for (long at = 1; reached; at += stride) {
+    PublishCode outer = PublishCode::accepted;
+    nested.n = ++n;
+    const std::uint64_t mine = ++n;
+    {
+      Stopped stopped(at, act, &nested);
+      reached = stopped.run([&] { outer = publish(own, mine); });
+    }
+    keep(outer, mine);
+    if (reached) keep(nested.code, nested.n);
+    if (++round % rounds_per_flush != 0) continue;
+    ASSERT_TRUE(bus_.flush(kLong));
+  }
+  ASSERT_TRUE(bus_.flush(kLong));
+  EXPECT_GT(n, 10u);
+  EXPECT_GT(codes_[PublishCode::accepted], 0);
+  for (const auto& [code, times] : codes_) {
+    EXPECT_TRUE(code == PublishCode::accepted || code == PublishCode::too_deep ||
+                (code == PublishCode::full && way.options.capacity_events < 16))
+        << to_string(code) << ", " << times << " times";
+  }
+  EXPECT_GT(codes_[PublishCode::too_deep], 0) << "no handler came in the middle";
+  if (way.options.overflow != Overflow::drop_oldest) {
+    EXPECT_EQ(heard_, accepted_);
+  }
+  for (const auto& [event, times] : heard_) EXPECT_EQ(times, accepted_[event]) << event;
+  const ChannelStats s = ticks_.stats();
+  EXPECT_EQ(s.offered, offered_);
+  EXPECT_EQ(s.accepted, s.delivered + s.evicted);
+  EXPECT_EQ(s.too_deep, static_cast<std::uint64_t>(codes_[PublishCode::too_deep]));
+  EXPECT_EQ(s.full, static_cast<std::uint64_t>(codes_[PublishCode::full]));
+  EXPECT_TRUE(bus_.verify_accounting());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, HandlerStepTest,
+    ::testing::Values(Way{"moodycamel", of(LaneKind::moodycamel)}, Way{"ring", of(LaneKind::ring)},
+                      Way{"threads_lane", of(LaneKind::moodycamel), false},
+                      Way{"stamped", of(LaneKind::ring), true, true},
+                      Way{"inlined", of(LaneKind::ring), true, false, true},
+                      Way{"batch", of(LaneKind::moodycamel), true, false, false, true},
+                      Way{"full", of(LaneKind::ring, Overflow::drop_newest, 3)},
+                      Way{"full_moodycamel", of(LaneKind::moodycamel, Overflow::drop_newest, 3)},
+                      Way{"oldest", of(LaneKind::ring, Overflow::drop_oldest, 3)},
+                      Way{"full_that_waits", of(LaneKind::ring, Overflow::block, 3)}),
+    [](const auto& p) { return std::string(p.param.name); });
+
+/// A thread publishes on two channels by turns; its handler on the one that it is not publishing
+/// on. At first it has no lanes yet.
+TEST(HandlerTest, ItMayPublishOnTheThreadsOtherLane) {
+  if (!stops_after_each_instruction()) GTEST_SKIP() << "on x86-64 and without ThreadSanitizer only";
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  auto& tocks = bus.channel<Tock>();
+  std::map<std::uint64_t, int> ticks_heard, tocks_heard, ticks_said, tocks_said;
+  const auto hear_tick = ticks.subscribe([&](const Tick& t) { ++ticks_heard[t.n]; });
+  const auto hear_tock = tocks.subscribe([&](const Tock& t) {
+    if (t.device == 7 && t.value == 8) ++tocks_heard[t.n];
+  });
+  struct Other {
+    Channel<Tock>& tocks;
+    std::uint64_t n;
+    PublishCode code;
+  } other{tocks, 0, PublishCode::accepted};
+  const auto act = [](void* with) {
+    auto& o = *static_cast<Other*>(with);
+    o.code = o.tocks.publish({7, 8, o.n}).code;
+  };
+  std::uint64_t n = 0, refused = 0;
+  const auto say_ticks_stopped_at = [&](long at) {
+    other.n = ++n;
+    const std::uint64_t mine = ++n;
+    PublishCode code = PublishCode::closed;
+    Stopped stopped(at, act, &other);
+    const bool reached = stopped.run([&] { code = ticks.publish({mine}).code; });
+    if (code == PublishCode::accepted) ++ticks_said[mine];
+    refused += code == PublishCode::too_deep ? 1 : 0;
+    if (!reached) return false;
+    if (other.code == PublishCode::accepted) ++tocks_said[other.n];
+    refused += other.code == PublishCode::too_deep ? 1 : 0;
+    return true;
+  };
+  // The lane is taken, in a thread that has none. A sanitizer's allocator goes a long way.
+  bool reached = !is_sanitized();
+  for (long at = 1; reached; at += 199)
+    std::thread([&] { reached = say_ticks_stopped_at(at); }).join();
+  EXPECT_TRUE(is_sanitized() || refused > 0) << "no handler came while a lane was taken";
+  // It is looked up, after one of the other channel.
+  reached = static_cast<bool>(ticks.publish({++n}));
+  ++ticks_said[n];
+  for (long at = 1; reached; at += is_sanitized() ? 401 : 1) {
+    if (tocks.publish({7, 8, ++n})) ++tocks_said[n];
+    reached = say_ticks_stopped_at(at);
+    if (at % 64 != 0) continue;
+    ASSERT_TRUE(bus.flush(kLong));
+  }
+  ASSERT_TRUE(bus.flush(kLong));
+  EXPECT_EQ(ticks_heard, ticks_said);
+  EXPECT_EQ(tocks_heard, tocks_said);
+  EXPECT_EQ(ticks.stats().too_deep + tocks.stats().too_deep, refused);
+  EXPECT_TRUE(bus.verify_accounting());
+}
+
+/// For every processor: another thread sends signals while this one publishes, waits and is
+/// refused.
+TEST(HandlerTest, WhateverSignalsComeNothingIsLost) {
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  std::atomic<std::uint64_t> heard{0};
+  const auto hear = ticks.subscribe([&](const Tick&) { ++heard; });
+  static Publisher<Tick> own;
+  own = std::move(ticks.publisher(of(LaneKind::ring, Overflow::block, 8))).value();
+  static std::atomic<std::uint64_t> said, accepted, handled;
+  said = accepted = handled = 0;
+  const auto say = [] {
+    ++said;
+    if (own.publish({1})) ++accepted;
+  };
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) {
+    ++said;
+    if (own.publish({2})) ++accepted;
+    ++handled;
+  };
+  ::sigaction(SIGUSR1, &action, &before);
+  const pthread_t publisher = ::pthread_self();
+  std::atomic<bool> over{false};
+  std::thread sender([&] {
+    while (!over) {
+      const std::uint64_t had = handled;
+      (void)::pthread_kill(publisher, SIGUSR1);
+      while (handled == had && !over) std::this_thread::yield();
+    }
+  });
+  while (handled < 300) say();
+  over = true;
+  sender.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  ASSERT_TRUE(bus.flush(kLong));
+  EXPECT_EQ(heard, accepted);
+  EXPECT_EQ(ticks.stats().offered, said);
+  EXPECT_EQ(own.ledger().offered, said);
+  EXPECT_TRUE(bus.verify_accounting());
+  own = {};
+}
+
+}  // namespace
+}  // namespace ringmain::tests
