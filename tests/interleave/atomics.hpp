@@ -83,6 +83,7 @@ class Accesses {
 template <class T>
 class Atomic : public interleaved::Accesses<Atomic<T>, T> {
  public:
+  static constexpr bool is_always_lock_free = std::atomic<T>::is_always_lock_free;
   constexpr Atomic() noexcept = default;
   constexpr Atomic(T value) noexcept : value_(value) {}  // NOLINT(google-explicit-constructor)
   Atomic(const Atomic&) = delete;
