@@ -216,8 +216,9 @@ void Scene::attach(Actor* by, Ear& ear, const Numbers& n) {
   } catch (const Error& e) {
     refused = e.message;
   }
+  // Another thread may have configured the channel meanwhile.
   faults_.expect(
-      refused.empty() != must,
+      refused.empty() != must || refused.empty() != must_refuse(ear),
       std::string(to_string(ear.form)) + (must ? " was not refused" : " was refused: " + refused));
   if (!refused.empty()) {
     ear.attaching = 0;
