@@ -113,7 +113,7 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
 void ChannelCore::start_lane(Lane& lane) noexcept {
   const std::uint64_t published =
       lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: nobody publishes here
-  lane.word_limit = 2 * (published + lane.options.capacity);
+  lane.word_limit = 2 * (published + (lane.options.capacity + 1) / 2);  // looks at room there first
   lane.published_before = published;
   lane.owner_source_time.store(lane.options.source_time,
                                std::memory_order_relaxed);  // relaxed: E2 of the first event

@@ -47,9 +47,15 @@ Pushed refuse(Lane& lane, Pushed why) noexcept {
   return why;
 }
 
-/// Looks at what the owner has finished. False: the lane is still full for the event after `word`.
+/// Looks at what the owner has finished, and from half of the lane on wakes one that rests. False:
+/// the lane is still full for the event after `word`.
 bool has_room(Lane& lane, std::uint64_t word) noexcept {
   const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // E1
+  if (lane.channel->patient.load(std::memory_order_relaxed)) {  // relaxed: a rest ends by itself
+    lane.word_limit = 2 * (consumed + lane.options.capacity / 2);
+    if (word < lane.word_limit) return true;
+    lane.channel->workers().end_rests();
+  }
   lane.word_limit = 2 * (consumed + lane.options.capacity);
   if (word < lane.word_limit) return true;
   if (lane.options.overflow != Overflow::drop_oldest) return false;

@@ -75,6 +75,19 @@ TEST_P(RestTest, ALaneThatFillsUpEndsIt) {
   EXPECT_TRUE(eventually([this] { return lying() == 1000; }));
 }
 
+TEST_P(RestTest, HalfALaneEndsItWithoutALookOfItsOwn) {
+  PublisherOptions options;
+  options.capacity_events = 100;  // fewer than a worker that rests would look for
+  auto voice = ticks_.publisher(options).value();
+  for (int round = 0; round < 20; ++round) {
+    rest();
+    for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(voice.publish({i}), PublishCode::accepted);
+    EXPECT_TRUE(eventually([this] { return lying() >= 50; }));
+    ASSERT_TRUE(bus_.flush(kLong));
+    (void)take();
+  }
+}
+
 TEST_P(RestTest, StopDeliversWhatLies) {
   rest();
   for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(ticks_.publish({i}));
