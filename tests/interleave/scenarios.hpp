@@ -23,6 +23,12 @@ void rarely();
 void accounts();
 void handlers();
 
+void parallel();
+void merged();
+void own_thread();
+void coalesced();
+void rests();
+
 void inline_calls();
 void evicts();
 void house();
