@@ -323,6 +323,11 @@ int RunThread::await_solitude() noexcept {
 void RunThread::start_awaiting_solitude() noexcept {
   const auto await = [this] {
     (void)::pthread_setname_np(::pthread_self(), "ringmain:alone");
+    // Two numbers below any limit that the program may have set.
+    if (::unshare(CLONE_FILES) == 0) {
+      (void)::close(STDIN_FILENO);
+      (void)::close(STDOUT_FILENO);
+    }
     const int threads =
         threads_ >= 0 ? threads_ : ::open(kThreads, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     solitary_ = 1 + static_cast<std::uint32_t>(await_solitude_in(threads));

@@ -252,7 +252,9 @@ class NowhereTest(MpiRunTest):
         user = PROGRAMS / "points.openmpi"
         if not user.exists():
             self.skipTest("there is no points.openmpi: no headers of openmpi were found")
-        alone = Path(shutil.copy(PRELOAD, self.folder))
+        folder = Path(self.folder, "lib", "ringmain")  # it looks for others beside it and above it
+        folder.mkdir(parents=True)
+        alone = Path(shutil.copy(PRELOAD, folder))
         run = subprocess.run([str(user), "none"], capture_output=True, text=True, timeout=100, check=False,
                              env={**os.environ, **LAUNCH, "LD_PRELOAD": str(alone)})
         self.assertEqual(run.returncode, 0, run.stderr)

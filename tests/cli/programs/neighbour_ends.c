@@ -88,6 +88,18 @@ static int exits_alone_with_goodbye(int argc, char** argv) {
   printf("held");
   pthread_exit(NULL);
 }
+static void* leaves(void* nothing) {
+  pthread_exit(nothing);
+}
+static int exits_alone_without_numbers(int argc, char** argv) {
+  const struct rlimit few = {3, 3};
+  pthread_t other;
+  pthread_create(&other, NULL, leaves, NULL);  // the C library opens a library of the compiler's now
+  pthread_join(other, NULL);
+  pthread_create(&other, NULL, works_on, NULL);
+  setrlimit(RLIMIT_NOFILE, &few);
+  pthread_exit(NULL);
+}
 static pthread_t main_thread;
 static void* joins_main(void* nothing) {
   pthread_join(main_thread, NULL);
@@ -265,6 +277,7 @@ const struct neighbour neighbour_ends[] = {
     {"exits_by_call_before_another", exits_by_call_before_another},
     {"exits_strictly", exits_strictly},
     {"exits_alone_with_goodbye", exits_alone_with_goodbye},
+    {"exits_alone_without_numbers", exits_alone_without_numbers},
     {"is_joined", is_joined},
     {"is_cancelled", is_cancelled},
     {"ends_its_data", ends_its_data},
