@@ -132,6 +132,12 @@ void Layout::refuse(PyObject* kind, const Field& field, PyObject* value, const c
   throw nb::python_error();
 }
 
+void Layout::refuse_range(const Field& field, PyObject* value, const std::string& least,
+                          const std::string& most) const {
+  const std::string wanted = "an integer from " + least + " to " + most;
+  refuse(PyExc_OverflowError, field, value, wanted.c_str());
+}
+
 void Layout::write_integer(const Field& field, PyObject* value, std::byte* event) const {
   const FieldSchema& f = *field.schema;
   const nb::object whole = nb::steal(PyNumber_Index(value));
@@ -142,13 +148,13 @@ void Layout::write_integer(const Field& field, PyObject* value, std::byte* event
     const long long number = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
     const long long high = static_cast<long long>((std::uint64_t{1} << (bits - 1)) - 1);
     if (overflow != 0 || number > high || number < -high - 1)
-      refuse(PyExc_OverflowError, field, value, "an integer that fits its signed bytes");
+      refuse_range(field, value, std::to_string(-high - 1), std::to_string(high));
     std::memcpy(event + f.offset, &number, f.bytes);
     return;
   }
   const unsigned long long number = PyLong_AsUnsignedLongLong(whole.ptr());
   if (PyErr_Occurred() != nullptr || (bits < 64 && number >> bits != 0))
-    refuse(PyExc_OverflowError, field, value, "an integer from 0 that fits its bytes");
+    refuse_range(field, value, "0", std::to_string(~std::uint64_t{0} >> (64 - bits)));
   std::memcpy(event + f.offset, &number, f.bytes);
 }
 

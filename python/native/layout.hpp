@@ -44,6 +44,8 @@ class Layout {
   explicit Layout(const Schema& schema);
   [[noreturn]] void refuse(PyObject* kind, const Field& field, PyObject* value,
                            const char* wanted) const;
+  [[noreturn]] void refuse_range(const Field& field, PyObject* value, const std::string& least,
+                                 const std::string& most) const;
   void write_integer(const Field& field, PyObject* value, std::byte* event) const;
   void write_word(const Field& field, PyObject* value, std::byte* event) const;
   void write_text(const Field& field, PyObject* value, std::byte* event) const;

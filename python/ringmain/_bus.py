@@ -15,7 +15,7 @@ from . import _check, _native, _numpy, events
 from ._mailbox import Mailbox
 from ._steps import StepFollow
 from ._stats import Stats, SubscriberStats
-from ._types import EventType, check_name, event_type_of, newest_of
+from ._types import EventType, check_name, check_pattern, declared, event_type_of, newest_of
 
 Hear = Callable[[_native.Batch], object]
 Judge = Callable[[_native.Record], "bool | str | None"]
@@ -131,7 +131,7 @@ class Bus:
 
     def __init__(self, name: str = "ringmain", *, workers: int = 0, linger_ms: float = 250.0) -> None:
         own = _native.NativeBus(_check.text("name", name), _check.whole("workers", workers, 0, 32))
-        own.linger_ms = _milliseconds(linger_ms)
+        own.linger_ms = _check.milliseconds("linger_ms", linger_ms)
         self._begin(own, name)
 
     def _begin(self, native: _native.NativeBus, name: str) -> None:
@@ -246,7 +246,7 @@ class Bus:
 
     def _wanted(self, what: str | type | EventType | Channel) -> str | _native.Channel:
         if isinstance(what, str):
-            check_name(what.replace("*", "x").replace(">", "x"))
+            check_pattern(what)
             return what
         if isinstance(what, Channel):
             return what._native
@@ -306,7 +306,7 @@ class Bus:
 
     @linger_ms.setter
     def linger_ms(self, ms: float) -> None:
-        self._native.linger_ms = _milliseconds(ms)
+        self._native.linger_ms = _check.milliseconds("linger_ms", ms)
 
     @property
     def forked(self) -> bool:
@@ -350,8 +350,9 @@ def _find_channel(bus: _native.NativeBus, name: str) -> _native.Channel:
     found = bus.find(name)
     if found is not None:
         return found
-    if name in events.all_events:
-        return bus.channel(events.all_events[name]._layout)
+    described = events.all_events[name]._layout if name in events.all_events else declared(name)
+    if described is not None:
+        return bus.channel(described)
     check_name(name)
     raise KeyError(f"no channel {name!r} yet: nobody has said what it holds; give its dtype or its event type, or "
                    "subscribe by name, which waits for it")
@@ -387,13 +388,6 @@ def _asked(name: str, overflow: str, queue_events: int, priority: int) -> _nativ
     return _native.Asked(_check.text("name", name), _check.text("overflow", overflow),
                          _check.whole("queue_events", queue_events, 1, 2**32 - 1),
                          _check.whole("priority", priority, -(2**31), 2**31 - 1))
-
-
-def _milliseconds(ms: Any) -> float:
-    found = _check.seconds(ms)
-    if found is None or found < 0:
-        raise ValueError(f"linger_ms is {ms!r}; give milliseconds from 0")
-    return found
 
 
 def name_of(callback: object) -> str:

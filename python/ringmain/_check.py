@@ -17,6 +17,15 @@ def seconds(timeout: Any) -> float | None:
     return found
 
 
+def milliseconds(what: str, value: Any) -> float:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise TypeError(f"{what} is {value!r}; give milliseconds as a number from 0")
+    found = float(value)
+    if not found >= 0:
+        raise ValueError(f"{what} is {value!r}; give milliseconds as a number from 0")
+    return found
+
+
 def whole(what: str, value: Any, least: int, most: int) -> int:
     try:
         found = operator.index(value)

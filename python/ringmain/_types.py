@@ -105,6 +105,10 @@ def event(name: str) -> Callable[[type[T]], type[T]]:
     Annotated[one of these, Unit.BYTES, Text(64), "u32"].
     """
 
+    if isinstance(name, type):
+        raise TypeError(f"event wants a name: put @ringmain.event('its.name') on {name.__name__}")
+    check_name(name)
+
     def make(cls: type[T]) -> type[T]:
         made = cls if dataclasses.is_dataclass(cls) else dataclasses.dataclass(cls)
         type_ = _version_of(name, made)
@@ -153,6 +157,12 @@ def newest_of(name: str) -> _native.Layout | None:
     return known.newest._layout if known is not None and len(known.types) > 1 else None
 
 
+def declared(name: str) -> _native.Layout | None:
+    """What a class of this process says of a name, heard or said already or not."""
+    known = _versions.get(name)
+    return None if known is None else known.newest._layout
+
+
 def event_type_of(cls: type) -> EventType | None:
     """What event() found, of that very class."""
     found = cls.__dict__.get("__ringmain_event__")
@@ -169,6 +179,16 @@ def check_name(name: str) -> None:
         raise ValueError(f"event {name!r} has an empty token; put one word between two dots")
     if any(c in "*>" or c.isspace() for c in name):
         raise ValueError(f"event {name!r} has a blank, * or > in its name; leave them out")
+
+
+def check_pattern(what: str) -> None:
+    """Refuses what could never match, so that nobody waits for events that cannot come."""
+    tokens = what.split(".")
+    if any(token != "*" and "*" in token for token in tokens):
+        raise ValueError(f"pattern {what!r} has a * beside other characters; * stands for one whole word between dots, as in train.*")
+    if any(">" in token for token in tokens[:-1]) or (">" in tokens[-1] and tokens[-1] != ">"):
+        raise ValueError(f"pattern {what!r} has a > that is not its last word; > stands for all words that follow, as in train.>")
+    check_name(what.replace("*", "x").replace(">", "x"))
 
 
 def _offsets_of(dtype: np.dtype[Any], fields: list[tuple[str, str, str, int, str]]) -> dict[str, int]:

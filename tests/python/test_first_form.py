@@ -193,3 +193,13 @@ def test_a_class_that_becomes_another_event_is_said_as_what_it_is(bus, keep, lon
     for batch in keep.batches:
         heard.setdefault(batch.channel, []).extend(next(iter(record._asdict().values())) for record in batch)
     assert heard == {"form.first": [1, 2], "form.second": [3, 5], "form.loss": [4]}
+
+
+def test_the_name_of_a_declared_class_is_known_before_anything_was_said(bus, keep, long):
+    @ringmain.event("test.declared")
+    class Declared:
+        n: int
+
+    bus.subscribe("test.*", keep)
+    assert bus.publish("test.declared", n=3) and bus.flush(long)
+    assert keep.batches[0][0].n == 3 and bus.channel("test.declared").name == "test.declared"

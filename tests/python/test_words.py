@@ -149,3 +149,36 @@ def test_each_setting_refuses_what_it_is_not(things):
                     if text is not None:
                         found.setdefault(f"{name}.{member}", text)
     assert found == {}
+
+
+@pytest.mark.parametrize(("pattern", "why"), [
+    ("train*", "a \\* beside other characters"), ("train.**", "a \\* beside other characters"),
+    (">.loss", "a > that is not its last word"), ("train.>>", "a > that is not its last word")])
+def test_a_pattern_that_matches_nothing_ever_is_refused(bus, pattern, why):
+    for hear in (lambda: bus.subscribe(pattern, print), lambda: bus.mailbox(pattern)):
+        with pytest.raises(ValueError, match=why):
+            hear()
+    for fine in ("train.*", "*.loss", "train.>", ">", "*"):
+        bus.mailbox(fine).close()
+
+
+def test_a_class_below_event_without_a_name_is_told_where_the_name_goes():
+    with pytest.raises(TypeError, match=r"put @ringmain\.event\('its\.name'\) on Loss"):
+        @ringmain.event
+        class Loss:
+            n: int
+
+
+def test_a_number_that_does_not_fit_is_told_what_does(bus):
+    narrow = bus.channel("test.narrow", dtype=[("a", "i1"), ("b", "u8"), ("c", "u2"), ("d", "i8")])
+    for field, value, fits in (("a", 128, "from -128 to 127"), ("b", -1, f"from 0 to {2**64 - 1}"), ("c", 2**16, "from 0 to 65535"),
+                               ("d", 2**63, f"from {-2**63} to {2**63 - 1}")):
+        with pytest.raises(OverflowError, match=fits):
+            narrow.publish(**{field: value})
+
+
+def test_a_linger_that_is_no_number_is_told_what_it_wants(bus):
+    with pytest.raises(TypeError, match="linger_ms is 'x'; give milliseconds"):
+        ringmain.Bus(linger_ms="x")
+    with pytest.raises(ValueError, match="linger_ms is -1; give milliseconds"):
+        bus.linger_ms = -1
