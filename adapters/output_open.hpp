@@ -24,7 +24,8 @@ namespace ringmain::registry {
 /// Below a run: when it began, CLOCK_REALTIME_COARSE in ns, which is the clock of files.
 constexpr const char* kRunStartedVariable = "RINGMAIN_RUN_STARTED";
 /// The same for a process that has begun in a run and may clear its environment: kept for ever.
-inline constinit const char* run_started_at_start = nullptr;
+/// Each library has its own.
+[[gnu::visibility("hidden")]] inline constinit const char* run_started_at_start = nullptr;
 /// For the sinks of the registry's library. Before anything is opened there.
 void keep_run_started(const char* started) noexcept;
 /// nullptr: below no run.

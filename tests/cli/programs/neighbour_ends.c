@@ -94,7 +94,8 @@ static void* leaves(void* nothing) {
 static int exits_alone_without_numbers(int argc, char** argv) {
   const struct rlimit few = {3, 3};
   pthread_t other;
-  pthread_create(&other, NULL, leaves, NULL);  // the C library opens a library of the compiler's now
+  pthread_create(&other, NULL, leaves,
+                 NULL);  // the C library opens a library of the compiler's now
   pthread_join(other, NULL);
   pthread_create(&other, NULL, works_on, NULL);
   setrlimit(RLIMIT_NOFILE, &few);
