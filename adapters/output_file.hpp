@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <string>
 #include <string_view>
@@ -48,6 +49,18 @@ class OutputFile {
     file.path_ = path;
     if (const std::string fault = file.reopen(); !fault.empty())
       return Error{Error::Code::system, fault};
+    return file;
+  }
+
+  /// What somebody else opened, by another number: its flags, and what stands in it, stay as they
+  /// are. Empty where there are few numbers.
+  static std::optional<OutputFile> adopt(int fd) noexcept {
+    OutputFile file;
+    file.fd_ = duplicate_high(fd);
+    struct stat now {};
+    if (file.fd_ < 0 || ::fstat(file.fd_, &now) != 0) return std::nullopt;
+    file.device_ = now.st_dev;
+    file.inode_ = now.st_ino;
     return file;
   }
 

@@ -24,7 +24,7 @@ nanoseconds end_limit() {
   const std::string_view text = set;
   double seconds = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (fault != std::errc() || end != text.data() + text.size() || !(seconds >= 0)) {
+  if (fault != std::errc() || end != text.data() + text.size() || !(seconds > 0)) {
     write_sentence("ringmain: RINGMAIN_END_S wants seconds, such as 0.5, and not '" +
                    std::string(text.substr(0, 32)) + "'; it is 2\n");
     seconds = kDefaultS;

@@ -115,7 +115,7 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
   call.plan.summary = arguments.has("--summary");
   call.plan.except = arguments.values("--except");
   for (const std::string& name : call.plan.except) {
-    if (name.empty() || name.find_first_of("/\n") != name.npos) {
+    if (name.empty() || name == "--" || name.find_first_of("/\n") != name.npos) {
       return "--except wants the name of a command without its folder, and not '" + name + "'";
     }
   }

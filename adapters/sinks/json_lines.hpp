@@ -147,8 +147,8 @@ class JsonLines {
   /// rank, process, host and job, so that ranks do not overwrite one another; "-" is standard
   /// output. Which files are refused: adapters/output_open.hpp.
   static Result<JsonLines> open(std::string_view path) {
-    if (path == "-" || path == "/dev/stdout") return JsonLines(stdout, "standard output");
-    if (path == "/dev/stderr") return JsonLines(stderr, "standard error");
+    if (path == "-" || path == "/dev/stdout") return of(stdout, STDOUT_FILENO, "standard output");
+    if (path == "/dev/stderr") return of(stderr, STDERR_FILENO, "standard error");
     // Anew: a forked child has its own number, and a launcher may have set its rank since.
     std::string expanded = expand_path(path, read_rank_identity());
     auto to = registry::OutputFile::open(expanded);
@@ -218,6 +218,13 @@ class JsonLines {
     std::jthread thread;
   };
 
+  /// Below a run without the program's FILE: what cannot be written there is no fault of its own,
+  /// and what it has not yet written is not torn.
+  static JsonLines of(std::FILE* stream, int fd, std::string name) {
+    auto file = registry::run_started() == nullptr ? std::nullopt : registry::OutputFile::adopt(fd);
+    if (file) return JsonLines(std::move(*file), std::move(name));
+    return JsonLines(stream, std::move(name));
+  }
   template <class To>
   JsonLines(To to, std::string name)
       : core_(std::make_unique<Core>(std::move(to), std::move(name))) {}

@@ -165,6 +165,17 @@ class LossTest(unittest.TestCase):
     def test_wrong_seconds_are_said(self):
         self.assertIn("RINGMAIN_END_S wants seconds, such as 0.5, and not 'soon'; it is 2",
                       self.publish(count=1, end_s="soon"))
+        self.assertIn("not '0'; it is 2", self.publish(count=1, end_s="0"))
+
+    def test_a_sink_on_standard_output_is_no_part_of_the_programs_stream(self):
+        with open("/dev/full", "w") as full:
+            said = self.publish(count=9, way="looks_at_its_output", status=4, sink="json_lines:-", stdout=full)
+        self.assertEqual(self.lost(said), 9, said)
+        with tempfile.TemporaryFile("w+") as output:
+            self.publish(count=9, way="looks_at_its_output", status=4, sink="json_lines:-", stdout=output)
+            output.seek(0)
+            *lines, last = output.read().splitlines()
+        self.assertEqual((len([json.loads(line) for line in lines]), last), (9, "held "))
 
 
 class SentenceTest(unittest.TestCase):

@@ -65,6 +65,11 @@ int main(int count, char** words) {
     publish(events);
     return 0;
   }
+  if (way == "looks_at_its_output") {
+    std::fputs("held ", stdout);
+    ::execl("/nowhere/at/all", "x", nullptr);  // until sinks have written
+    return std::ferror(stdout) != 0 ? 9 : 4;
+  }
   if (way == "failed_execs") {  // as a shell that looks for a program in many folders
     for (int i = 0; i < 200; ++i) ::execl("/nowhere/at/all", "x", nullptr);
     return 0;
