@@ -314,10 +314,15 @@ Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOpt
     lane_options.block_ns_max = engine::ns_of_us(options.block_us_max.count());
   engine::Lane* lane = channel.take_lane(lane_options, channel);
   if (lane == nullptr) {
+    if (channel.lane_count() < channel.options().lanes_max)
+      return Error{
+          Error::Code::no_memory,
+          "out of memory for a publisher of channel '" + channel.options().name +
+              "'; lower PublisherOptions::capacity_events, which a ring allocates at once"};
     return Error{Error::Code::no_memory,
                  "no lane left in channel '" + channel.options().name + "' (" +
                      std::to_string(channel.options().lanes_max) +
-                     " publishers at most, or out of memory); raise ChannelOptions::lanes_max"};
+                     " publishers at most); raise ChannelOptions::lanes_max"};
   }
   channel.hold();
   return lane;

@@ -43,6 +43,7 @@ TEST(ThreadPublishTest, OnePublisherMoreThanLanesMaxGetsNoMemoryAndIsCounted) {
   auto refused = channel.publisher(PublisherOptions{});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Error::Code::no_memory);
+  EXPECT_NE(refused.error().message.find("raise ChannelOptions::lanes_max"), std::string::npos);
   EXPECT_EQ(channel.publish({1}), PublishCode::no_memory);
   EXPECT_EQ(channel.publish_all(std::array<Tick, 3>{}).last, PublishCode::no_memory);
   EXPECT_EQ(channel.stats().no_memory, 4u);

@@ -5,6 +5,7 @@
 // block more than before.
 #include <array>
 #include <fstream>
+#include <string>
 #include <sys/resource.h>
 #include <thread>
 
@@ -111,6 +112,20 @@ TEST(OutOfMemoryTest, ABatchThatGetsHalfOfItsMemoryLosesOnlyWhatItSays) {
     EXPECT_FALSE(growing.disordered) << "allocation " << k;
     EXPECT_TRUE(bus.verify_accounting().has_value());
   }
+}
+
+/// Whoever reads it must not raise a limit that was never reached.
+TEST(OutOfMemoryTest, APublisherThatGetsNoMemoryIsNotToldToRaiseLanesMax) {
+  TestBus bus;
+  auto& ticks = bus.channel<Tick>();
+  fail_allocations(1, 1);
+  const auto refused = ticks.publisher(PublisherOptions{});
+  ASSERT_TRUE(heal_allocations());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Error::Code::no_memory);
+  EXPECT_NE(refused.error().message.find("out of memory"), std::string::npos);
+  EXPECT_EQ(refused.error().message.find("lanes_max"), std::string::npos)
+      << refused.error().message;
 }
 
 }  // namespace
