@@ -60,7 +60,7 @@ struct HearViews {
 class Bus {
  public:
   /// Starts its workers. Throws std::system_error if the system gives not one thread,
-  /// std::invalid_argument if worker_cpus is no list of CPUs that are there. Environment:
+  /// std::invalid_argument if worker_cpus is no list, or none of its CPUs is there. Environment:
   /// RINGMAIN_WORKERS, RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US and
   /// RINGMAIN_LINGER_NS, where set, override the options.
   explicit Bus(const BusOptions& options = {});

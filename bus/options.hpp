@@ -95,7 +95,7 @@ struct OrderOptions {
 
 struct BusOptions {
   unsigned workers = 0;           // 0: max(1, min(4, cores / 8)); at most 32
-  std::string worker_cpus{};      // "0-3,8": where workers may run; empty: inherit
+  std::string worker_cpus{};      // "0-3,8": those there may be used; empty: inherit
   int worker_nice = 0;            // added to the process's niceness
   std::string name = "ringmain";  // names the worker threads: "<name>/0"
   microseconds spin_us{50};       // a worker looks this long for work before it parks
