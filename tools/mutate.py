@@ -137,7 +137,7 @@ def red(work, killer, number):
 
 
 def found_by_search(work, name):
-    done = subprocess.run([work / "build" / "bin" / "interleave_search", "--fault", name, "--schedules", "100000"],
+    done = subprocess.run([work / "build" / "bin" / "interleave_search", "--fault", name, "--schedules", "300000"],
                           capture_output=True, text=True, check=False)
     return done.stdout.strip().splitlines()[-1][:90] if done.returncode == 0 and done.stdout else None
 
