@@ -79,13 +79,9 @@ TEST_P(RestTest, HalfALaneEndsItWithoutALookOfItsOwn) {
   PublisherOptions options;
   options.capacity_events = 100;  // fewer than a worker that rests would look for
   auto voice = ticks_.publisher(options).value();
-  for (int round = 0; round < 20; ++round) {
-    rest();
-    for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(voice.publish({i}), PublishCode::accepted);
-    EXPECT_TRUE(eventually([this] { return lying() >= 50; }));
-    ASSERT_TRUE(bus_.flush(kLong));
-    (void)take();
-  }
+  rest();
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(voice.publish({i}), PublishCode::accepted);
+  EXPECT_TRUE(eventually([this] { return lying() >= 50; }));
 }
 
 TEST_P(RestTest, StopDeliversWhatLies) {

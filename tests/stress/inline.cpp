@@ -125,7 +125,8 @@ void inline_storm(unsigned workers, const Until& until, std::uint64_t seed, Tall
     if (!verified) faults.add(verified.error().message);
     const ChannelStats s = channel.stats();
     faults.expect_equal(s.delivered, oracle.sum(), "inline: heard");
-    faults.expect(s.vetoed != 0, "inline: nothing was vetoed");
+    // Each third one of three publishers'; a run that is ended at once has hardly any.
+    faults.expect(s.vetoed != 0 || s.offered < 9, "inline: nothing was vetoed");
     expect_i3(judge.stats(), "inline: the judge", faults);
     faults.expect_equal(judge.stats().offered, s.offered, "inline: the judge saw each one");
     tally.heard += oracle.sum();
