@@ -60,17 +60,18 @@ class Channel {
     if (engine::Lane* lane = engine::thread_lane(*core_)) {
       const auto all = engine::push_all(*lane, events.data(), events.size());
       sum.accepted = static_cast<std::uint32_t>(all.accepted);
+      sum.refused = static_cast<std::uint32_t>(all.refused);
       sum.vetoed = static_cast<std::uint32_t>(all.vetoed);
       sum.last = static_cast<PublishCode>(all.last);
     } else {
       for (const E& e : events) {
         const PublishResult one = publish(e);
         sum.accepted += one ? 1u : 0u;
+        sum.refused += one || one == PublishCode::unheard ? 0u : 1u;
         sum.vetoed += one == PublishCode::vetoed ? 1u : 0u;
         if (!one) sum.last = one.code;
       }
     }
-    sum.refused = static_cast<std::uint32_t>(events.size()) - sum.accepted;
     return sum;
   }
   /// Publishes and lets the ledger alone know how it went.

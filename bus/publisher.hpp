@@ -110,9 +110,8 @@ class [[nodiscard]] Publisher {
       return {0, code == PublishCode::unheard ? 0 : n, 0, code};
     }
     const auto all = engine::push_all(*lane_, events.data(), events.size());
-    const auto accepted = static_cast<std::uint32_t>(all.accepted);
-    return {accepted, n - accepted, static_cast<std::uint32_t>(all.vetoed),
-            static_cast<PublishCode>(all.last)};
+    return {static_cast<std::uint32_t>(all.accepted), static_cast<std::uint32_t>(all.refused),
+            static_cast<std::uint32_t>(all.vetoed), static_cast<PublishCode>(all.last)};
   }
   /// Is anybody listening? For skipping work before publishing. Progress: one load.
   [[nodiscard]] bool wanted() const noexcept { return line_->heard(); }

@@ -35,7 +35,8 @@ struct [[nodiscard]] PublishResult {
 };
 static_assert(sizeof(PublishResult) == 8);
 
-/// What became of publish_all(): accepted + refused = the events given, unless nobody listens.
+/// What became of publish_all(): accepted + refused = the events given, but for
+/// those that nobody heard.
 struct [[nodiscard]] BatchResult {
   std::uint32_t accepted = 0;
   std::uint32_t refused = 0;

@@ -312,6 +312,7 @@ template <class E, class Make>
 
 struct PushedAll {
   std::size_t accepted = 0;
+  std::size_t refused = 0;         // not those that nobody hears any more
   std::size_t vetoed = 0;          // of those refused
   Pushed last = Pushed::accepted;  // the last refusal
 };
@@ -359,6 +360,7 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
       ++result.accepted;
     } else {
       result.last = one;
+      if (one != Pushed::unheard) ++result.refused;
       if (one == Pushed::vetoed) ++result.vetoed;
     }
   }

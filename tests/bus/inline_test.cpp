@@ -275,6 +275,24 @@ TEST_P(InlineTest, ABatchIsJudgedEventByEvent) {
   EXPECT_EQ(heard, (std::vector<std::uint64_t>{2, 4, 6, 2, 4, 6}));
 }
 
+TEST_P(InlineTest, WhatNobodyHearsAnyMoreOfABatchIsNotRefused) {
+  auto p = publisher();
+  for (const bool own : {true, false}) {
+    Subscription last;
+    last = ticks_.subscribe_inline([&last](const Tick&) {
+      (void)last.reset();
+      return Verdict::veto(kOver);
+    });
+    const std::array<Tick, 4> events{};
+    const BatchResult r = own ? p.publish_all(events) : ticks_.publish_all(events);
+    EXPECT_EQ(r.accepted, 0u);
+    EXPECT_EQ(r.refused, 1u);
+    EXPECT_EQ(r.vetoed, 1u);
+    EXPECT_EQ(r.last, PublishCode::unheard);
+  }
+  EXPECT_EQ(ticks_.stats().offered, 2u);
+}
+
 TEST_P(InlineTest, EventsWithTheirOwnTimeAreJudgedAndKeepIt) {
   std::vector<std::int64_t> times;
   const Subscription hears =

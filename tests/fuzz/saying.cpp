@@ -141,7 +141,9 @@ void Scene::say_batch(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint
     PublishResult r;
     if (i >= all.accepted) r.code = PublishCode::vetoed;
     if (i >= all.accepted + all.vetoed)
-      r.code = all.last == PublishCode::vetoed ? PublishCode::full : all.last;
+      r.code = all.last == PublishCode::vetoed || all.last == PublishCode::unheard
+                   ? PublishCode::full
+                   : all.last;
     if (i >= all.accepted + all.refused) r.code = PublishCode::unheard;
     journal_.end(voice, said, r);
     said.placed = alone;
