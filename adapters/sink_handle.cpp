@@ -14,7 +14,7 @@
 
 #include "ringmain/engine/settle.hpp"
 
-#include "ringmain/adapters/sources/step/log.hpp"
+#include "ringmain/events/steps/log.hpp"
 
 namespace ringmain::registry {
 struct SinkHandle::Core {

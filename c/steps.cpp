@@ -4,8 +4,8 @@
 #include <bit>
 #include <optional>
 
-#include "ringmain/adapters/sources/step/log.hpp"
-#include "ringmain/adapters/sources/step/step.hpp"
+#include "ringmain/events/steps/log.hpp"
+#include "ringmain/events/steps/source.hpp"
 
 #include "ringmain/c/handles.hpp"
 

@@ -25,7 +25,7 @@ install(TARGETS ringmain_probe ringmain_nvtx ringmain_wait_counter ringmain_wait
 install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
 # Of the adapters, what is complete in its headers; the reader of Kineto traces is compiled into the program.
 install(DIRECTORY
-  "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus" "${PROJECT_SOURCE_DIR}/adapters"
+  "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus" "${PROJECT_SOURCE_DIR}/events" "${PROJECT_SOURCE_DIR}/adapters"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain"
   FILES_MATCHING PATTERN "*.hpp" PATTERN "kineto_*" EXCLUDE PATTERN "replay_*" EXCLUDE
   PATTERN "plugin_*" EXCLUDE PATTERN "registry_core.hpp" EXCLUDE PATTERN "registry_entry.hpp" EXCLUDE

@@ -23,7 +23,7 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/step/step.hpp"
+#include "ringmain/events/steps/source.hpp"
 
 namespace {
 

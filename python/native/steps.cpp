@@ -9,8 +9,8 @@
 
 #include "ringmain/bus/erased.hpp"
 
-#include "ringmain/adapters/sources/step/log.hpp"
-#include "ringmain/adapters/sources/step/step.hpp"
+#include "ringmain/events/steps/log.hpp"
+#include "ringmain/events/steps/source.hpp"
 
 #include "ringmain/python/native/batch.hpp"
 #include "ringmain/python/native/bus.hpp"

@@ -6,7 +6,7 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/step/events.hpp"
+#include "ringmain/events/step.hpp"
 
 #include "ringmain/tests/c/c_support.hpp"
 

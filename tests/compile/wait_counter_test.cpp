@@ -15,7 +15,8 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/compile/events.hpp"
+#include "ringmain/events/compile.hpp"
+
 #include "ringmain/adapters/sources/compile/wait_abi.hpp"
 
 namespace ringmain::compile {

@@ -5,7 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/nvtx/events.hpp"
+#include "ringmain/events/nvtx.hpp"
+
 #include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
 
 #include "ringmain/tests/nvtx/fake_copy.hpp"

@@ -1,4 +1,6 @@
 // Is each call to NVTX said exactly, from each copy of it, and passed on to another tool?
+#include "ringmain/events/nvtx.hpp"
+
 #include <mutex>
 #include <set>
 #include <string>
@@ -10,7 +12,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/nvtx/events.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_started.hpp"
 

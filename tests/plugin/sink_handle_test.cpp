@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/step/step.hpp"
+#include "ringmain/events/steps/source.hpp"
 
 #include "ringmain/tests/engine/eventually.hpp"
 

@@ -13,9 +13,10 @@
 #include <variant>
 #include <vector>
 
+#include "ringmain/events/compile.hpp"
+
 #include "ringmain/adapters/sources/compile/dynamo_json.hpp"
 #include "ringmain/adapters/sources/compile/dynamo_spans.hpp"
-#include "ringmain/adapters/sources/compile/events.hpp"
 #include "ringmain/adapters/sources/compile/trace_tap.hpp"
 
 namespace ringmain::compile {

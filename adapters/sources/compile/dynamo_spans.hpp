@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ringmain/adapters/sources/compile/events.hpp"
+#include "ringmain/events/compile.hpp"
 
 namespace ringmain::compile {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "ringmain/adapters/sources/compile/events.hpp"
+#include "ringmain/events/compile.hpp"
 
 namespace ringmain::compile {
 

@@ -19,7 +19,7 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/compile/events.hpp"
+#include "ringmain/events/compile.hpp"
 
 namespace ringmain::compile {
 

@@ -20,7 +20,7 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/compile/events.hpp"
+#include "ringmain/events/compile.hpp"
 
 namespace ringmain::compile {
 

@@ -10,8 +10,9 @@
 
 #include "ringmain/bus/bus.hpp"
 
+#include "ringmain/events/compile.hpp"
+
 #include "ringmain/adapters/run.hpp"
-#include "ringmain/adapters/sources/compile/events.hpp"
 #include "ringmain/adapters/sources/compile/wait_abi.hpp"
 
 namespace ringmain::compile {

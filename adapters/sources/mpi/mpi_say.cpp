@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <unistd.h>
 
-#include "ringmain/adapters/sources/collective/events.hpp"
+#include "ringmain/events/collective.hpp"
 
 namespace ringmain::mpi {
 namespace {

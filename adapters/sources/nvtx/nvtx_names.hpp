@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ringmain/adapters/sources/nvtx/events.hpp"
+#include "ringmain/events/nvtx.hpp"
 
 namespace ringmain::nvtx {
 

@@ -8,7 +8,8 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "ringmain/adapters/sources/nvtx/events.hpp"
+#include "ringmain/events/nvtx.hpp"
+
 #include "ringmain/adapters/sources/nvtx/nvtx_names.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_stack.hpp"
 #include "ringmain/adapters/sources/nvtx/nvtx_started.hpp"

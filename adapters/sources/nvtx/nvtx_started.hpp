@@ -9,7 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/adapters/sources/nvtx/events.hpp"
+#include "ringmain/events/nvtx.hpp"
+
 #include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::nvtx {

@@ -14,8 +14,8 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/nvtx/events.hpp"
-#include "ringmain/adapters/sources/step/events.hpp"
+#include "ringmain/events/nvtx.hpp"
+#include "ringmain/events/step.hpp"
 
 namespace ringmain::nvtx {
 

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ringmain/adapters/sources/cuda/events.hpp"
+#include "ringmain/events/cuda.hpp"
+
 #include "ringmain/adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {

@@ -12,7 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/adapters/sources/collective/events.hpp"
+#include "ringmain/events/collective.hpp"
+
 #include "ringmain/adapters/sources/replay/kineto_calls.hpp"
 #include "ringmain/adapters/sources/replay/kineto_parse.hpp"
 #include "ringmain/adapters/sources/replay/kineto_record.hpp"

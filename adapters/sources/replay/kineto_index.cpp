@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "ringmain/adapters/sources/replay/events.hpp"
+#include "ringmain/events/replay.hpp"
 
 namespace ringmain::replay {
 

@@ -22,9 +22,10 @@
 
 #include "ringmain/bus/text.hpp"
 
-#include "ringmain/adapters/sources/collective/events.hpp"
-#include "ringmain/adapters/sources/cuda/events.hpp"
-#include "ringmain/adapters/sources/replay/events.hpp"
+#include "ringmain/events/collective.hpp"
+#include "ringmain/events/cuda.hpp"
+#include "ringmain/events/replay.hpp"
+
 #include "ringmain/adapters/sources/replay/kineto_calls.hpp"
 #include "ringmain/adapters/sources/replay/kineto_index.hpp"
 #include "ringmain/adapters/sources/replay/kineto_record.hpp"

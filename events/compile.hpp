@@ -1,7 +1,7 @@
-// The descriptions of the compile events: names of channels and fields, units. Included by
-// events.hpp, which says what they mean.
+// The compile events as channels know them: names of channels and fields, units. What they mean is
+// said in compile_structs.hpp.
 #pragma once
-#include "ringmain/adapters/sources/compile/events.hpp"
+#include "ringmain/events/compile_structs.hpp"
 
 namespace ringmain::compile {
 namespace detail {

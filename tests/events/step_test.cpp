@@ -1,11 +1,11 @@
 // Does a training loop's place reach subscribers, nested as it was, however a scope is left?
-#include "ringmain/adapters/sources/step/step.hpp"
-
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "ringmain/events/steps/source.hpp"
 
 namespace ringmain::step {
 namespace {

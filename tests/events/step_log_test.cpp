@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/step/log.hpp"
-#include "ringmain/adapters/sources/step/step.hpp"
+#include "ringmain/events/steps/log.hpp"
+#include "ringmain/events/steps/source.hpp"
 
 #include "ringmain/tests/bus/events.hpp"
 

@@ -26,7 +26,7 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/step/follower.hpp"
+#include "ringmain/events/steps/follower.hpp"
 
 namespace ringmain::step {
 

@@ -14,7 +14,7 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/step/events.hpp"
+#include "ringmain/events/step.hpp"
 
 namespace ringmain::step {
 

@@ -5,7 +5,7 @@
 
 #include "ringmain/bus/event.hpp"
 
-#include "ringmain/adapters/sources/step/events.hpp"
+#include "ringmain/events/step.hpp"
 
 namespace ringmain::step {
 

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/step/join.hpp"
-#include "ringmain/adapters/sources/step/step.hpp"
+#include "ringmain/events/steps/join.hpp"
+#include "ringmain/events/steps/source.hpp"
 
 #include "ringmain/tests/bus/events.hpp"
 

@@ -17,8 +17,8 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/sources/step/events.hpp"
-#include "ringmain/adapters/sources/step/follower.hpp"
+#include "ringmain/events/step.hpp"
+#include "ringmain/events/steps/follower.hpp"
 
 namespace ringmain::step {
 

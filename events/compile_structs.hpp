@@ -275,5 +275,3 @@ struct Wait {
 };
 
 }  // namespace ringmain::compile
-
-#include "ringmain/adapters/sources/compile/describe.hpp"

@@ -1,0 +1,38 @@
+// Every event that ringmain itself describes, in one list. A new one is added here and nowhere
+// else: Python knows its fields before it was ever published, and whatever else asks for all.
+#pragma once
+#include "ringmain/bus/bus_events.hpp"
+
+#include "ringmain/events/collective.hpp"
+#include "ringmain/events/compile.hpp"
+#include "ringmain/events/cuda.hpp"
+#include "ringmain/events/nvtx.hpp"
+#include "ringmain/events/replay.hpp"
+#include "ringmain/events/step.hpp"
+
+namespace ringmain {
+
+template <Described... E>
+struct EventList {
+  /// Calls `f(E{})` for each, in order.
+  template <class F>
+  static void for_each(F f) {
+    (f(E{}), ...);
+  }
+};
+
+using AllEvents = EventList<
+    step::Step,  //
+    collective::Issued, collective::Started, collective::Completed, collective::Failed,
+    compile::Start, compile::End, compile::Graph, compile::GraphBreak, compile::Guard,
+    compile::Recompile, compile::DynamicShape, compile::Cache, compile::Backend, compile::Phase,
+    compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame, compile::InstalledGuard,
+    compile::Code, compile::Wait,  //
+    cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
+    cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
+    cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization,  //
+    nvtx::Range, nvtx::Mark,                                                               //
+    replay::Slice, replay::Instant, replay::Counter, replay::Flow, replay::Metadata,       //
+    LossNotice, SlowSubscriber, Threw, Quarantined, WaitingRemoval>;
+
+}  // namespace ringmain
