@@ -89,7 +89,7 @@ class DevTest(unittest.TestCase):
         (self.state / "bin").mkdir()
         (self.tree / "tools").mkdir(parents=True)
         shutil.copy(ROOT / "dev", self.tree / "dev")
-        for name in ("packages.bash", "environment.bash", "python_packages.txt", "test_count.py"):
+        for name in ("packages.bash", "environment.bash", "phases.bash", "python_packages.txt", "test_count.py"):
             shutil.copy(ROOT / "tools" / name, self.tree / "tools" / name)
         for name in PLAIN:
             (self.state / "bin" / name).symlink_to(shutil.which(name))

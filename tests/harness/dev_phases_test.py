@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Does ./dev test say where its time went, before the count, which stays the last line?"""
+
+import re
+import sys
+import unittest
+
+from dev_test import CTEST, DevTest, JUNIT
+
+SUMMARY = """#!/bin/bash
+while [ $# -gt 0 ]; do [ "$1" != --output-log ] || log=$2; shift; done
+cat >"$log" <<'END'
+Label Time Summary:
+stress    = 612.34 sec*proc (7 tests)
+unit      =   0.60 sec*proc (1 test)
+
+Total Test time (real) =   9.61 sec
+END
+"""
+# Uses a processor for a second of its time, as a compiler does.
+BUSY = f"""#!{sys.executable}
+import sys, time
+while "--build" in sys.argv and time.process_time() < 1:
+    pass
+"""
+
+
+class Phases(DevTest):
+    def setUp(self):
+        super().setUp()
+        self.everything_is_here()
+        (self.state / "junit.xml").write_text(JUNIT.format(more=""))
+
+    def table(self, *arguments):
+        """The lines of the table: name to its cells."""
+        self.run_of_dev = self.dev("test", *arguments)
+        lines = self.run_of_dev.stdout.splitlines()
+        self.assertRegex(lines[-1], r"^\d+ passed, \d+ failed, \d+ skipped$")
+        begin = next(number for number, line in enumerate(lines) if line.startswith("where the time went"))
+        table = lines[begin + 1:lines.index("", begin)]
+        return {match["name"].strip(): match["cells"].split()
+                for line in table if (match := re.match(r"(?P<name>.{44})(?P<cells>[\d. ]*)$", line))}
+
+    def test_each_phase_is_a_line_and_the_sum_is_the_last(self):
+        names = list(self.table())
+        self.assertEqual(names, ["packages of the system", "packages of Python"] + [
+            f"{preset}: {phase}" for preset in ("release", "asan", "tsan") for phase in ("configure", "compile", "tests")] + ["all"])
+        self.assertEqual(self.run_of_dev.stderr, "")
+
+    def test_what_processors_did_is_measured(self):
+        self.stand_in("cmake", BUSY)
+        table = self.table("--quick")
+        took, used = (float(cell) for cell in table["release: compile"])
+        self.assertGreaterEqual(used, 0.01)
+        self.assertGreaterEqual(took + 0.01, used)
+        self.assertGreaterEqual(float(table["all"][1]), used)
+
+    def test_the_labels_of_a_run_stand_below_it(self):
+        self.stand_in("ctest", CTEST.replace("#!/bin/bash\n", "#!/bin/bash\n(" + SUMMARY.split("\n", 1)[1] + ")\n", 1))
+        table = self.table("--quick")
+        self.assertEqual(table["release: stress, 7 tests"], ["10.20"])
+        self.assertEqual(table["release: unit, 1 tests"], ["0.01"])
+
+    def test_a_phase_that_fails_stands_in_it_too(self):
+        self.stand_in("cmake", '#!/bin/bash\n[[ "$*" != *--build*build/asan* ]]\n')
+        table = self.table()
+        self.assertIn("asan: compile", table)
+        self.assertNotIn("asan: tests", table)
+        self.assertIn("tsan: tests", table)
+
+
+if __name__ == "__main__":
+    unittest.main()
