@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "ringmain/adapters/registry_core.hpp"
+#include "ringmain/adapters/registry/core.hpp"
 
 namespace ringmain::registry {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/adapters/output_file.hpp"
+#include "ringmain/adapters/formats/output_file.hpp"
 
 #include "ringmain/cli/mpi_watchers.hpp"
 #include "ringmain/cli/program_file.hpp"

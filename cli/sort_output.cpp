@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "ringmain/adapters/output_open.hpp"
+#include "ringmain/adapters/formats/output_open.hpp"
 
 namespace ringmain::cli {
 namespace {

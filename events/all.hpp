@@ -21,18 +21,19 @@ struct EventList {
   }
 };
 
-using AllEvents = EventList<
-    step::Step,  //
-    collective::Issued, collective::Started, collective::Completed, collective::Failed,
-    compile::Start, compile::End, compile::Graph, compile::GraphBreak, compile::Guard,
-    compile::Recompile, compile::DynamicShape, compile::Cache, compile::Backend, compile::Phase,
-    compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame, compile::InstalledGuard,
-    compile::Code, compile::Wait,  //
-    cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
-    cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
-    cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization,  //
-    nvtx::Range, nvtx::Mark,                                                               //
-    replay::Slice, replay::Instant, replay::Counter, replay::Flow, replay::Metadata,       //
-    LossNotice, SlowSubscriber, Threw, Quarantined, WaitingRemoval>;
+using AllEvents =
+    EventList<step::Step,  //
+              collective::Issued, collective::Started, collective::Completed, collective::Failed,
+              compile::Start, compile::End, compile::Graph, compile::GraphBreak, compile::Guard,
+              compile::Recompile, compile::DynamicShape, compile::Cache, compile::Backend,
+              compile::Phase, compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame,
+              compile::InstalledGuard, compile::Code, compile::Wait,  //
+              cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
+              cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
+              cuda::DeviceSynchronization, cuda::StreamSynchronization,
+              cuda::EventSynchronization,                                                       //
+              nvtx::Range, nvtx::Mark,                                                          //
+              replay::Slice, replay::Instant, replay::Counter, replay::Flow, replay::Metadata,  //
+              LossNotice, SlowSubscriber, Threw, Quarantined, WaitingRemoval>;
 
 }  // namespace ringmain

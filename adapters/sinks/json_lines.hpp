@@ -26,8 +26,8 @@
 
 #include "ringmain/bus/bus.hpp"
 
-#include "ringmain/adapters/output_file.hpp"
-#include "ringmain/adapters/sinks/json_lines/line.hpp"
+#include "ringmain/adapters/formats/json_line.hpp"
+#include "ringmain/adapters/formats/output_file.hpp"
 
 namespace ringmain::sinks {
 
@@ -145,7 +145,7 @@ class JsonLines {
 
   /// A file that hears nothing yet: listen() says what. %r, %p, %h and %j in the path stand for
   /// rank, process, host and job, so that ranks do not overwrite one another; "-" is standard
-  /// output. Which files are refused: adapters/output_open.hpp.
+  /// output. Which files are refused: adapters/formats/output_open.hpp.
   static Result<JsonLines> open(std::string_view path) {
     if (path == "-" || path == "/dev/stdout") return of(stdout, STDOUT_FILENO, "standard output");
     if (path == "/dev/stderr") return of(stderr, STDERR_FILENO, "standard error");

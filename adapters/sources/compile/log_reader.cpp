@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "ringmain/adapters/sources/compile/dynamo_md5.hpp"
+#include "ringmain/adapters/sources/compile/dynamo/md5.hpp"
 
 namespace ringmain::compile {
 namespace {

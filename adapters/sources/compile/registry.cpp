@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "ringmain/adapters/sources/compile/dynamo/span_id.hpp"
 #include "ringmain/adapters/sources/compile/scope.hpp"
-#include "ringmain/adapters/sources/compile/span_id.hpp"
 
 namespace ringmain::compile {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/adapters/sources/compile/dynamo_interpreter.hpp"
-#include "ringmain/adapters/sources/compile/span_id.hpp"
+#include "ringmain/adapters/sources/compile/dynamo/interpreter.hpp"
+#include "ringmain/adapters/sources/compile/dynamo/span_id.hpp"
 
 namespace ringmain::compile {
 namespace {

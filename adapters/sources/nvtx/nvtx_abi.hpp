@@ -1,5 +1,5 @@
 // What do NVTX's headers and a library that they load say to each other? NVTX 3 in our own words,
-// so that no header of NVIDIA's is needed; tests/nvtx compares it with the real ones.
+// so that no header of NVIDIA's is needed; tests/adapters/nvtx compares it with the real ones.
 //
 // Each copy of the headers (in the program, in each shared library) has a table of pointers to its
 // function pointers. It loads the library, calls InitializeInjectionNvtx2 with the way to its

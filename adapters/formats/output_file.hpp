@@ -1,0 +1,226 @@
+// How does a sink write its file, so that nobody else's file is ever written, and no line is torn?
+//
+// The descriptor may be closed or taken over by others in the process, so each write looks first
+// whether it still is the file that was opened. A pipe that nobody reads yet is opened again at
+// each write.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <optional>
+#include <poll.h>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include "ringmain/bus/result.hpp"
+
+#include "ringmain/adapters/formats/high_descriptor.hpp"
+#include "ringmain/adapters/formats/output_open.hpp"
+
+namespace ringmain::registry {
+
+/// An open file, FIFO or device. Move-only. Threads: one at a time.
+class OutputFile {
+ public:
+  OutputFile() = default;
+  OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
+  OutputFile& operator=(OutputFile&& other) noexcept {
+    (void)close();
+    fd_ = std::exchange(other.fd_, -1);
+    path_ = std::move(other.path_);
+    device_ = other.device_;
+    inode_ = other.inode_;
+    waits_ = other.waits_;
+    regular_ = other.regular_;
+    return *this;
+  }
+  ~OutputFile() { (void)close(); }
+
+  /// As open_shared_output(). An Error: one sentence.
+  static Result<OutputFile> open(const std::string& path) {
+    OutputFile file;
+    file.path_ = path;
+    if (const std::string fault = file.reopen(); !fault.empty())
+      return Error{Error::Code::system, fault};
+    return file;
+  }
+
+  /// What somebody else opened, by another number: its flags, and what stands in it, stay as they
+  /// are. Empty where there are few numbers.
+  static std::optional<OutputFile> adopt(int fd) noexcept {
+    OutputFile file;
+    file.fd_ = duplicate_high(fd);
+    struct stat now {};
+    if (file.fd_ < 0 || ::fstat(file.fd_, &now) != 0) return std::nullopt;
+    file.device_ = now.st_dev;
+    file.inode_ = now.st_ino;
+    return file;
+  }
+
+  /// Writes all of it; waits where a FIFO or a terminal is full or has no reader, until
+  /// `give_up`. Returns how many bytes stay in the file: all, or whole lines only. Then errno says
+  /// why, and is ESTALE where the descriptor is no longer that file.
+  std::size_t write(std::string_view lines, const std::atomic<bool>& give_up) noexcept {
+    Piece last;
+    std::size_t written = 0;
+    while (written < lines.size()) {
+      if (!still_ours(give_up)) break;
+      const ssize_t now = ::write(fd_, lines.data() + written, lines.size() - written);
+      if (now >= 0) {
+        written = append(last, lines, written, static_cast<std::size_t>(now));
+      } else if (errno == EAGAIN) {
+        pollfd room{fd_, POLLOUT, 0};
+        (void)::poll(&room, 1, kLookMs);
+        if (give_up) {
+          errno = ETIMEDOUT;
+          break;
+        }
+      } else if (errno != EINTR) {
+        break;
+      }
+    }
+    const int why = errno;
+    const std::size_t torn = torn_bytes(lines, written);
+    if (torn > 0 && regular_ && fd_ >= 0) undo(last, written - torn, torn);
+    errno = why;
+    return written - torn;
+  }
+
+  /// False: errno says why; a network file system may say only now that something is lost.
+  bool close() noexcept {
+    const int fd = std::exchange(fd_, -1);
+    struct stat now {};
+    if (fd < 0 || ::fstat(fd, &now) != 0 || !is(now)) return true;  // another's by now
+    return ::close(fd) == 0;
+  }
+
+ private:
+  enum : int { kLookMs = 20 };
+
+  /// "" or one sentence.
+  std::string reopen() {
+    const auto opened = open_shared_output(path_);
+    if (!opened) return opened.error().message;
+    waits_ = !opened.value().has_reader;
+    if (waits_) return {};
+    fd_ = move_high(opened.value().fd);
+    struct stat now {};
+    (void)::fstat(fd_, &now);
+    device_ = now.st_dev;
+    inode_ = now.st_ino;
+    regular_ = S_ISREG(now.st_mode);
+    if (!regular_) (void)::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK);
+    return {};
+  }
+
+  /// Below a run only: elsewhere it was the program that opened it.
+  static int move_high(int fd) noexcept {
+    if (run_started() == nullptr) return fd;
+    const int high = duplicate_high(fd);
+    if (high < 0) return fd;
+    (void)::close(fd);
+    return high;
+  }
+
+  [[nodiscard]] bool is(const struct stat& now) const noexcept {
+    return now.st_dev == device_ && now.st_ino == inode_;
+  }
+
+  /// Waits for the reader of a FIFO. False: errno says why.
+  bool still_ours(const std::atomic<bool>& give_up) noexcept {
+    while (fd_ < 0) {
+      errno = EBADF;
+      if (!waits_) return false;
+      try {
+        if (!reopen().empty()) return false;
+      } catch (...) {
+        errno = ENOMEM;
+        return false;
+      }
+      if (fd_ >= 0) break;
+      (void)::poll(nullptr, 0, kLookMs);
+      if (give_up) {
+        errno = ETIMEDOUT;
+        return false;
+      }
+    }
+    struct stat now {};
+    if (::fstat(fd_, &now) == 0 && is(now)) return true;
+    fd_ = -1;  // closed, or somebody else's: not ours to close
+    waits_ = false;
+    errno = ESTALE;
+    return false;
+  }
+
+  /// What was written in one place of a regular file, though perhaps not at once.
+  struct Piece {
+    std::size_t begin = 0;  // in the lines
+    off_t end = 0;          // in the file
+  };
+
+  /// What stands after the last whole line of the `written` bytes.
+  static std::size_t torn_bytes(std::string_view lines, std::size_t written) noexcept {
+    return written - (lines.substr(0, written).rfind('\n') + 1);  // npos + 1 is 0
+  }
+
+  /// `now` more bytes are in the file. Returns how many of the lines are: fewer than before where a
+  /// line was torn and somebody else has written after its first part.
+  std::size_t append(Piece& last, std::string_view lines, std::size_t written,
+                     std::size_t now) noexcept {
+    if (!regular_) return written + now;
+    const off_t end = ::lseek(fd_, 0, SEEK_CUR);
+    const std::size_t torn = torn_bytes(lines, written);
+    if (end - static_cast<off_t>(now) != last.end) {
+      if (torn > 0) {
+        undo(last, written - torn, torn);
+        (void)blank(end, now);
+        written -= torn;
+        now = 0;
+      }
+      last.begin = written;
+    }
+    last.end = end;
+    return written + now;
+  }
+
+  /// The first part of a line, which was to stand at `line`, goes, or becomes blanks at the end of
+  /// the line before it: others may have written after it.
+  void undo(const Piece& piece, std::size_t line, std::size_t torn) noexcept {
+    const auto bytes = static_cast<off_t>(torn);
+    if (detail::cut_alone(fd_, piece.end - bytes, piece.end)) return;
+    (void)blank(piece.end, torn + (line > piece.begin ? 1 : 0));
+  }
+
+  /// Makes the `count` bytes in front of `end`, which nobody but us writes, blanks and a line's
+  /// end. Takes no room on a full disk.
+  bool blank(off_t end, std::size_t count) noexcept {
+    const int how = ::fcntl(fd_, F_GETFL);
+    if (how < 0 || ::fcntl(fd_, F_SETFL, how & ~O_APPEND) != 0) return false;
+    off_t at = end - static_cast<off_t>(count);
+    for (ssize_t put = 1; put > 0 && at < end; at += put) {
+      char blanks[256];
+      std::memset(blanks, ' ', sizeof blanks);
+      const std::size_t some = std::min(sizeof blanks, static_cast<std::size_t>(end - at));
+      if (at + static_cast<off_t>(some) == end) blanks[some - 1] = '\n';
+      put = ::pwrite(fd_, blanks, some, at);
+    }
+    (void)::fcntl(fd_, F_SETFL, how);
+    return at == end;
+  }
+
+  int fd_ = -1;
+  bool waits_ = false;  // for a reader
+  bool regular_ = false;
+  std::string path_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace ringmain::registry

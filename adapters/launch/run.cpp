@@ -1,0 +1,221 @@
+#include "ringmain/adapters/run.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ringmain/engine/missed.hpp"
+
+#include "ringmain/bus/first_use.hpp"
+
+#include "ringmain/adapters/formats/output_open.hpp"
+#include "ringmain/adapters/launch/files.hpp"
+#include "ringmain/adapters/launch/main_thread.hpp"
+#include "ringmain/adapters/launch/running.hpp"
+#include "ringmain/adapters/launch/text.hpp"
+#include "ringmain/adapters/launch/thread.hpp"
+#include "ringmain/adapters/registry.hpp"
+#include "ringmain/adapters/run.h"
+
+namespace ringmain::run {
+
+void clear_of_run();
+void leave_by(bool to_finish) noexcept;
+
+namespace {
+
+constexpr auto kOpenLimit = std::chrono::seconds(5);
+
+using registry::Spec;
+
+std::atomic<Running*> running{nullptr};
+std::atomic<bool> finished{false};
+
+/// While this thread opens sources: one of them may join.
+thread_local Running* opening = nullptr;
+/// While it opens a run, or waits for that: its own use of the bus is no program's.
+thread_local bool opens_run = false;
+
+/// What waits for the first use of the process's bus. Never destroyed.
+struct AtUse {
+  Plan plan;
+  std::vector<FileAtStart> files;
+  std::string started;
+  pid_t pid;
+};
+AtUse* at_use = nullptr;
+
+/// The main thread has left the process to others: it ends with the last of the program's.
+void main_thread_left(bool in_order) noexcept {
+  const int status = the_thread.load()->await_solitude();
+  finish();
+  if (!in_order) ::syscall(SYS_exit_group, status);
+  sigset_t none;
+  ::sigemptyset(&none);
+  (void)::pthread_sigmask(SIG_SETMASK, &none, nullptr);  // the program's handlers may run again
+  std::exit(0);  // as the C library does after the last thread
+}
+
+/// In a thread with descriptors of its own: all that is opened here, and all threads that are
+/// started here, have them. The bus's threads do not: they write to the descriptors of mailboxes,
+/// which are the program's.
+void open_run(Plan plan) {
+  start_bus();
+  engine::begin_counting_missed();
+  const bool standard_output =
+      std::any_of(plan.sinks.begin(), plan.sinks.end(), [](const std::string& sink) {
+        return sink.ends_with(":-") || sink.ends_with(":/dev/stdout");
+      });
+  auto* const made = new std::atomic<Running*>(nullptr);
+  the_thread = &RunThread::start(
+      {.open =
+           [made, plan = std::move(plan)] {
+             opens_run = true;
+             // In a child, paths with %p are others.
+             const bool looked = at_use != nullptr && at_use->pid == ::getpid();
+             auto* const here =
+                 new Running(plan, looked ? at_use->files : std::vector<FileAtStart>{});
+             opening = here;
+             here->open();
+             opening = nullptr;
+             opens_run = false;
+             *made = here;
+             running = here;
+           },
+       .errand = [made](RunThread::Errand errand,
+                        nanoseconds limit) { made->load()->errand(errand, limit); },
+       .standard_output = standard_output},
+      kOpenLimit);
+  watch_main_thread(&main_thread_left);
+}
+
+/// The one of this process, made at the first call; nullptr outside a run.
+Running* started() {
+  if (opening != nullptr) return opening;
+  // A child that is forked meanwhile would begin anew, among locks that nobody will open.
+  static std::atomic<pid_t> first{0};
+  pid_t none = 0;
+  if (!first.compare_exchange_strong(none, ::getpid()) && none != ::getpid()) return nullptr;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    opens_run = true;
+    try {
+      auto plan = at_use != nullptr ? at_use->plan : Plan::from_environment();
+      if (at_use != nullptr && at_use->pid != ::getpid()) hold_main_thread_of_child();
+      if (plan) open_run(std::move(*plan));
+    } catch (const std::exception& failed) {  // no thread, no memory: the program goes on unheard
+      tell_unheard(failed.what());
+    }
+    opens_run = false;
+  });
+  Running* const found = running;
+  return found == nullptr || found->in_child() ? nullptr : found;
+}
+
+}  // namespace
+
+Bus* join(std::string_view source) {
+  Running* const here = started();
+  try {
+    return here == nullptr ? nullptr : here->join(source);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+std::string argument_of(std::string_view source) {
+  const auto plan = Plan::from_environment();
+  if (!plan) return "";
+  for (const std::string& one : plan->sources) {
+    const Spec spec = Spec::of(one);
+    if (spec.name == source) return std::string(spec.argument.value_or(""));
+  }
+  return "";
+}
+
+void could_not_attach(std::string_view source, std::string_view why) {
+  Running* const here = started();
+  try {
+    if (here != nullptr) here->miss(source, why);
+  } catch (const std::bad_alloc&) {
+    tell_unheard("there was no memory to say why");
+  }
+}
+
+void flush(nanoseconds) {
+  leave_by(false);
+}
+
+void finish() {
+  leave_by(true);
+}
+
+/// On the way to an exec or, to finish, to the end, from wherever that is.
+void leave_by(bool to_finish) noexcept {
+  Running* const here = running;
+  if (here == nullptr || here->in_child()) return;
+  // Whoever comes second waits for the first: the process must not end under it.
+  const bool over = to_finish ? finished.exchange(true) : finished.load();
+  here->ask(over ? RunThread::kNothing : to_finish ? RunThread::kFinish : RunThread::kFlush);
+}
+
+namespace {
+
+void start_at_use() noexcept {
+  if (opens_run) return;
+  const int saved = errno;
+  (void)started();
+  (void)detail::before_first_use(nullptr);
+  errno = saved;
+}
+
+/// Until then there is no thread and no open file of ours.
+void wait_for_use(const Plan& plan) {
+  remember_standard_error();
+  at_use = new AtUse{plan, look_at_files(plan.sinks), std::to_string(plan.started_ns), ::getpid()};
+  registry::keep_run_started(at_use->started.c_str());
+  for (const FileAtStart& file : at_use->files) {
+    if (!file.fault.empty())
+      write_sentence("ringmain: " + no_sink(read_rank_identity(), file.sink, file.fault) + "\n");
+  }
+  if (!detail::before_first_use(start_at_use)) start_at_use();
+}
+
+}  // namespace
+
+/// For the preload's first moment.
+void start_at_start() noexcept {
+  try {
+    clear_of_run();
+    const auto plan = Plan::from_environment();
+    if (plan && plan->at_start) (void)started();
+    if (plan && plan->at_use) wait_for_use(*plan);
+  } catch (const std::exception& failed) {
+    tell_unheard(failed.what());
+  }
+}
+
+}  // namespace ringmain::run
+
+extern "C" {
+
+void* ringmain_run_join(const char* source) {
+  return ringmain::run::join(source);
+}
+void ringmain_run_could_not_attach(const char* source, const char* why) {
+  ringmain::run::could_not_attach(source, why);
+}
+void ringmain_run_flush(int64_t limit_ns) {
+  ringmain::run::flush(ringmain::nanoseconds(limit_ns));
+}
+
+}  // extern "C"

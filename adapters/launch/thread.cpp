@@ -1,0 +1,365 @@
+#include "ringmain/adapters/launch/thread.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dirent.h>
+#include <exception>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include "ringmain/engine/settle.hpp"
+
+#include "ringmain/bus/bus.hpp"
+
+#include "ringmain/adapters/formats/high_descriptor.hpp"
+
+namespace ringmain::run {
+namespace {
+
+constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr char kThreads[] = "/proc/self/task";
+
+/// True in the thread itself. Looked at in handlers of signals, so no call may make it.
+[[gnu::tls_model("initial-exec")]] thread_local bool is_run_thread = false;
+
+/// The standard error that the process began with: the file is remembered, since a program may have
+/// another one at its number. Set before the thread starts, and then by the thread only.
+class StandardError {
+ public:
+  void remember() noexcept {
+    if (remembered_) return;
+    struct stat now {};
+    remembered_ = true;
+    there_ = ::fstat(STDERR_FILENO, &now) == 0;
+    device_ = now.st_dev;
+    inode_ = now.st_ino;
+  }
+  /// False where something else has taken its place there.
+  [[nodiscard]] bool holds(int fd) const noexcept { return !remembered_ || is(fd); }
+  /// Where the program's descriptors are ours, too: one more, which it seldom closes.
+  void keep_one_more() noexcept {
+    if (is(STDERR_FILENO)) high_ = registry::duplicate_high(STDERR_FILENO);
+  }
+  /// A descriptor that is that file now; -1 where none is.
+  [[nodiscard]] int number() const noexcept {
+    if (high_ >= 0 && is(high_)) return high_;
+    return !remembered_ || is(STDERR_FILENO) ? STDERR_FILENO : -1;
+  }
+
+ private:
+  [[nodiscard]] bool is(int fd) const noexcept {
+    struct stat now {};
+    return there_ && ::fstat(fd, &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+  }
+
+  bool remembered_ = false;
+  bool there_ = false;
+  int high_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+constinit StandardError standard_error;
+
+/// From here on this thread's descriptors are its own, and none is the program's but standard error
+/// and, if asked for, standard output. False: the system gives it none.
+bool take_own_table(bool standard_output) noexcept {
+  if (::syscall(SYS_close_range, 3u, ~0u, kUnshare) != 0) {
+    if (::unshare(CLONE_FILES) != 0) return false;
+    const long end = ::sysconf(_SC_OPEN_MAX);
+    for (int fd = 3; fd < end && fd < 65536; ++fd) (void)::close(fd);
+  }
+  // No number below 3 may be given to a file: what is printed would land there.
+  (void)::close(STDIN_FILENO);
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing < 0) return true;
+  if (!standard_output || ::fcntl(STDOUT_FILENO, F_GETFD) < 0)
+    (void)::dup3(nothing, STDOUT_FILENO, O_CLOEXEC);
+  if (::fcntl(STDERR_FILENO, F_GETFD) < 0 || !standard_error.holds(STDERR_FILENO))
+    (void)::dup3(nothing, STDERR_FILENO, O_CLOEXEC);
+  return true;
+}
+
+}  // namespace
+
+void remember_standard_error() noexcept {
+  standard_error.remember();
+}
+
+std::int64_t monotonic_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                  std::int64_t until_ns) noexcept {
+  const int saved = errno;
+  while (word == value && monotonic_ns() < until_ns) {
+    const timespec until{until_ns / kSecond, until_ns % kSecond};
+    // WAIT_BITSET takes a time, not a duration.
+    ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, &until, nullptr,
+              FUTEX_BITSET_MATCH_ANY);
+  }
+  errno = saved;
+}
+
+void wake_all(std::atomic<std::uint32_t>& word) noexcept {
+  const int saved = errno;
+  ::syscall(SYS_futex, &word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr, nullptr, 0);
+  errno = saved;
+}
+
+void write_sentence(std::string_view sentence) noexcept {
+  const int saved = errno;
+  const int to = standard_error.number();
+  sigset_t pipe;
+  sigset_t before;
+  sigset_t pending;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  ::sigpending(&pending);
+  const bool was_pending = ::sigismember(&pending, SIGPIPE) == 1;
+  // One write: lines of ranks stay whole.
+  const bool broken =
+      to >= 0 && ::write(to, sentence.data(), sentence.size()) < 0 && errno == EPIPE;
+  const timespec at_once{};
+  if (broken && !was_pending) (void)::sigtimedwait(&pipe, nullptr, &at_once);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = saved;
+}
+
+void tell_unheard(const char* why) noexcept {
+  char line[256];
+  const int bytes = std::snprintf(line, sizeof line, "ringmain: nothing is heard from %s: %s\n",
+                                  ::program_invocation_short_name, why);
+  write_sentence({line, std::min(sizeof line - 1, static_cast<std::size_t>(bytes))});
+}
+
+namespace {
+
+/// "12/comm" of a thread, cut to the room for it.
+std::size_t read_about(int threads, const char* thread, const char* what, char* to,
+                       std::size_t room) noexcept {
+  char path[64];
+  (void)std::snprintf(path, sizeof path, "%s/%s", thread, what);
+  const int fd = ::openat(threads, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t bytes = ::read(fd, to, room - 1);  // ESRCH: it has ended meanwhile
+  (void)::close(fd);
+  to[std::max<ssize_t>(bytes, 0)] = 0;
+  return static_cast<std::size_t>(std::max<ssize_t>(bytes, 0));
+}
+
+/// Of `threads`, a descriptor of /proc/self/task. True, too, where it cannot be told: ending the
+/// process would end them.
+bool others_are_there(int threads) noexcept {
+  const int mine = ::openat(threads, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const folder = mine < 0 ? nullptr : ::fdopendir(mine);
+  if (folder == nullptr) {
+    if (mine >= 0) (void)::close(mine);
+    return true;
+  }
+  bool found = false;
+  for (const dirent* entry = nullptr; !found && (entry = ::readdir(folder)) != nullptr;) {
+    if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == ::getpid()) continue;
+    char name[17] = "";
+    const bool lives = read_about(threads, entry->d_name, "comm", name, sizeof name) != 0;
+    const bool ours = std::strncmp(name, "ringmain", 8) == 0 && (name[8] == ':' || name[8] == '/');
+    found = lives && !ours;
+  }
+  (void)::closedir(folder);
+  return found;
+}
+
+/// Of the main thread, by the last of 52 words of its line. 0 where it is not said.
+int status_of_main_thread(int threads) noexcept {
+  char id[16];
+  char line[1024] = "";
+  (void)std::snprintf(id, sizeof id, "%d", ::getpid());
+  (void)read_about(threads, id, "stat", line, sizeof line);
+  const char* const last = std::strrchr(line, ' ');
+  return last == nullptr ? 0 : std::atoi(last + 1) >> 8 & 0xff;
+}
+
+/// Looks ever more seldom: that the process ends a little later is no more than 2 % of its time.
+int await_solitude_in(int threads) noexcept {
+  // A process has the status of its last thread. That of one that is not the main thread cannot be
+  // asked for; the C library's leave with 0.
+  if (!others_are_there(threads)) return status_of_main_thread(threads);
+  const std::int64_t begun = monotonic_ns();
+  while (others_are_there(threads)) {
+    const std::int64_t nap =
+        std::clamp<std::int64_t>((monotonic_ns() - begun) / 64, 1'000'000, 100'000'000);
+    const timespec for_so_long{0, nap};
+    (void)::nanosleep(&for_so_long, nullptr);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void start_bus() {
+  class Named {
+   public:
+    Named() noexcept {
+      (void)::prctl(PR_GET_NAME, before_);
+      (void)::prctl(PR_SET_NAME, "ringmain:start");
+    }
+    ~Named() { (void)::prctl(PR_SET_NAME, before_); }
+    Named(const Named&) = delete;
+    Named& operator=(const Named&) = delete;
+
+   private:
+    char before_[16] = "";
+  } const named;
+  (void)Bus::process();
+}
+
+RunThread& RunThread::start(Work work, nanoseconds limit) {
+  auto* const made = new RunThread(std::move(work));
+  standard_error.remember();
+  try {
+    const engine::BlockedSignals blocked;  // they are the program's
+    std::thread([made] { made->run(); }).detach();
+    await_change(made->done_, 0, monotonic_ns() + limit.count());
+  } catch (const std::system_error&) {
+    made->alone_ = true;
+    standard_error.keep_one_more();
+    made->open();
+  }
+  return *made;
+}
+
+void RunThread::open() noexcept {
+  try {
+    work_.open();
+  } catch (const std::exception& failed) {
+    tell_unheard(failed.what());
+  }
+}
+
+void RunThread::do_errand(Errand errand, nanoseconds limit) noexcept {
+  try {
+    work_.errand(errand, limit);
+  } catch (const std::exception&) {
+    write_sentence("ringmain: there was no memory to end sources and sinks\n");
+  }
+}
+
+void RunThread::run() noexcept {
+  is_run_thread = true;
+  ::pthread_setname_np(::pthread_self(), "ringmain:run");
+  if (take_own_table(work_.standard_output)) {
+    threads_ = ::open(kThreads, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  } else {
+    standard_error.keep_one_more();
+  }
+  open();
+  done_ = 1;
+  wake_all(done_);
+  for (;;) {
+    const std::uint32_t rung = rung_;
+    say_what_is_waiting();
+    const std::uint32_t asks = asks_;
+    if (done_ == asks) {
+      await_change(rung_, rung, INT64_MAX);
+      continue;
+    }
+    const std::uint32_t errand = asked_.exchange(0);
+    if ((errand & kAwaitSolitude) != 0) start_awaiting_solitude();
+    if ((errand & (kFinish | kFlush)) != 0)
+      do_errand((errand & kFinish) != 0 ? kFinish : kFlush, nanoseconds(limit_ns_.load()));
+    say_what_is_waiting();
+    done_ = asks;
+    wake_all(done_);
+  }
+}
+
+void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
+  if (alone_ || is_run_thread) {
+    if (errand != kNothing) do_errand(errand, limit);
+    return;
+  }
+  const std::int64_t until = monotonic_ns() + limit.count();
+  limit_ns_ = limit.count();
+  asked_ |= errand;
+  const std::uint32_t mine = ++asks_;
+  ++rung_;
+  wake_all(rung_);
+  for (std::uint32_t done = done_; static_cast<std::int32_t>(done - mine) < 0; done = done_) {
+    await_change(done_, done, until);
+    if (monotonic_ns() >= until) return;
+  }
+}
+
+int RunThread::await_solitude() noexcept {
+  if (alone_) return await_solitude_in(::open(kThreads, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  asked_ |= kAwaitSolitude;
+  ++asks_;
+  ++rung_;
+  wake_all(rung_);
+  await_change(solitary_, 0, INT64_MAX);
+  return static_cast<int>(solitary_ - 1);
+}
+
+/// In a thread with our descriptors: the program may have none to spare, or see no /proc any more.
+void RunThread::start_awaiting_solitude() noexcept {
+  const auto await = [this] {
+    (void)::pthread_setname_np(::pthread_self(), "ringmain:alone");
+    // Two numbers below any limit that the program may have set.
+    if (::unshare(CLONE_FILES) == 0) {
+      (void)::close(STDIN_FILENO);
+      (void)::close(STDOUT_FILENO);
+    }
+    const int threads =
+        threads_ >= 0 ? threads_ : ::open(kThreads, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    solitary_ = 1 + static_cast<std::uint32_t>(await_solitude_in(threads));
+    wake_all(solitary_);
+  };
+  try {
+    std::thread(await).detach();
+  } catch (const std::system_error&) {
+    await();
+  }
+}
+
+void RunThread::say(std::string sentence) noexcept {
+  try {
+    sentence = "ringmain: " + sentence + "\n";
+    if (alone_ || is_run_thread) return write_sentence(sentence);
+    const std::lock_guard lock(mutex_);
+    sentences_.push_back(std::move(sentence));
+  } catch (const std::exception&) {
+    return;
+  }
+  ++rung_;
+  wake_all(rung_);
+}
+
+void RunThread::say_what_is_waiting() noexcept {
+  std::vector<std::string> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting.swap(sentences_);
+  }
+  for (const std::string& sentence : waiting) write_sentence(sentence);
+}
+
+}  // namespace ringmain::run
