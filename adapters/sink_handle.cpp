@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/engine/settle.hpp"
+#include "ringmain/engine/system/settle.hpp"
 
 #include "ringmain/events/steps/log.hpp"
 

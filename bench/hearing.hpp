@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/engine/atomics.hpp"
-#include "ringmain/engine/cache_line.hpp"
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/system/cache_line.hpp"
 
 #include "ringmain/bench/events.hpp"
 #include "ringmain/bench/machine.hpp"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/atomics.hpp"
-#include "ringmain/engine/cache_line.hpp"
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/system/cache_line.hpp"
 
 namespace ringmain::bench {
 namespace {

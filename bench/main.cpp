@@ -3,7 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "ringmain/engine/atomics.hpp"
+#include "ringmain/engine/system/atomics.hpp"
 
 #include "ringmain/bench/repetition.hpp"
 

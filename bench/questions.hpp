@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/engine/atomics.hpp"
+#include "ringmain/engine/system/atomics.hpp"
 
 #include "ringmain/bench/events.hpp"
 #include "ringmain/bench/hearing.hpp"

@@ -13,8 +13,8 @@
 #include <thread>
 #include <utility>
 
-#include "ringmain/engine/lane.hpp"
-#include "ringmain/engine/wait_strategy.hpp"
+#include "ringmain/engine/publish/lane.hpp"
+#include "ringmain/engine/system/wait_strategy.hpp"
 
 #include "ringmain/bench/events.hpp"
 #include "ringmain/bench/machine.hpp"

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/atomics.hpp"
+#include "ringmain/engine/system/atomics.hpp"
 
 #include "ringmain/bench/on_bus.hpp"
 #include "ringmain/bench/questions.hpp"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/system/clock.hpp"
 
 #include "ringmain/bus/feed.hpp"
 #include "ringmain/bus/feeder.hpp"

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/engine/own_thread.hpp"
+#include "ringmain/engine/deliver/own_thread.hpp"
 
 #include "ringmain/bus/bus_core.hpp"
 #include "ringmain/bus/coalesce.hpp"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/accounts.hpp"
-#include "ringmain/engine/missed.hpp"
+#include "ringmain/engine/channel/accounts.hpp"
+#include "ringmain/engine/publish/missed.hpp"
 
 #include "ringmain/bus/attachment.hpp"
 #include "ringmain/bus/bus_core.hpp"

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ringmain/engine/workers.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
 
 #include "ringmain/bus/event.hpp"
 #include "ringmain/bus/options.hpp"

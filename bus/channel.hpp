@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ringmain/engine/thread_lanes.hpp"
+#include "ringmain/engine/publish/thread_lanes.hpp"
 
 #include "ringmain/bus/hear.hpp"
 #include "ringmain/bus/mailbox.hpp"

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringmain/engine/key_table.hpp"
+#include "ringmain/engine/publish/key_table.hpp"
 
 #include "ringmain/bus/event.hpp"
 

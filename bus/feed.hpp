@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ringmain/engine/channel_core.hpp"
-#include "ringmain/engine/lane.hpp"
-#include "ringmain/engine/subscriber.hpp"
+#include "ringmain/engine/channel/channel_core.hpp"
+#include "ringmain/engine/publish/lane.hpp"
+#include "ringmain/engine/subscribe/subscriber.hpp"
 
 #include "ringmain/bus/hear.hpp"
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "ringmain/engine/key_table.hpp"
+#include "ringmain/engine/publish/key_table.hpp"
 
 #include "ringmain/bus/feed.hpp"
 #include "ringmain/bus/hear.hpp"

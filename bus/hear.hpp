@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringmain/engine/subscriber.hpp"
+#include "ringmain/engine/subscribe/subscriber.hpp"
 
 #include "ringmain/bus/event.hpp"
 #include "ringmain/bus/options.hpp"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <new>
 
-#include "ringmain/engine/workers.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
 
 #include "ringmain/bus/bus.hpp"
 

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ringmain/engine/housekeeper.hpp"
+#include "ringmain/engine/watch/housekeeper.hpp"
 
 #include "ringmain/bus/bus_events.hpp"
 #include "ringmain/bus/channel.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "ringmain/engine/drain.hpp"
+#include "ringmain/engine/deliver/drain.hpp"
 
 #include "ringmain/bus/attachment.hpp"
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ringmain/engine/fork.hpp"
+#include "ringmain/engine/system/fork.hpp"
 
 #include "ringmain/bus/text.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ringmain/engine/overflow.hpp"
+#include "ringmain/engine/publish/overflow.hpp"
 
 namespace ringmain {
 

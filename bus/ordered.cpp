@@ -1,6 +1,6 @@
 // How do several channels come to be heard in one order? Each publish takes a ticket while somebody
 // wants that; a feeder on each channel copies events and tickets into a mailbox, a lane there for
-// each lane here, and the mailbox hands them out by ticket (engine/merge.hpp).
+// each lane here, and the mailbox hands them out by ticket (engine/deliver/merge.hpp).
 #include <climits>
 #include <new>
 #include <stdexcept>

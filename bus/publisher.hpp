@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringmain/engine/lane.hpp"
+#include "ringmain/engine/publish/lane.hpp"
 
 #include "ringmain/bus/event.hpp"
 #include "ringmain/bus/options.hpp"

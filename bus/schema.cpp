@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/engine/fork.hpp"
+#include "ringmain/engine/system/fork.hpp"
 
 #include "ringmain/bus/erased.hpp"
 #include "ringmain/bus/event.hpp"

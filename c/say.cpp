@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "ringmain/engine/thread_lanes.hpp"
+#include "ringmain/engine/publish/thread_lanes.hpp"
 
 #include "ringmain/bus/origin.hpp"
 

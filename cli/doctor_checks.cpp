@@ -17,8 +17,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "ringmain/engine/atomics.hpp"
-#include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/system/clock.hpp"
 
 #include "ringmain/bus/bus.hpp"
 

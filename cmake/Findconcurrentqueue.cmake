@@ -5,7 +5,7 @@
 #
 # Defines the target concurrentqueue::concurrentqueue, concurrentqueue_INCLUDE_DIR and
 # concurrentqueue_HEADER, the header's path below it.
-set(_concurrentqueue_headers  # in the order of engine/mpmc_queue.hpp
+set(_concurrentqueue_headers  # in the order of engine/publish/mpmc_queue.hpp
   concurrentqueue/moodycamel/concurrentqueue.h  # its own install rules
   concurrentqueue/concurrentqueue.h             # Debian, Fedora
   moodycamel/concurrentqueue.h                  # Conan, older vcpkg

@@ -22,8 +22,8 @@ BY_BARE_NAME = ("tests/model/",)
 
 
 def adapter_of(parts):
-    """The adapter that a file belongs to: sources/cuda, sinks/json_lines; None for the room's own files."""
-    if len(parts) < 3:
+    """The adapter that a file belongs to: sources/cuda, sinks/json_lines; None for what serves them all."""
+    if len(parts) < 3 or parts[1] not in ("sources", "sinks", "bridges"):
         return None
     return "/".join((parts[1], parts[2].split(".")[0]))
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "ringmain/engine/settle.hpp"
+#include "ringmain/engine/system/settle.hpp"
 
 namespace ringmain::run {
 namespace {

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ringmain/engine/missed.hpp"
+#include "ringmain/engine/publish/missed.hpp"
 
 #include "ringmain/bus/first_use.hpp"
 

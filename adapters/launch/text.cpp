@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ringmain/engine/missed.hpp"
+#include "ringmain/engine/publish/missed.hpp"
 
 #include "ringmain/adapters/launch/thread.hpp"
 #include "ringmain/adapters/registry.hpp"

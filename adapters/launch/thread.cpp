@@ -22,7 +22,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "ringmain/engine/settle.hpp"
+#include "ringmain/engine/system/settle.hpp"
 
 #include "ringmain/bus/bus.hpp"
 

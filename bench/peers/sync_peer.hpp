@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/atomics.hpp"
-#include "ringmain/engine/cache_line.hpp"
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/system/cache_line.hpp"
 
 #include "ringmain/bench/events.hpp"
 #include "ringmain/bench/repetition.hpp"

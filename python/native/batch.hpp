@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "ringmain/engine/channel_core.hpp"
+#include "ringmain/engine/channel/channel_core.hpp"
 
 #include "ringmain/python/native/layout.hpp"
 

@@ -9,7 +9,7 @@
 #include <new>
 #include <tuple>
 
-#include "ringmain/engine/thread_lanes.hpp"
+#include "ringmain/engine/publish/thread_lanes.hpp"
 
 #include "ringmain/bus/erased.hpp"
 

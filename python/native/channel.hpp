@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "ringmain/engine/channel_core.hpp"
+#include "ringmain/engine/channel/channel_core.hpp"
 
 #include "ringmain/bus/publisher.hpp"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "ringmain/engine/subscriber.hpp"
+#include "ringmain/engine/subscribe/subscriber.hpp"
 
 #include "ringmain/python/native/batch.hpp"
 #include "ringmain/python/native/inline_hear.hpp"

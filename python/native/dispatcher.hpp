@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/engine/fork.hpp"
+#include "ringmain/engine/system/fork.hpp"
 
 #include "ringmain/bus/mailbox.hpp"
 

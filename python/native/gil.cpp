@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ringmain/engine/fork.hpp"
+#include "ringmain/engine/system/fork.hpp"
 
 namespace ringmain::python {
 namespace {

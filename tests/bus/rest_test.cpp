@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/workers.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
 
 #include "ringmain/bus/bus.hpp"
 #include "ringmain/bus/erased.hpp"

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/engine/channel_core.hpp"
-#include "ringmain/engine/drain.hpp"
-#include "ringmain/engine/workers.hpp"
+#include "ringmain/engine/channel/channel_core.hpp"
+#include "ringmain/engine/deliver/drain.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
 
 namespace ringmain::tests {
 

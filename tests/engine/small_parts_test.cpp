@@ -12,12 +12,12 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/atomics.hpp"
-#include "ringmain/engine/clock.hpp"
-#include "ringmain/engine/farewell.hpp"
-#include "ringmain/engine/histogram.hpp"
-#include "ringmain/engine/slot.hpp"
-#include "ringmain/engine/wait_strategy.hpp"
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/system/clock.hpp"
+#include "ringmain/engine/system/farewell.hpp"
+#include "ringmain/engine/watch/histogram.hpp"
+#include "ringmain/engine/publish/slot.hpp"
+#include "ringmain/engine/system/wait_strategy.hpp"
 
 namespace ringmain::engine {
 namespace {

@@ -53,12 +53,12 @@ class Layers(CheckTest):
 
     def setUp(self):
         super().setUp()
-        for name in ("engine/lane.hpp", "bus/bus.hpp", "adapters/registry.hpp", "adapters/sources/cuda/source.hpp",
+        for name in ("engine/publish/lane.hpp", "bus/bus.hpp", "adapters/registry.hpp", "adapters/sources/cuda/source.hpp",
                      "events/cuda.hpp", "cli/cli.hpp"):
             self.write(name, "#pragma once\n")
 
     def test_a_room_may_include_itself_and_those_below(self):
-        self.write("bus/bus.cpp", '#include "ringmain/bus/bus.hpp"\n#include "ringmain/engine/lane.hpp"\n')
+        self.write("bus/bus.cpp", '#include "ringmain/bus/bus.hpp"\n#include "ringmain/engine/publish/lane.hpp"\n')
         self.write("adapters/sinks/lines.hpp", '#include "ringmain/events/cuda.hpp"\n'
                                                '#include "ringmain/adapters/registry.hpp"\n#include <vector>\n')
         self.write("tests/cli/cli_test.cpp", '#include "ringmain/cli/cli.hpp"\n')

@@ -1,6 +1,6 @@
 // Scenarios: what may accuse the bus looks on while others publish, are refused, and are heard,
 // also in signal handlers.
-#include "ringmain/engine/accounts.hpp"
+#include "ringmain/engine/channel/accounts.hpp"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // Scenarios: what is made has the place, and perhaps the memory, of what has gone.
 #include <memory>
 
-#include "ringmain/engine/pull.hpp"
+#include "ringmain/engine/deliver/pull.hpp"
 
 #include "ringmain/tests/interleave/rig.hpp"
 #include "ringmain/tests/interleave/scenarios.hpp"

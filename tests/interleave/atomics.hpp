@@ -1,4 +1,4 @@
-// The engine's view of the scheduler: given as RINGMAIN_ATOMICS_HEADER (see engine/atomics.hpp).
+// The engine's view of the scheduler: given as RINGMAIN_ATOMICS_HEADER (see engine/system/atomics.hpp).
 //
 // Every access is a step of scheduler.hpp; outside a schedule it is a plain one.
 #pragma once

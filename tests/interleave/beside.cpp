@@ -1,7 +1,7 @@
 // Scenarios: what goes on beside the flow: calls in publishing threads, eviction, the housekeeper.
 #include <memory>
 
-#include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/system/clock.hpp"
 
 #include "ringmain/tests/interleave/rig.hpp"
 #include "ringmain/tests/interleave/scenarios.hpp"

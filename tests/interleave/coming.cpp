@@ -1,8 +1,8 @@
 // Scenarios: subscribers, mailboxes and threads come and go while events flow.
 #include <memory>
 
-#include "ringmain/engine/pull.hpp"
-#include "ringmain/engine/thread_lanes.hpp"
+#include "ringmain/engine/deliver/pull.hpp"
+#include "ringmain/engine/publish/thread_lanes.hpp"
 
 #include "ringmain/tests/interleave/rig.hpp"
 #include "ringmain/tests/interleave/scenarios.hpp"

@@ -3,9 +3,9 @@
 #include <climits>
 #include <new>
 
-#include "ringmain/engine/clock.hpp"
-#include "ringmain/engine/merge.hpp"
-#include "ringmain/engine/own_thread.hpp"
+#include "ringmain/engine/system/clock.hpp"
+#include "ringmain/engine/deliver/merge.hpp"
+#include "ringmain/engine/deliver/own_thread.hpp"
 
 #include "ringmain/tests/interleave/rig.hpp"
 #include "ringmain/tests/interleave/scenarios.hpp"

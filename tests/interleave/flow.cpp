@@ -1,5 +1,5 @@
 // Scenarios: events flow from publishers to workers that park, pass leases, and end.
-#include "ringmain/engine/rota.hpp"
+#include "ringmain/engine/deliver/rota.hpp"
 
 #include "ringmain/tests/interleave/rig.hpp"
 #include "ringmain/tests/interleave/scenarios.hpp"

@@ -3,7 +3,7 @@
 
 A fault is a block of lines:
     [name] scenario …          the scenarios that should find it
-    engine/worker.cpp          the file
+    engine/deliver/worker.cpp          the file
     - old text                 occurs exactly once in the file, on one line or several
     + new text                 in which FAULT is true while this fault is switched on
 and perhaps further pairs of old and new. With FAULT false the new text must mean what the old one means.

@@ -1,4 +1,4 @@
-// Question: are the memory orders of engine/gate.hpp enough under the C++ memory model?
+// Question: are the memory orders of engine/subscribe/gate.hpp enough under the C++ memory model?
 //
 // The real Gate, compiled with relacy_atomics.hpp, three threads. The captures are a plain
 // variable: each call reads it, destroying writes it. Scenes:
@@ -12,7 +12,7 @@
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "ringmain/tests/model/relacy_atomics.hpp"
 //
-#include "ringmain/engine/gate.cpp"
+#include "ringmain/engine/subscribe/gate.cpp"
 
 using ringmain::engine::Gate;
 

@@ -1,5 +1,5 @@
 /* house_bell.pml -- the housekeeper's sleep: is a ring missed, does it doze beside a worker that is
- * awake?  (engine/bell.hpp)
+ * awake?  (engine/system/bell.hpp)
  *
  *   ringer                                worker                    housekeeper
  *     word |= what ; before                 leaves its park           word |= ASLEEP|DOZING ; before

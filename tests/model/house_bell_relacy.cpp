@@ -1,4 +1,4 @@
-// Question: are the memory orders of engine/bell.hpp enough under the C++ memory model?
+// Question: are the memory orders of engine/system/bell.hpp enough under the C++ memory model?
 //
 // The real Bell, compiled with relacy_atomics.hpp. Scenes:
 //   1 one ringer with news | the housekeeper, until it has them
@@ -10,7 +10,7 @@
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "ringmain/tests/model/relacy_atomics.hpp"
 //
-#include "ringmain/engine/bell.hpp"
+#include "ringmain/engine/system/bell.hpp"
 
 using ringmain::engine::Atomic;
 using ringmain::engine::Bell;

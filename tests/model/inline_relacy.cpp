@@ -18,11 +18,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "ringmain/engine/gate.cpp"
-#include "ringmain/engine/graveyard.cpp"
-#include "ringmain/engine/inline_phase.cpp"
-#include "ringmain/engine/snapshot.cpp"
-#include "ringmain/engine/subscriber.cpp"
+#include "ringmain/engine/subscribe/gate.cpp"
+#include "ringmain/engine/subscribe/graveyard.cpp"
+#include "ringmain/engine/publish/inline_phase.cpp"
+#include "ringmain/engine/subscribe/snapshot.cpp"
+#include "ringmain/engine/subscribe/subscriber.cpp"
 
 using ringmain::engine::Gate;
 using ringmain::engine::Graveyard;

@@ -1,4 +1,4 @@
-// Question: are the memory orders of engine/pull.cpp enough under the C++ memory model?
+// Question: are the memory orders of engine/deliver/pull.cpp enough under the C++ memory model?
 //
 // The real pull.cpp, compiled with relacy_atomics.hpp and a stand-in for the channel
 // (stand_in/ringmain/engine/channel_core.hpp). Scenes:
@@ -13,7 +13,7 @@
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "ringmain/tests/model/relacy_atomics.hpp"
 //
-#include "ringmain/engine/pull.cpp"
+#include "ringmain/engine/deliver/pull.cpp"
 
 using ringmain::engine::ChannelCore;
 
@@ -23,7 +23,7 @@ struct Test : rl::test_suite<Test, 3> {
   ringmain::engine::Atomic<std::uint32_t> asked{0};  // to leave
   rl::var<int> slot[ChannelCore::kLanes][3];
 
-  // As push() in engine/lane.hpp, as far as the reader's sleep is concerned.
+  // As push() in engine/publish/lane.hpp, as far as the reader's sleep is concerned.
   void publish(int lane, std::uint32_t index) {
     slot[lane][index]($) = static_cast<int>(index) + 1;
     channel.lanes[lane].word.store(index + 1, std::memory_order_release);

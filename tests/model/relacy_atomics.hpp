@@ -1,6 +1,6 @@
 // How does the real engine code run under Relacy?
 //
-// Given as RINGMAIN_ATOMICS_HEADER (see engine/atomics.hpp): the same names over Relacy's atomics,
+// Given as RINGMAIN_ATOMICS_HEADER (see engine/system/atomics.hpp): the same names over Relacy's atomics,
 // in the forms and with the mutants of relacy_search.hpp. An access belongs to the function it is
 // written in.
 #pragma once

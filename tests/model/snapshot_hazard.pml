@@ -1,5 +1,5 @@
 /* snapshot_hazard.pml -- when may an old snapshot of the subscribers, and a subscriber that was removed
- * from them, be freed, while workers read snapshots without a lock?  (engine/snapshot.hpp)
+ * from them, be freed, while workers read snapshots without a lock?  (engine/subscribe/snapshot.hpp)
  *
  *   worker                                          changer (under the channel's lock)
  *     seen = current                                  current = a new one; the old one is retired,

@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "ringmain/engine/snapshot.cpp"
-#include "ringmain/engine/subscriber.cpp"
+#include "ringmain/engine/subscribe/snapshot.cpp"
+#include "ringmain/engine/subscribe/subscriber.cpp"
 
 using ringmain::engine::Reading;
 using ringmain::engine::Snapshot;
@@ -70,7 +70,7 @@ struct Test : rl::test_suite<Test, 3> {
     }
   }
 
-  // As current_snapshot() in engine/drain.cpp.
+  // As current_snapshot() in engine/deliver/drain.cpp.
   const Snapshot* current_snapshot(Reading& mine) {
     const Snapshot* now = list.current().load(std::memory_order_acquire);
     if (now == mine.load(std::memory_order_relaxed)) return now;

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/missed.hpp"
+#include "ringmain/engine/publish/missed.hpp"
 
 #include "ringmain/bus/bus.hpp"
 

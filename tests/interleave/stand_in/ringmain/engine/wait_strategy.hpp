@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/engine/atomics.hpp"
-#include "ringmain/engine/clock.hpp"
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/system/clock.hpp"
 
 namespace ringmain::engine {
 

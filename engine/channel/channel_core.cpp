@@ -1,0 +1,399 @@
+#include "ringmain/engine/channel/channel_core.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ringmain/engine/publish/missed.hpp"
+#include "ringmain/engine/publish/queue_ops.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+Atomic<std::uint32_t> last_publisher{0};
+Atomic<std::uint32_t> last_watch_id{0};
+
+std::uint32_t next_watch_id() noexcept {
+  // Relaxed: a number, no more. 0 is nobody's.
+  const std::uint32_t id = last_watch_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  return id != 0 ? id : next_watch_id();
+}
+
+std::size_t ring_bytes(const Lane& lane) noexcept {
+  return (lane.owner_mask + 1) * lane.slot_bytes;
+}
+
+/// May a lane made for `had` serve a publisher who wants `wants`? Its memory decides.
+bool serves(const LaneOptions& had, const LaneOptions& wants,
+            std::uint32_t latency_every) noexcept {
+  if (had.ring != wants.ring || had.realtime != wants.realtime || had.coalesce != wants.coalesce)
+    return false;
+  if (wants.ring && std::bit_ceil(had.room()) != std::bit_ceil(wants.room())) return false;
+  return latency_every == 0 ||
+         marks_count(had.room(), latency_every) == marks_count(wants.room(), latency_every);
+}
+
+}  // namespace
+
+ChannelCore::ChannelCore(Ref<Workers> workers, ChannelCoreOptions options)
+    : workers_(std::move(workers)),
+      options_(std::move(options)),
+      manual_time_(workers_->manual_time()) {
+  if (options_.latency_every != 0) latency_ = std::make_unique<Histogram>();
+  std::uint32_t state = 0;
+  if (barrier_is_fence()) state |= ChannelLine::kFenced;
+  if (options_.latency_every != 0) state |= ChannelLine::kSampled;
+  if (options_.merged) {
+    merge_ = std::make_unique<Merge>(*this, options_.sources, options_.order_gap_ns_max);
+    state |= ChannelLine::kTicketed;
+    ticket_wishes_ = 1;  // for ever
+  }
+  if (inert()) state = forked_state(*workers_, options_.mailbox);
+  line.state.store(state, std::memory_order_relaxed);  // relaxed: nobody else has it yet
+}
+
+bool ChannelCore::inert() const noexcept {
+  return workers_->forked();
+}
+
+ChannelCore::~ChannelCore() {
+  for (std::uint32_t i = 0; i < lane_count(); ++i) free_lane(&lane(i));
+  for (unsigned c = 0; c < queues_.size(); ++c) {
+    if (queues_[c] != nullptr) queue_ops(c).destroy(queues_[c]);
+  }
+  const int fd = pull.fd.load(std::memory_order_relaxed);  // relaxed: we are the last
+  if (fd >= 0) ::close(fd);
+}
+
+// --- lanes ---
+
+Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& source,
+                             const Lane* fed_by) noexcept {
+  if (inert()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t count = lane_count();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Lane& old = lane(i);
+    if (old.source != &source || (fed_by != nullptr && old.fed_by != fed_by) ||
+        old.live.load(std::memory_order_relaxed) != 0 ||
+        !serves(old.options, options, options_.latency_every))
+      continue;
+    if (old.live.exchange(1, std::memory_order_acquire) != 0) continue;     // E5
+    if (old.published() == old.consumed.load(std::memory_order_acquire)) {  // E1
+      old.options = options;  // the owner looks at them next behind E2 of the first event
+      if (ticket_wishes_ != 0 && !give_tickets(old)) return give_lane(old), nullptr;
+      start_lane(old);
+      return &old;
+    }
+    old.live.store(0, std::memory_order_release);  // E5: not drained yet
+  }
+  if (count >= options_.lanes_max) return nullptr;
+  Lane* made = make_lane(options, source, fed_by);
+  if (made == nullptr) return nullptr;
+  const auto chunk = static_cast<std::uint32_t>(std::bit_width(count / kFirstChunk + 1) - 1);
+  if (chunk >= kChunks) return free_lane(made), nullptr;
+  if (chunks_[chunk] == nullptr) {
+    chunks_[chunk].reset(new (std::nothrow) Lane*[kFirstChunk << chunk]);
+    if (chunks_[chunk] == nullptr) return free_lane(made), nullptr;
+  }
+  chunks_[chunk][count - kFirstChunk * ((1u << chunk) - 1)] = made;
+  made->index = count;
+  made->live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
+  start_lane(*made);
+  lane_count_.store(count + 1, std::memory_order_release);  // E6: whoever counts it finds it whole
+  if (options.realtime)
+    realtime_lanes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: read at every poll
+  if (options.realtime) workers_->watch_realtime();
+  return made;
+}
+
+void ChannelCore::start_lane(Lane& lane) noexcept {
+  const std::uint64_t published =
+      lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: nobody publishes here
+  lane.word_limit = 2 * (published + (lane.options.capacity + 1) / 2);  // looks at room there first
+  lane.published_before = published;
+  lane.owner_source_time.store(lane.options.source_time,
+                               std::memory_order_relaxed);  // relaxed: E2 of the first event
+  lane.overrun.store(0, std::memory_order_relaxed);         // relaxed: as above
+  lane.owner_capacity.store(lane.options.capacity, std::memory_order_relaxed);  // relaxed: as above
+  lane.evicted_before = lane.evicted.load(std::memory_order_relaxed);           // relaxed: as above
+  lane.refused_before = lane.refused.load(std::memory_order_relaxed);           // relaxed: as above
+  lane.observed_before = lane.observed.load(std::memory_order_relaxed);         // relaxed: as above
+  lane.discarded_before = lane.discarded.load(std::memory_order_relaxed);       // relaxed: as above
+  lane.first_sequence.store(published + lane.refused_before,
+                            std::memory_order_relaxed);  // relaxed: E2 of the first event
+  lane.publisher.store(
+      last_publisher.fetch_add(1, std::memory_order_relaxed) + 1,  // relaxed: a number, no more
+      std::memory_order_relaxed);
+}
+
+Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& source,
+                             const Lane* fed_by) noexcept {
+  const std::size_t envelope = options_.mailbox ? sizeof(Envelope) : 0;
+  const unsigned size = slot_class(source.options_.payload_bytes + envelope);
+  auto* made = new (std::nothrow) Lane;
+  if (made == nullptr) return nullptr;
+  made->line = &line;
+  made->channel = this;
+  made->source = &source;
+  if (fed_by != nullptr) made->fed_by = fed_by;
+  made->options = options;
+  made->slot_bytes = slot_bytes(size);
+  made->payload_offset = static_cast<std::uint32_t>(sizeof(SlotHeader) + envelope);
+  bool whole = options.ring ? give_ring(*made) : give_queue(*made, size);
+  if (whole && options_.latency_every != 0) {
+    made->marks = new (std::nothrow)
+        Atomic<std::uint64_t>[marks_count(options.room(), options_.latency_every)]();
+    made->owner_marks = made->marks;
+    whole = made->marks != nullptr;
+  }
+  whole = whole && (ticket_wishes_ == 0 || give_tickets(*made)) &&
+          (!options_.merged || give_ahead(*made));
+  if (whole) return made;
+  free_lane(made);
+  return nullptr;
+}
+
+/// Nobody publishes on a lane that has room already, or its publisher keeps its capacity.
+bool ChannelCore::give_tickets(Lane& lane) noexcept {
+  Tickets* had = lane.tickets.load(std::memory_order_relaxed);  // relaxed: changed under our lock
+  if (had != nullptr && had->mask + 1 >= lane.options.room()) return true;
+  Tickets* made = make_tickets(lane.options.room(), lane.options.realtime);
+  if (made == nullptr) return false;
+  lane.tickets.store(made, std::memory_order_release);  // T1
+  free_tickets(had);
+  return true;
+}
+
+bool ChannelCore::want_tickets() noexcept {
+  if (inert()) return false;
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t i = 0; i < lane_count(); ++i) {
+    if (!give_tickets(lane(i))) return false;
+  }
+  if (ticket_wishes_++ != 0) return true;
+  tickets_since_.store(workers_->tickets_taken(), std::memory_order_relaxed);  // relaxed: T1 below
+  line.state.fetch_or(ChannelLine::kTicketed, std::memory_order_seq_cst);      // T1
+  return true;
+}
+
+void ChannelCore::unwant_tickets() noexcept {
+  if (inert()) return;
+  const std::lock_guard lock(mutex_);
+  if (--ticket_wishes_ == 0)
+    line.state.fetch_and(~ChannelLine::kTicketed, std::memory_order_seq_cst);  // T1
+}
+
+bool ChannelCore::give_ring(Lane& lane) noexcept {
+  lane.owner_mask = std::bit_ceil(lane.options.room()) - 1;
+  // Fresh pages read as zero: sequence 0, never written. A realtime lane touches them now, others
+  // on use.
+  void* pages =
+      ::mmap(nullptr, ring_bytes(lane), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | (lane.options.realtime ? MAP_POPULATE : 0), -1, 0);
+  if (pages == MAP_FAILED)
+    return false;  // NOLINT(performance-no-int-to-ptr): the system's own macro
+  lane.ring = static_cast<std::byte*>(pages);
+  lane.ring_mask = lane.owner_mask;
+  lane.owner_ring = lane.ring;
+  if (!lane.options.coalesce) return true;
+  lane.claims = new (std::nothrow) Atomic<std::uint8_t>[lane.owner_mask + 1]();
+  lane.owner_claims = lane.claims;
+  return lane.claims != nullptr;
+}
+
+bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
+  const QueueOps& ops = queue_ops(slot_class);
+  if (queues_[slot_class] == nullptr) queues_[slot_class] = ops.make();
+  if (queues_[slot_class] == nullptr) return false;
+  lane.queue = queues_[slot_class];
+  lane.token = ops.make_token(lane.queue);
+  lane.owner_queue = lane.queue;
+  lane.owner_ops = &ops;
+  lane.owner_token = lane.token;
+  return lane.token != nullptr;
+}
+
+void ChannelCore::free_lane(Lane* lane) noexcept {
+  if (lane->ring != nullptr) ::munmap(lane->ring, ring_bytes(*lane));
+  free_tickets(lane->tickets.load(std::memory_order_relaxed));  // relaxed: nobody has the lane
+  free_ahead(*lane);
+  delete lane->token;
+  delete[] lane->marks;
+  delete[] lane->claims;
+  delete lane;
+}
+
+void ChannelCore::give_lane(Lane& lane) noexcept {
+  lane.live.store(
+      0, std::memory_order_release);  // E5: the next publisher continues where this one stopped
+}
+
+void ChannelCore::count_refused(Pushed why) noexcept {
+  refused_[static_cast<std::size_t>(why)].fetch_add(1,
+                                                    std::memory_order_relaxed);  // relaxed: a count
+}
+
+bool ChannelCore::anything_left() const noexcept {
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
+    const Lane& one = lane(i);
+    // In parallel what others hand out just now is not left to us.
+    const Atomic<std::uint64_t>& gone = options_.parallel ? one.taken : one.consumed;
+    // Signed: a ring's slot is seen before its lane's word.
+    const auto left = static_cast<std::int64_t>(
+        (one.word.load(std::memory_order_relaxed) >> 1) -  // relaxed: heavy()
+        gone.load(std::memory_order_relaxed));             // came before
+    if (left > 0) return true;
+  }
+  return false;
+}
+
+// --- subscribers ---
+
+bool ChannelCore::attach(Subscriber* subscriber) noexcept {
+  if (inert()) return false;
+  const std::lock_guard lock(mutex_);
+  subscriber->watch_id = next_watch_id();
+  // Before anybody finds it on a list.
+  if (options_.parallel || subscriber->judge != nullptr) subscriber->writers = Writers::many;
+  try {
+    (subscriber->judge != nullptr ? inline_list_ : list_).add(subscriber);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  update_state();
+  workers_->house().budget(subscriber->budget_ns);
+  return true;
+}
+
+void ChannelCore::unlist(Subscriber* subscriber) noexcept {
+  if (inert()) return;
+  const std::lock_guard lock(mutex_);
+  try {
+    const bool called_inline = subscriber->judge != nullptr;
+    SubscriberList& list = called_inline ? inline_list_ : list_;
+    if (!list.remove(subscriber)) return;
+    update_state();
+    if (subscriber->budget_ns != 0) workers_->house().budget_left();
+    if (!list.due()) return;
+    if (called_inline) {
+      list.reclaim(inline_readings());
+    } else {
+      workers_->reclaim(list);
+    }
+  } catch (const std::bad_alloc&) {
+    // It stays listed and closed: skipped at every batch, freed with the channel.
+  }
+}
+
+std::size_t ChannelCore::subscribers() const noexcept {
+  if (inert()) return 0;
+  const std::lock_guard lock(mutex_);
+  return list_.size() + inline_list_.size();
+}
+
+/// Whole: a lane is made, and given to its next publisher, under our lock.
+std::vector<const Reading*> ChannelCore::inline_readings() const {
+  const std::uint32_t lanes = lane_count();
+  std::vector<const Reading*> all;
+  all.reserve(std::size_t{lanes} * Lane::kInlineDepthMax);
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    for (const Reading& level : lane(i).inline_readings) all.push_back(&level);
+  }
+  return all;
+}
+
+void ChannelCore::update_state() noexcept {
+  enum : std::uint32_t {
+    kOurs =
+        ChannelLine::kHeard | ChannelLine::kStamped | ChannelLine::kInline | ChannelLine::kUnqueued
+  };
+  const bool queued = list_.size() != 0;
+  const bool seen = inline_list_.size() != 0;
+  std::uint32_t want = 0;
+  if (queued || seen) want |= ChannelLine::kHeard;
+  if (list_.any_wants_time()) want |= ChannelLine::kStamped;
+  if (seen) want |= ChannelLine::kInline;
+  if (seen && !queued) want |= ChannelLine::kUnqueued;
+  // Written on change only: publishers read this line at every event. All that comes, at once:
+  // heard without inline would queue an event that nobody is there to hear.
+  const std::uint32_t is =
+      line.state.load(std::memory_order_relaxed) & kOurs;  // relaxed: changed under our lock
+  if ((want & ~is) != 0) line.state.fetch_or(want & ~is, std::memory_order_seq_cst);      // G2
+  if ((is & ~want) != 0) line.state.fetch_and(~(is & ~want), std::memory_order_seq_cst);  // G2
+  const bool may_lie = list_.all_patient() && !options_.parallel && !options_.merged;
+  // Relaxed: a rest that begins meanwhile is as one that began before. Who comes in a hurry ends
+  // it.
+  if (patient.exchange(may_lie, std::memory_order_relaxed) && !may_lie) workers_->end_rests();
+  workers_->house().interest_changed();
+}
+
+void ChannelCore::close_line() noexcept {
+  line.state.fetch_or(ChannelLine::kClosing, std::memory_order_seq_cst);  // L1
+}
+
+void ChannelCore::become_forked() noexcept {
+  line.become_forked();
+  line.state.fetch_or(forked_state(*workers_, options_.mailbox),
+                      std::memory_order_relaxed);  // relaxed: nobody else is there
+  // If this is the thread of one of them, what it was called for ends behind the event at hand.
+  if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // N1
+    for (Subscriber* s : now->subscribers) (void)s->gate.close();
+  }
+}
+
+void ChannelCore::hear() noexcept {
+  line.leased.store(1, std::memory_order_release);                      // E3: its reader is awake
+  line.state.fetch_or(ChannelLine::kHeard, std::memory_order_seq_cst);  // G2
+}
+
+std::uint64_t ChannelCore::offered() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& r : refused_) sum += r.load(std::memory_order_relaxed);  // relaxed: counts
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
+    sum +=
+        lane(i).published() + lane(i).refused.load(std::memory_order_relaxed);  // relaxed: a count
+  }
+  return sum;
+}
+
+ChannelCounts ChannelCore::counts() const noexcept {
+  const auto read = [](const Atomic<std::uint64_t>& c) {
+    return c.load(std::memory_order_relaxed);
+  };  // relaxed: counts
+  ChannelCounts sum;
+  sum.full = read(refused_[static_cast<std::size_t>(Pushed::full)]);
+  sum.closed = read(refused_[static_cast<std::size_t>(Pushed::closed)]);
+  sum.no_memory = read(refused_[static_cast<std::size_t>(Pushed::no_memory)]);
+  sum.too_deep = read(refused_[static_cast<std::size_t>(Pushed::too_deep)]);
+  sum.lanes = lane_count();
+  for (std::uint32_t i = 0; i < sum.lanes; ++i) {
+    const Lane& one = lane(i);
+    // Consumed first: what is consumed was published, so pending is never negative.
+    const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // E1
+    // The two behind it, so that neither is taken for delivered, and no more than were consumed.
+    const std::uint64_t discarded = std::min(read(one.discarded), consumed);
+    const std::uint64_t evicted = std::min(read(one.evicted), consumed - discarded);
+    const std::uint64_t observed = read(one.observed);
+    const std::uint64_t published = std::max(one.published(), consumed);
+    sum.accepted += published + observed;
+    sum.delivered += consumed - discarded - evicted + observed;
+    sum.observed += observed;
+    sum.discarded += discarded;
+    sum.evicted += evicted;
+    sum.coalesced += read(one.coalesced);
+    sum.pending += published - consumed;
+    sum.full += read(one.full);
+    sum.closed += read(one.closed);
+    sum.no_memory += read(one.no_memory);
+    sum.too_deep += read(one.too_deep);
+    sum.vetoed += read(one.vetoed);
+    sum.live_lanes += one.live.load(std::memory_order_relaxed);  // relaxed: a count
+  }
+  return sum;
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,250 @@
+// A channel without its type: its publishers' line, its lanes, its subscribers, its owner's counts.
+//
+// Three parties use it: publishers (line and their own lane), the holder of its lease (drain), and
+// whoever subscribes, takes lanes or asks for figures (under its lock, which no callback ever
+// sees).
+#pragma once
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ringmain/engine/system/clock.hpp"
+#include "ringmain/engine/watch/histogram.hpp"
+#include "ringmain/engine/publish/lane.hpp"
+#include "ringmain/engine/deliver/merge.hpp"
+#include "ringmain/engine/deliver/pull.hpp"
+#include "ringmain/engine/system/ref.hpp"
+#include "ringmain/engine/subscribe/snapshot.hpp"
+
+namespace ringmain::engine {
+
+class Workers;
+struct Worker;
+
+struct ChannelCoreOptions {
+  std::string name;
+  const void* schema = nullptr;  // the bus's; the engine only carries them
+  void* owner = nullptr;
+  std::uint32_t payload_bytes = 0;
+  std::uint32_t lanes_max = 1024;
+  std::uint32_t latency_every = 0;
+  bool ring_lanes = false;       // what threads get that do not ask
+  bool mailbox = false;          // fed by other channels: each lane carries another one's events
+  bool pulled = false;           // drained by one thread that is no worker
+  bool own_thread = false;       // pulled, by a thread of the bus: flush() and stop() wait for it
+  bool tells_no_losses = false;  // the bus's own: a notice lost must not cause another
+  bool parallel = false;         // several workers hand out runs of it at once
+  bool merged = false;           // in the order of tickets over all lanes
+  std::int64_t order_gap_ns_max = 100'000'000;  // merged: so long for one busy publisher
+  std::vector<Ref<ChannelCore>> sources;        // merged mailboxes: the channels that feed it
+  [[nodiscard]] bool for_its_user() const noexcept { return pulled && !own_thread; }
+};
+
+/// Sums over all lanes, exact when nobody publishes and nothing is in flight. I1 and I2 of
+/// docs/guarantees.md: offered = accepted + refused, accepted = delivered + evicted + discarded +
+/// pending.
+struct ChannelCounts {
+  std::uint64_t accepted = 0, full = 0, closed = 0, no_memory = 0, too_deep = 0, vetoed = 0;
+  std::uint64_t delivered = 0, evicted = 0, discarded = 0, pending = 0;
+  std::uint64_t coalesced = 0;  // replaced while queued: neither accepted nor refused
+  std::uint64_t observed = 0;   // of those delivered: never queued, all subscribers were inline
+  std::uint32_t lanes = 0, live_lanes = 0;
+};
+
+/// What was offered and will never be heard, by reason. What a closed channel refuses is no loss.
+struct Losses {
+  std::uint64_t full = 0, no_memory = 0, too_deep = 0, evicted = 0;
+  friend bool operator==(const Losses&, const Losses&) = default;
+  friend Losses operator-(const Losses& a, const Losses& b) noexcept {
+    return {a.full - b.full, a.no_memory - b.no_memory, a.too_deep - b.too_deep,
+            a.evicted - b.evicted};
+  }
+};
+
+/// Who listens to a channel.
+struct Listening {
+  std::uint32_t queued = 0;   // subscribers on workers, and what feeds mailboxes
+  std::uint32_t inlined = 0;  // called in the publishing thread
+  bool stamps = false;        // one wants publishing times
+  friend bool operator==(const Listening&, const Listening&) = default;
+};
+
+class ChannelCore final : public Counted {
+  enum : std::uint32_t { kChunks = 12, kFirstChunk = 4 };
+
+ public:
+  enum : std::uint32_t { kLanesMax = kFirstChunk * ((1u << kChunks) - 1) };
+  ChannelCore(Ref<Workers> workers, ChannelCoreOptions options);
+  ~ChannelCore() override;
+
+  ChannelLine line;  // first: publishers read it at every event
+
+  [[nodiscard]] const ChannelCoreOptions& options() const noexcept { return options_; }
+  [[nodiscard]] Workers& workers() const noexcept { return *workers_; }
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  void set_index(std::uint32_t index) noexcept { index_ = index; }
+  /// This is a forked child and its workers are the parent's: nothing takes a lock or effect.
+  [[nodiscard]] bool inert() const noexcept;
+
+  // --- lanes ---
+  /// A lane for one publishing thread; nullptr: lanes_max are live, or out of memory. `source` is
+  /// the channel whose events it carries (this one, or one that feeds this mailbox). Takes the
+  /// lock.
+  /// `fed_by`: for a merged mailbox, the lane there.
+  [[nodiscard]] Lane* take_lane(const LaneOptions& options, const ChannelCore& source,
+                                const Lane* fed_by = nullptr) noexcept;
+  /// The publisher is done with it. Lock-free. What is in flight is still delivered.
+  static void give_lane(Lane& lane) noexcept;
+  [[nodiscard]] std::uint32_t lane_count() const noexcept {
+    return lane_count_.load(std::memory_order_acquire);  // E6
+  }
+  [[nodiscard]] Lane& lane(std::uint32_t i) const noexcept {
+    // Chunk k holds 4 << k lanes and starts at 4 * (2^k - 1).
+    const std::uint32_t n = i / kFirstChunk + 1;
+    const auto chunk = static_cast<std::uint32_t>(std::bit_width(n) - 1);
+    return *chunks_[chunk][i - kFirstChunk * ((1u << chunk) - 1)];
+  }
+  /// Is any lane in somebody's hands? If not, all that was published on them is seen from here on.
+  [[nodiscard]] bool fed() const noexcept;
+  /// A publish was refused before it had a lane.
+  void count_refused(Pushed why) noexcept;
+
+  // --- subscribers ---
+  /// False: out of memory, or inert. Takes over one holder of `subscriber`, which is an inline one
+  /// if it can judge.
+  [[nodiscard]] bool attach(Subscriber* subscriber) noexcept;
+  /// Takes it off the list, if it is there; its gate is the caller's business.
+  void unlist(Subscriber* subscriber) noexcept;
+  [[nodiscard]] std::size_t subscribers() const noexcept;
+  /// No event is accepted from here on.
+  void close_line() noexcept;
+  /// This is a forked child and its only thread: nobody publishes or is called here any more.
+  void become_forked() noexcept;
+  /// A mailbox that its user drains is always listened to.
+  void hear() noexcept;
+
+  // --- tickets ---
+  /// From its return on, and until as many calls of unwant_tickets(), every publish takes a ticket.
+  /// False: out of memory, or inert. Takes the lock.
+  [[nodiscard]] bool want_tickets() noexcept;
+  void unwant_tickets() noexcept;
+  /// Smaller ones are left from an earlier wish.
+  [[nodiscard]] std::uint64_t tickets_since() const noexcept {
+    return tickets_since_.load(std::memory_order_relaxed);  // relaxed: T1 of the ticket itself
+  }
+  [[nodiscard]] Merge* merge() const noexcept { return merge_.get(); }
+
+  // --- the owner ---
+  /// On the lanes' counters, never by a dequeue: is anything left?
+  [[nodiscard]] bool anything_left() const noexcept;
+  [[nodiscard]] bool has_realtime() const noexcept {
+    return realtime_lanes_.load(std::memory_order_relaxed) != 0;
+  }
+
+  // --- the housekeeper ---
+  struct Looked {
+    Losses lost, told;
+    std::int64_t first_ns = 0, last_ns = 0;  // around what was lost and not told
+    Highest depth_max;
+  };
+  Looked looked;  // of its thread, except depth_max
+  /// All that its publishers lost, without those that speak for the bus. Reads no line that a
+  /// publisher writes while all goes well.
+  [[nodiscard]] Losses losses() const noexcept;
+  /// Events in its lanes.
+  [[nodiscard]] std::uint64_t depth() const noexcept;
+  /// Of its subscribers; 0: none has one.
+  [[nodiscard]] std::int64_t smallest_budget_ns() const noexcept;
+  /// Who listens, as a source must know it. The last change before a call is in it.
+  [[nodiscard]] Listening listening() const noexcept;
+  /// Frees old lists of subscribers that nobody reads.
+  void trim() noexcept;
+  /// `f(subscriber)` for those listed and those that may still be called. Under the lock.
+  template <class F>
+  void for_each_subscriber(F f) const {
+    const std::lock_guard lock(mutex_);
+    list_.for_each(f);
+    inline_list_.for_each(f);
+  }
+
+  [[nodiscard]] ChannelCounts counts() const noexcept;
+  /// Accepted and refused, counted by the publishers' own sequence words: the other side of I1.
+  [[nodiscard]] std::uint64_t offered() const noexcept;
+  [[nodiscard]] const Histogram* latency() const noexcept { return latency_.get(); }
+
+  /// The lease's holder: which lane it looked at last.
+  alignas(kLineBytes) std::uint32_t last_lane = 0;
+  /// Said by the lease's holder.
+  Atomic<bool> busy{false};
+  /// All that hear it are patient: a worker may keep its lease while it rests.
+  Atomic<bool> patient{false};
+  /// A sweep: there was nothing since the last one, and there is nothing.
+  [[nodiscard]] bool is_quiet() noexcept {
+    // Relaxed: a channel that is taken for quiet is looked at again behind its lease.
+    if (!busy.load(std::memory_order_relaxed)) return !anything_left();
+    busy.store(false, std::memory_order_relaxed);  // relaxed: as above
+    return false;
+  }
+  /// Events handed to all subscribers, raised before `consumed`: the other side of I2.
+  CallCount dispatched;
+  [[nodiscard]] const Atomic<const Snapshot*>& snapshot() const noexcept { return list_.current(); }
+  [[nodiscard]] const Atomic<const Snapshot*>& inline_snapshot() const noexcept {
+    return inline_list_.current();
+  }
+  [[nodiscard]] Histogram* owner_latency() noexcept { return latency_.get(); }
+  /// What a stamp says now: the clock, or the time set by hand.
+  [[nodiscard]] std::int64_t stamp_ns() const noexcept {
+    // Relaxed: a time, from which nothing follows.
+    return manual_time_ == nullptr ? now_ns() : manual_time_->load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool by_hand() const noexcept { return manual_time_ != nullptr; }
+
+  /// The bus's: the next one that could not be entered. It is kept, for lanes of mailboxes name it
+  /// as their source.
+  Ref<ChannelCore> next_abandoned;
+  /// Room for the typed face the bus gives out; trivially destructible, built once.
+  alignas(kLineBytes) std::byte face[64] = {};
+  bool face_built = false;
+  /// Whoever drains this one himself waits here (pulled only).
+  Pull pull;
+  /// No feeder and no reader is left: the worker that holds the lease disposes of it.
+  Atomic<std::uint32_t> retired{0};
+
+ private:
+  [[nodiscard]] Lane* make_lane(const LaneOptions& options, const ChannelCore& source,
+                                const Lane* fed_by) noexcept;
+  bool give_tickets(Lane& lane) noexcept;
+  bool give_ring(Lane& lane) noexcept;
+  bool give_queue(Lane& lane, unsigned slot_class) noexcept;
+  void free_lane(Lane* lane) noexcept;
+  void start_lane(Lane& lane) noexcept;
+  void update_state() noexcept;
+  [[nodiscard]] std::vector<const Reading*> inline_readings() const;
+
+  const Ref<Workers> workers_;
+  const ChannelCoreOptions options_;
+  const Atomic<std::int64_t>* const manual_time_;
+  std::uint32_t index_ = 0;
+
+  std::unique_ptr<Histogram> latency_;
+  std::unique_ptr<Merge> merge_;
+  std::uint32_t ticket_wishes_ = 0;
+  Atomic<std::uint64_t> tickets_since_{0};
+
+  alignas(kLineBytes) Atomic<std::uint32_t> lane_count_{0};
+  Atomic<std::uint32_t> realtime_lanes_{0};
+  std::array<std::unique_ptr<Lane*[]>, kChunks> chunks_;  // 4, 8, 16 … lanes: never moved
+  std::array<void*, slot_sizes().size()> queues_{};
+  Atomic<std::uint64_t> refused_[16] = {};  // by Pushed, of publishers without a lane
+
+  mutable std::mutex mutex_;
+  SubscriberList list_;         // hear what workers drain
+  SubscriberList inline_list_;  // see it before it is queued
+};
+
+}  // namespace ringmain::engine

@@ -1,0 +1,55 @@
+// What does every publish look at first? One line of the channel: is anybody listening, has stop()
+// begun, does a worker attend it. Read by all publishers, written only when one of these changes.
+#pragma once
+#include <cstdint>
+
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/system/cache_line.hpp"
+
+namespace ringmain::engine {
+
+/// A channel's line that publishers read. Written only when the first subscriber comes or the last
+/// one goes, when a worker attends or leaves the channel, and at the end.
+struct alignas(kLineBytes) ChannelLine {
+  enum : std::uint32_t {
+    kHeard = 1,       // somebody is subscribed
+    kClosing = 2,     // stop() has begun
+    kStamped = 4,     // somebody wants publishing times
+    kFenced = 8,      // no membarrier here: publishers fence
+    kSampled = 16,    // latency is measured
+    kInline = 32,     // somebody is subscribed inline
+    kUnqueued = 64,   // and nobody else: events end with the inline phase
+    kTicketed = 128,  // somebody wants to hear it in one order with others
+    kForked = 256     // of a bus that the parent of this process has; closing as well
+  };
+  /// Relaxed: whoever publishes after subscribe() returned has that ordered by its own means (G2 of
+  /// docs/guarantees.md), and closing is looked at again behind L1.
+  [[nodiscard]] bool heard() const noexcept { return heard(look()); }
+  /// All of it in one load, for who asks more than one thing.
+  [[nodiscard]] std::uint32_t look() const noexcept {
+    return state.load(std::memory_order_relaxed);  // relaxed: as above
+  }
+  [[nodiscard]] static constexpr bool heard(std::uint32_t seen) noexcept {
+    return (seen & kHeard) != 0;
+  }
+  [[nodiscard]] bool closing() const noexcept {
+    return (state.load(std::memory_order_relaxed) & kClosing) != 0;
+  }
+  [[nodiscard]] bool forked() const noexcept {
+    return (state.load(std::memory_order_relaxed) & kForked) != 0;
+  }
+  /// In the child, by its only thread.
+  void become_forked() noexcept {
+    state.store(kForked | kClosing, std::memory_order_relaxed);  // relaxed: nobody else is there
+  }
+
+  Atomic<std::uint32_t> state{0};
+  Atomic<std::uint32_t> leased{0};
+};
+
+/// The line of a publisher that has no lane: nobody listens and it is closed.
+extern ChannelLine nowhere;
+/// The same in a forked child, of a bus of its parent.
+extern ChannelLine forked_nowhere;
+
+}  // namespace ringmain::engine

@@ -1,0 +1,309 @@
+#include "ringmain/engine/deliver/drain.hpp"
+
+#include <algorithm>
+#include <climits>
+
+#include "ringmain/engine/publish/queue_ops.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+/// False: the feeder is putting a newer event in its place. It is as if it were not there yet.
+bool claim(Lane& lane, std::uint64_t slot) noexcept {
+  std::uint8_t queued = Lane::kQueued;
+  return lane.owner_claims[slot].compare_exchange_strong(
+      queued, Lane::kTaken, std::memory_order_acquire, std::memory_order_relaxed);  // K1
+}
+
+std::uint64_t written(const std::byte* slot) noexcept {
+  auto& word = const_cast<std::uint64_t&>(reinterpret_cast<const SlotHeader*>(slot)->sequence);
+  return AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // E2
+}
+
+/// A ring in which nothing waits: all that a look costs that finds nothing.
+bool is_empty_ring(Lane& lane) noexcept {
+  if (lane.owner_ring == nullptr) return false;
+  const std::uint64_t consumed =
+      lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
+  const std::byte* slot = lane.owner_ring + (consumed & lane.owner_mask) * lane.slot_bytes;
+  if (written(slot) > lane.last_sequence) return false;
+  if (!lane.was_empty) lane.was_empty = true;
+  return true;
+}
+
+/// Behind an empty look only one: whether a second one is there would be asked of a line that this
+/// core may not have, while the first one waits to be heard.
+std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max) noexcept {
+  const std::uint64_t at = consumed & lane.owner_mask;
+  std::size_t contiguous =
+      lane.was_empty ? 1 : std::min<std::size_t>(max, lane.owner_mask + 1 - at);
+  const std::byte* slot = lane.owner_ring + at * lane.slot_bytes;
+  // In registers: the stores of a loop that writes the lane would have them read anew each time.
+  const bool claims = lane.owner_claims != nullptr;
+  // Keys that are queued anew while this run is taken are the next one's: a run that went on with
+  // them could fill the ring with one key, and the newest of another would find no room.
+  if (claims) contiguous = std::min<std::size_t>(contiguous, lane.published() - consumed);
+  const std::uint32_t slot_bytes = lane.slot_bytes;
+  std::uint64_t last = lane.last_sequence;
+  std::uint32_t taken = 0;
+  for (; taken < contiguous; ++taken, slot += slot_bytes) {
+    const std::uint64_t sequence = written(slot);
+    if (sequence <= last) break;  // the last lap's: not written yet
+    if (claims && !claim(lane, at + taken)) break;
+    last = sequence;
+  }
+  lane.last_sequence = last;
+  lane.was_empty = false;
+  return taken;
+}
+
+[[gnu::noinline]] void measure_all(Histogram* latency, ChannelCore& channel, const Lane& lane,
+                                   const Run& run, std::uint64_t consumed) noexcept {
+  const std::uint64_t every = channel.options().latency_every;
+  const std::size_t mask = marks_count(lane.options.room(), every) - 1;
+  for (std::uint64_t i = (consumed + every - 1) / every * every; i < consumed + run.count;
+       i += every) {
+    // Relaxed: written before the slot, whose E2 we have passed. 0: published before anybody
+    // measured.
+    const std::uint64_t mark = lane.owner_marks[(i / every) & mask].load(std::memory_order_relaxed);
+    if (mark != 0) latency->add(run.taken() - static_cast<std::int64_t>(mark));
+  }
+}
+
+void measure(ChannelCore& channel, const Lane& lane, const Run& run,
+             std::uint64_t consumed) noexcept {
+  Histogram* latency = channel.owner_latency();
+  if (latency == nullptr || lane.owner_marks == nullptr) return;
+  measure_all(latency, channel, lane, run, consumed);
+}
+
+void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept {
+  subscriber.count(subscriber.offered, run.count);
+  if (subscriber.gate.enter()) {
+    const CallbackScope scope;
+    drainer.calling.store(call_word(++drainer.turns, subscriber.watch_id),
+                          std::memory_order_relaxed);  // relaxed: looked at now and then
+    subscriber.call(subscriber, run);
+    drainer.calling.store(0, std::memory_order_relaxed);  // relaxed: as above
+  } else {
+    subscriber.count(subscriber.skipped, run.count);
+  }
+  if (subscriber.gate.leave()) {
+    const CallbackScope scope;  // captures are the user's code: a worker must not wait in it either
+    destroy_captures(subscriber);
+  }
+}
+
+const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) noexcept {
+  // What we already show as read needs no second announcement.
+  const Snapshot* now = channel.snapshot().load(std::memory_order_acquire);  // N1
+  if (now == drainer.reading.load(std::memory_order_relaxed)) return now;  // relaxed: our own word
+  return protect(channel.snapshot(), drainer.reading);
+}
+
+/// Whoever waits for `consumed`, or for a run that is over, is told.
+void tell(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
+  light_or_fence();  // L3
+  // Relaxed: heavy() on the waiters' side comes between their store and their look at consumed.
+  if (consumed >= lane.wake_at.load(std::memory_order_relaxed)) {
+    lane.room_key.fetch_add(1, std::memory_order_release);  // E1
+    futex_wake(lane.room_key, INT_MAX);
+  }
+  channel.workers().consumed_something();
+}
+
+void advance(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
+  lane.consumed.store(consumed, std::memory_order_release);  // E1
+  tell(channel, lane, consumed);
+}
+
+/// No more than there is room for, whatever `max` is: a ring's events stay where they are.
+Run take_what_is_there(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept {
+  Run run;
+  const std::uint64_t consumed =
+      lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
+  if (lane.owner_ring != nullptr) {
+    run.count = take_from_ring(lane, consumed, max);
+    run.first = lane.owner_ring + (consumed & lane.owner_mask) * lane.slot_bytes;
+  } else {
+    const std::size_t fits = std::min<std::size_t>(max, room.size() / lane.slot_bytes);
+    run.count = static_cast<std::uint32_t>(
+        lane.owner_ops->take(lane.owner_queue, *lane.owner_token, room.data(), fits));
+    run.first = room.data();
+  }
+  if (run.count == 0) return run;
+  run.stride = lane.slot_bytes;
+  run.payload_offset = lane.payload_offset;
+  run.publisher =
+      lane.publisher.load(std::memory_order_relaxed);  // relaxed: before its first event, E2
+  run.first_sequence = lane.first_sequence.load(std::memory_order_relaxed);  // relaxed: as above
+  run.source = lane.source;
+  run.lane = &lane;
+  run.source_time = lane.owner_source_time.load(std::memory_order_relaxed);  // relaxed: as above
+  return run;
+}
+
+void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
+  // Relaxed: the owner's count; E1 of the store behind it makes it visible.
+  lane.evicted.store(lane.evicted.load(std::memory_order_relaxed) + count,
+                     std::memory_order_relaxed);
+  run.first += std::size_t{count} * run.stride;
+  run.count -= count;
+  // At once, not behind the callbacks of the rest: the publisher has waited for this room.
+  advance(*lane.channel, lane,
+          lane.consumed.load(std::memory_order_relaxed) + count);  // relaxed: our own
+}
+
+/// The publisher has gone, or soon may go, past the lane's capacity: only the last `capacity` of
+/// what it published by now are left in the run.
+[[gnu::noinline, gnu::cold]] void leave_out_the_oldest(Lane& lane, std::span<std::byte> room,
+                                                       std::size_t max, Run& run) noexcept {
+  enum : std::uint32_t { kRunsPerCapacity = 16 };
+  // Relaxed: our own, and written before the events that we took, E2.
+  std::uint64_t consumed = lane.consumed.load(std::memory_order_relaxed);
+  const std::uint64_t capacity = lane.owner_capacity.load(std::memory_order_relaxed);
+  // While a run is heard its events cannot be pushed out: short ones keep what is heard young.
+  lane.run_max = std::max(1u, static_cast<std::uint32_t>(capacity) / kRunsPerCapacity);
+  const std::uint64_t published = std::max(lane.published(), consumed + run.count);
+  const std::uint64_t below = published > capacity ? published - capacity : 0;
+  while (consumed < below) {
+    const auto due =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(run.count, below - consumed));
+    evict(lane, run, due);
+    consumed += due;
+    if (run.count != 0) return;
+    // What comes meanwhile is the next run's debt: at most `capacity` more are looked through.
+    const std::size_t rest = std::min<std::size_t>(max, lane.run_max);
+    run = take_what_is_there(lane, room,
+                             std::min<std::size_t>(Drainer::kBatchMax, below - consumed + rest));
+    if (run.count == 0) return;  // "nothing there" from moodycamel proves nothing: the counters do
+  }
+}
+
+}  // namespace
+
+Run take_run(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept {
+  Run run = take_what_is_there(lane, room, std::min<std::size_t>(max, lane.run_max));
+  if (run.count == 0) return run;
+  // After the take: a lane's next publisher has set it anew before its first event. Relaxed: E2.
+  if (lane.consumed.load(std::memory_order_relaxed) < lane.overrun.load(std::memory_order_relaxed))
+      [[unlikely]] {
+    leave_out_the_oldest(lane, room, max, run);
+  } else {
+    lane.run_max = ~0u;
+  }
+  return run;
+}
+
+void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
+  advance(channel, lane,
+          lane.consumed.load(std::memory_order_relaxed) + run.count);  // relaxed: our own
+}
+
+namespace {
+
+void count_discarded(Lane& lane, const Run& run) noexcept {
+  // Relaxed: the owner's count; E1 of what raises `consumed` behind it makes it visible.
+  lane.discarded.store(lane.discarded.load(std::memory_order_relaxed) + run.count,
+                       std::memory_order_relaxed);
+}
+
+/// After the run is taken: whoever subscribed before an event was published is in this snapshot.
+void hand_to_all(Drainer& drainer, const ChannelCore& channel, const Run& run) noexcept {
+  if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
+    for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
+  }
+}
+
+Lane& next_lane(ChannelCore& channel, std::uint32_t lanes) noexcept {
+  if (++channel.last_lane >= lanes) channel.last_lane = 0;
+  return channel.lane(channel.last_lane);
+}
+
+}  // namespace
+
+void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
+  count_discarded(lane, run);
+  finish_run(channel, lane, run);
+}
+
+void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) noexcept {
+  if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
+  measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
+  hand_to_all(drainer, channel, run);
+  channel.dispatched.add(run.count, Writers::one);
+  finish_run(channel, lane, run);
+}
+
+namespace {
+
+/// Takes one run and hands it out behind the lease: the next worker may take the next one. Runs end
+/// in any order, so `consumed` counts, and says nothing of which. Model: parallel_flush.pml.
+std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) {
+  // Relaxed: our own words, the lane's while we hold the lease.
+  const std::uint64_t apart = drainer.apart.load(std::memory_order_relaxed);
+  const std::uint64_t first = lane.taken.load(std::memory_order_relaxed);
+  drainer.apart.store(apart + 1, std::memory_order_release);       // P2: before `taken` says so
+  lane.taken.store(first + run.count, std::memory_order_release);  // P1
+  if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
+  const bool abort = channel.workers().aborting();
+  if (abort) {
+    count_discarded(lane, run);
+  } else {
+    measure(channel, lane, run, first);
+  }
+  drainer.before_callbacks(channel);
+  if (!abort) {
+    hand_to_all(drainer, channel, run);
+    channel.dispatched.add(run.count, Writers::many);
+  }
+  const std::uint64_t consumed =
+      lane.consumed.fetch_add(run.count, std::memory_order_acq_rel) + run.count;  // E1
+  drainer.apart.store(apart + 2, std::memory_order_release);                      // P2
+  tell(channel, lane, consumed);
+  return run.count;
+}
+
+[[gnu::noinline]] std::size_t drain_parallel(Drainer& drainer, ChannelCore& channel,
+                                             std::size_t quantum) noexcept {
+  const std::uint32_t lanes = channel.lane_count();
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    Lane& lane = next_lane(channel, lanes);
+    const Run run =
+        take_run(lane, drainer.room, std::min<std::size_t>(quantum, Drainer::kBatchMax));
+    if (run.count != 0) return drain_apart(drainer, channel, lane, run);
+  }
+  return 0;
+}
+
+}  // namespace
+
+/// In one function, but for what is rare: for an event that comes alone the frames of ten of them
+/// were a seventh of its instructions (bench/instructions, delivered by hand).
+[[gnu::flatten]] std::size_t drain(Drainer& drainer, ChannelCore& channel,
+                                   std::size_t quantum) noexcept {
+  if (channel.options().parallel) [[unlikely]]
+    return drain_parallel(drainer, channel, quantum);
+  if (Merge* merge = channel.merge()) [[unlikely]]
+    return merge->drain(drainer, quantum);
+  const std::uint32_t lanes = channel.lane_count();
+  std::size_t taken = 0;
+  for (std::uint32_t i = 0; i < lanes && taken < quantum; ++i) {
+    Lane& lane = next_lane(channel, lanes);
+    if (is_empty_ring(lane)) continue;
+    const Run run =
+        take_run(lane, drainer.room, std::min<std::size_t>(quantum - taken, Drainer::kBatchMax));
+    if (run.count == 0) continue;
+    if (taken == 0) drainer.before_callbacks(channel);
+    taken += run.count;
+    if (channel.workers().aborting()) {
+      discard_run(channel, lane, run);
+      continue;
+    }
+    hand_out(drainer, channel, lane, run);
+  }
+  return taken;
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,182 @@
+#include "ringmain/engine/deliver/own_thread.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "ringmain/engine/system/farewell.hpp"
+#include "ringmain/engine/system/settle.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
+
+namespace ringmain::engine {
+
+OwnThread::OwnThread(Ref<ChannelCore> core, std::string name)
+    : core_(std::move(core)), name_(std::move(name)), wait_(core_->workers().options().wait) {}
+
+OwnThread::~OwnThread() {
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();  // the last to hold it is itself: on its way out
+  } else {
+    thread_.join();
+  }
+}
+
+void OwnThread::start() {
+  Workers& workers = core_->workers();
+  workers.add_own(*this);
+  hold();  // the thread's own
+  try {
+    const BlockedSignals blocked;
+    const std::lock_guard lock(joining_);  // a stop() that found it on the list joins it already
+    thread_ = std::thread([this] {
+      settle(core_->workers().options(), name_.c_str());
+      run();
+    });
+  } catch (const std::system_error& e) {
+    never_started();
+    throw std::system_error(
+        e.code(), "ringmain: the system gave subscriber '" + name_ +
+                      "' no thread of its own; raise the process limit (ulimit -u), or use "
+                      "Served::isolated");
+  } catch (const std::bad_alloc&) {
+    never_started();
+    throw;
+  }
+}
+
+void OwnThread::never_started() noexcept {
+  core_->workers().forget_own(*this);
+  gone_.store(1, std::memory_order_release);  // Q1
+  futex_wake(gone_, INT_MAX);
+  release();
+}
+
+void OwnThread::end() noexcept {
+  ending_.store(1, std::memory_order_release);  // Q1
+  tell_reader(core_->pull);
+}
+
+bool OwnThread::join(std::int64_t limit_ns) noexcept {
+  const Deadline deadline(limit_ns);
+  {
+    const std::lock_guard lock(joining_);
+    if (thread_.get_id() == std::this_thread::get_id()) return true;
+  }
+  while (gone_.load(std::memory_order_acquire) == 0) {  // Q1
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) return false;
+    futex_wait(gone_, 0, left);
+  }
+  const std::lock_guard lock(joining_);
+  if (thread_.joinable()) thread_.join();
+  return true;
+}
+
+void OwnThread::leave_alone() noexcept {
+  const std::lock_guard lock(joining_);
+  if (thread_.joinable()) thread_.detach();
+}
+
+/// Behind this nothing new comes: what came before is to be seen by whoever looks afterwards.
+bool OwnThread::over() const noexcept {
+  if (core_->workers().stopped()) return true;
+  return ending_.load(std::memory_order_acquire) != 0 && !core_->fed();  // Q1
+}
+
+void OwnThread::run() noexcept {
+  enum : std::size_t { kQuantum = 256 };
+  core_->line.leased.store(1, std::memory_order_release);  // E3: awake
+  for (;;) {
+    const bool last = over();
+    const std::size_t served = drain(*this, *core_, kQuantum);
+    if (forked()) return;  // a callback forked and came back: nothing here is this process's
+    if (served != 0) {
+      wait_.worked(served);
+    } else if (last && !core_->anything_left()) {
+      break;
+    } else if (!wait_.look_again()) {
+      sleep();
+    }
+  }
+  rest();
+  core_->workers().forget_own(*this);
+  gone_.store(1, std::memory_order_release);  // Q1
+  futex_wake(gone_, INT_MAX);
+  release();
+}
+
+void OwnThread::before_callbacks(ChannelCore&) noexcept {
+  if (!std::exchange(awake_, true)) core_->workers().own_is_awake();
+}
+
+void OwnThread::rest() noexcept {
+  reading.store(nullptr, std::memory_order_release);  // N2
+  if (std::exchange(awake_, false)) core_->workers().own_is_asleep();
+}
+
+void OwnThread::sleep() noexcept {
+  rest();
+  const std::uint32_t key = doze(*core_);
+  if (!core_->anything_left() && !over()) futex_wait(core_->pull.key, key);
+  core_->line.leased.store(1, std::memory_order_release);  // E3: awake again
+}
+
+// --- what the workers know of them ---
+
+void Workers::add_own(OwnThread& own) {
+  watch(own);
+  try {
+    const std::lock_guard lock(mutex_);
+    own_.push_back(&own);
+  } catch (const std::bad_alloc&) {
+    unwatch(own);
+    throw;
+  }
+}
+
+void Workers::forget_own(OwnThread& own) noexcept {
+  unwatch(own);
+  const std::lock_guard lock(mutex_);
+  std::erase(own_, &own);
+}
+
+void Workers::own_is_awake() noexcept {
+  own_awake_.fetch_add(1, std::memory_order_seq_cst);  // H
+  house_.bell().stir();
+}
+
+/// Behind quit_: they see that the bus has stopped. Who does not come back is named and left alone;
+/// it holds all that it touches.
+void Workers::join_own(std::int64_t limit_ns, Stopped& result) noexcept {
+  const Farewell farewell(limit_ns);
+  for (;;) {
+    Ref<OwnThread> own;
+    {
+      const std::lock_guard lock(mutex_);
+      if (own_.empty()) return;
+      own = own_.front();
+    }
+    const auto calls = [&] {
+      return own->calling.load(std::memory_order_relaxed) != 0;  // relaxed: a look
+    };
+    bool joined = false;
+    for (std::int64_t left = -1; !joined && left != 0;) {
+      left = farewell.left_ns(calls());
+      joined = own->join(left);
+    }
+    if (!joined) {
+      try {
+        if (calls()) result.stuck.push_back(own->name());
+      } catch (const std::bad_alloc&) {
+        // It goes unnamed.
+      }
+      own->leave_alone();
+    }
+    forget_own(*own);  // nobody waits for it a second time
+  }
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,95 @@
+#include "ringmain/engine/deliver/pull.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "ringmain/engine/channel/channel_core.hpp"
+#include "ringmain/engine/system/clock.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+void make_readable(int fd) noexcept {
+  const int saved = errno;
+  const std::uint64_t one = 1;
+  (void)!::write(fd, &one, sizeof one);  // full means readable already
+  errno = saved;
+}
+
+}  // namespace
+
+std::uint32_t doze(ChannelCore& channel) noexcept {
+  const std::uint32_t key = channel.pull.key.load(std::memory_order_acquire);  // M1
+  // Exchanged, not stored: what a teller did before it found 1 and went must be seen from here on.
+  (void)channel.pull.told.exchange(0, std::memory_order_acq_rel);  // M1
+  channel.line.leased.store(0, std::memory_order_release);         // E3
+  heavy();                                                         // L2
+  return key;
+}
+
+void tell_reader(Pull& pull) noexcept {
+  if (pull.told.exchange(1, std::memory_order_seq_cst) != 0) return;  // M1
+  pull.key.fetch_add(1, std::memory_order_release);                   // M1
+  futex_wake(pull.key, INT_MAX);
+  const int fd = pull.fd.load(std::memory_order_acquire);  // M1
+  if (fd >= 0) make_readable(fd);
+}
+
+void rouse_reader(Pull& pull) noexcept {
+  pull.roused.store(1, std::memory_order_release);   // M2
+  pull.key.fetch_add(1, std::memory_order_release);  // M1
+  futex_wake(pull.key, INT_MAX);
+}
+
+bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
+  if (channel.inert()) return false;
+  if (channel.workers().by_hand()) {  // who waits does the work, and then knows
+    (void)channel.workers().deliver(Workers::kAll, limit_ns);
+    return channel.anything_left();
+  }
+  const Deadline deadline(limit_ns);
+  for (;;) {
+    const std::uint32_t key = doze(channel);
+    if (channel.anything_left()) break;
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0 || channel.workers().stopped()) break;
+    if (channel.pull.roused.exchange(0, std::memory_order_acquire) != 0) break;  // M2
+    futex_wait(channel.pull.key, key, left);
+  }
+  if (channel.pull.fd.load(std::memory_order_relaxed) < 0) {  // relaxed: the reader's own
+    channel.line.leased.store(1, std::memory_order_release);  // E3: awake again
+  }
+  return channel.anything_left();
+}
+
+int reader_fd(ChannelCore& channel) noexcept {
+  if (channel.inert()) return -1;                            // the parent reads and writes it
+  int fd = channel.pull.fd.load(std::memory_order_relaxed);  // relaxed: the reader's own
+  if (fd >= 0) return fd;
+  fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) return -1;
+  channel.pull.fd.store(fd, std::memory_order_release);  // M1
+  after_drain(channel);
+  return fd;
+}
+
+void before_drain(ChannelCore& channel) noexcept {
+  if (channel.inert()) return;
+  const int fd = channel.pull.fd.load(std::memory_order_relaxed);  // relaxed: the reader's own
+  if (fd < 0) return;
+  std::uint64_t told = 0;
+  (void)!::read(fd, &told, sizeof told);  // nothing there is fine: it does not block
+}
+
+void after_drain(ChannelCore& channel) noexcept {
+  if (channel.inert()) return;
+  const int fd = channel.pull.fd.load(std::memory_order_relaxed);  // relaxed: the reader's own
+  if (fd < 0) return;
+  (void)doze(channel);
+  if (channel.anything_left()) make_readable(fd);
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,41 @@
+// How does a thread that drains a mailbox itself sleep without missing an event?
+//
+// Feeder: publishes; L2; reader asleep (not leased)? then the first to set `told` moves the key and
+// wakes. Reader: reads the key, clears `told`, says that it sleeps (leased = 0), heavy(), looks
+// again, sleeps on the key. The key is read before `told` is cleared: a late feeder of the last
+// sleep then moves it under the reader, who wakes once for nothing instead of never. Model:
+// tests/model/pull_mailbox.pml.
+#pragma once
+#include <cstdint>
+
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/system/cache_line.hpp"
+
+namespace ringmain::engine {
+
+class ChannelCore;
+
+struct alignas(kLineBytes) Pull {
+  Atomic<std::uint32_t> key{0};
+  Atomic<std::uint32_t> told{0};
+  Atomic<std::uint32_t> roused{0};  // 1: the next wait ends at once
+  Atomic<int> fd{-1};  // an eventfd, once somebody asked for it: then the reader never sleeps here
+};
+
+/// Feeder: an event is there and the reader is not looking.
+void tell_reader(Pull& pull) noexcept;
+/// Reader: waits until something is there, at most `limit_ns` (negative: for ever). False: nothing
+/// is, time ran out or the bus has stopped.
+[[nodiscard]] bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept;
+/// Ends the reader's wait, the one under way or the next. Threads: any. Progress: wait-free.
+void rouse_reader(Pull& pull) noexcept;
+/// Reader: from here on feeders tell. Returns the key to sleep on; look again before.
+[[nodiscard]] std::uint32_t doze(ChannelCore& channel) noexcept;
+/// Reader: a descriptor that polls readable while events are there. -1: the system gives none.
+[[nodiscard]] int reader_fd(ChannelCore& channel) noexcept;
+/// Reader, around each drain: clears the descriptor; afterwards makes it readable again if events
+/// are left.
+void before_drain(ChannelCore& channel) noexcept;
+void after_drain(ChannelCore& channel) noexcept;
+
+}  // namespace ringmain::engine

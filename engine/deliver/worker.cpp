@@ -1,0 +1,366 @@
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "ringmain/engine/deliver/workers.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+enum : std::size_t { kQuantum = 256 };
+enum : std::uint32_t { kRoundsPerSweep = 256 };
+enum : std::int64_t {
+  kSweepNs = 1'000'000,
+  kFirstRealtimeNs = 100'000,
+  kFirstRestNs = 20'000'000,
+  kLongestRestNs = 80'000'000
+};
+
+/// Of a channel that is visited. A signal, or what was given up, may be left from the last channel
+/// of that index: a pulled one is its reader's alone, any other one may be had by whoever asks.
+bool lease(ChannelCore& channel) noexcept {
+  return !channel.options().pulled &&
+         channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // E3, S
+}
+
+/// Of the lowest bit.
+std::uint32_t index_of(std::uint32_t word, std::uint64_t bits) noexcept {
+  return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+}
+
+}  // namespace
+
+Worker::Worker(Workers& all, unsigned index, const WaitOptions& wait)
+    : all_(all), index_(index), wait_(wait) {
+  park_number.store(index, std::memory_order_relaxed);  // relaxed: nobody else has it yet
+  held_.reserve(Workers::kChannelsMax);  // a worker that found no memory later could only end
+  given_.reserve(Workers::kChannelsMax);
+}
+
+void Worker::run() noexcept {
+  for (;;) {
+    const bool served = all_.count_ == 1 ? serve_alone() : serve_in_turn();
+    // A callback forked and came back: nothing of what is here is this process's.
+    if (all_.aborting() && all_.forked()) return;
+    if (served) continue;
+    if (all_.stopped()) break;
+    if (dig()) continue;
+    if (wait_.look_again()) {
+      search();
+    } else {
+      park();
+    }
+  }
+  give_up();
+  stop_searching();
+  reading.store(nullptr, std::memory_order_release);   // N2
+  all_.gone_.fetch_add(1, std::memory_order_acq_rel);  // Q1
+  futex_wake(all_.gone_, 1);
+}
+
+// --- leases ---
+
+/// All that wait: there is nobody to share them with.
+void Worker::adopt() noexcept {
+  for (std::uint32_t word = 0, words = all_.rota_.words(); word < words; ++word) {
+    for (std::uint64_t bits = all_.rota_.take_all_passed(word); bits != 0; bits &= bits - 1)
+      keep(at(index_of(word, bits)));
+    for (std::uint64_t bits = all_.rota_.take_all_signals(word); bits != 0; bits &= bits - 1) {
+      if (ask_for_lease(index_of(word, bits))) keep(at(index_of(word, bits)));
+    }
+  }
+}
+
+void Worker::keep(ChannelCore& channel) noexcept {
+  const auto after =
+      std::upper_bound(held_.begin(), held_.end(), channel.index(),
+                       [](std::uint32_t index, const Held& h) { return index < h.index; });
+  held_.insert(after, {&channel, channel.index()});
+}
+
+/// `f` of the channel at that place, which is not freed meanwhile. False: there is none, or by `f`.
+template <class F>
+bool Worker::visit(std::uint32_t index, F f) noexcept {
+  Atomic<ChannelCore*>& entry = all_.table_[index];
+  ChannelCore* channel = entry.load(std::memory_order_acquire);                               // E6
+  visiting.store(channel, std::memory_order_release);                                         // N2
+  light_or_fence();                                                                           // L5
+  const bool there = channel != nullptr && entry.load(std::memory_order_acquire) == channel;  // E6
+  const bool result = there && f(*channel);
+  visiting.store(nullptr, std::memory_order_release);  // N2
+  return result;
+}
+
+/// False: it is another's, or no worker's.
+bool Worker::ask_for_lease(std::uint32_t index) noexcept {
+  return visit(index, &lease);
+}
+
+/// Of a channel whose lease we have.
+ChannelCore& Worker::at(std::uint32_t index) noexcept {
+  return *all_.table_[index].load(std::memory_order_acquire);  // E6
+}
+
+void Worker::pass_all_but(const ChannelCore* kept) noexcept {
+  for (const Held& h : held_) {
+    if (h.channel != kept) all_.rota_.pass(h.index);
+  }
+  std::erase_if(held_, [kept](const Held& h) { return h.channel != kept; });
+}
+
+// --- serving ---
+
+void Worker::before_callbacks(ChannelCore& channel) noexcept {
+  if (std::exchange(was_parked_, false)) all_.house_.bell().stir();
+  channel.busy.store(true, std::memory_order_relaxed);  // relaxed: a sweep sees it or the next
+  if (all_.count_ == 1) return;                         // nobody to hand anything to
+  stop_searching();
+  // A callback may never return: others must be able to serve the rest, and this one too if it
+  // delivers in parallel.
+  pass_all_but(channel.options().parallel ? nullptr : &channel);
+  // Whoever passed on what waits there may be busy by now.
+  if (all_.rota_.anything()) all_.wake_one(woke_);
+}
+
+void Worker::stop_searching() noexcept {
+  if (!searching_) return;
+  all_.idle_.fetch_sub(Workers::kSearching, std::memory_order_seq_cst);  // S
+  searching_ = false;
+}
+
+/// Destructors of captures are callbacks too: nothing is held while they run. False: there are
+/// none.
+bool Worker::dig() noexcept {
+  if (!all_.graveyard_.occupied()) return false;
+  stop_searching();
+  pass_all_but(nullptr);
+  if (all_.count_ > 1 && all_.rota_.anything()) all_.wake_one(woke_);
+  all_.dig();
+  return true;
+}
+
+/// A quantum of a channel that is held. Where there was nothing it is still held, unless its end
+/// was what it waited for.
+std::size_t Worker::serve(ChannelCore& channel) noexcept {
+  last_served_ = channel.index();
+  const std::size_t taken = drain(*this, channel, kQuantum);
+  if (taken != 0) {
+    batches.add(1);
+    events.add(taken);
+  } else if (channel.retired.load(std::memory_order_acquire) != 0 &&  // Q1
+             !channel.anything_left()) {
+    std::erase_if(held_, [&](const Held& h) { return h.channel == &channel; });
+    all_.dispose(channel);
+  }
+  return taken;
+}
+
+/// From the one behind the last, by index. `one`: no more than one that has events.
+std::size_t Worker::serve_held(bool one) noexcept {
+  if (held_.size() == 1) return serve(*held_.front().channel);
+  std::size_t served = 0;
+  auto place = static_cast<std::size_t>(
+      std::upper_bound(held_.begin(), held_.end(), last_served_,
+                       [](std::uint32_t index, const Held& h) { return index < h.index; }) -
+      held_.begin());
+  for (std::size_t left = held_.size(); left > 0 && !held_.empty(); --left) {
+    if (place >= held_.size()) place = 0;
+    const std::size_t before = held_.size();
+    served += serve(*held_[place].channel);
+    if (one && served != 0) break;
+    if (held_.size() == before) ++place;
+  }
+  return served;
+}
+
+bool Worker::serve_alone() noexcept {
+  adopt();
+  const std::size_t served = serve_held(false);
+  if (served != 0) worked(served);
+  return served != 0;
+}
+
+/// One channel, the one whose turn it is, and before any that is held: those were empty. So nothing
+/// waits for more than the rota says, and a worker that is delayed delays what it serves, no more.
+bool Worker::serve_in_turn() noexcept {
+  const Rota::Turn next = all_.rota_.take();
+  std::size_t served = 0;
+  if (next.kind != Rota::Turn::none) {
+    if (next.kind == Rota::Turn::passed || ask_for_lease(next.index)) {
+      ChannelCore& channel = at(next.index);
+      keep(channel);
+      served = serve(channel);
+    }
+  } else {
+    served = serve_held(true);
+  }
+  if (served != 0) {
+    if (all_.rota_.anything()) pass_all_but(nullptr);  // it had its turn
+    worked(served);
+  }
+  return served != 0 || next.kind != Rota::Turn::none;
+}
+
+void Worker::worked(std::size_t events_served) noexcept {
+  wait_.worked(events_served);
+  realtime_wait_ns_ = kFirstRealtimeNs;
+  if (++rounds_ % kRoundsPerSweep == 0) sweep();
+}
+
+/// Channels that had nothing for a while are given up, so that looking at them costs nothing.
+void Worker::sweep() noexcept {
+  const std::int64_t now = now_ns();
+  std::int64_t last = all_.swept_ns_.load(std::memory_order_relaxed);  // relaxed: once is enough
+  if (now - last < kSweepNs ||
+      !all_.swept_ns_.compare_exchange_strong(last, now, std::memory_order_relaxed)) {  // relaxed
+    return;
+  }
+  if (all_.realtime_.load(std::memory_order_relaxed) != 0)
+    all_.signal_realtime();  // relaxed: soon is enough
+  if (dig()) return;
+  given_.clear();
+  std::erase_if(held_, [this](const Held& h) {
+    if (!h.channel->is_quiet()) return false;
+    let_go_of(*h.channel);
+    return true;
+  });
+  if (all_.count_ > 1) sweep_rota();
+  if (given_.empty()) return;
+  recheck();
+  if (all_.count_ > 1) pass_all_but(nullptr);  // not in their turn
+}
+
+/// Taken out one by one, and only what looks quiet: whoever holds many holds all of them up when
+/// the machine stops it.
+void Worker::sweep_rota() noexcept {
+  for (std::uint32_t word = 0, words = all_.rota_.words(); word < words; ++word) {
+    for (std::uint64_t bits = all_.rota_.look_at_passed(word); bits != 0; bits &= bits - 1) {
+      const std::uint32_t index = index_of(word, bits);
+      if (!visit(index, [](ChannelCore& c) { return c.is_quiet(); })) continue;
+      if (!all_.rota_.take_passed(index)) continue;
+      ChannelCore& channel = at(index);
+      if (channel.anything_left()) {
+        all_.rota_.pass(index);
+      } else {
+        let_go_of(channel);
+      }
+    }
+  }
+}
+
+void Worker::let_go_of(ChannelCore& channel) noexcept {
+  given_.push_back(channel.index());
+  channel.line.leased.store(0, std::memory_order_release);  // E3
+}
+
+void Worker::give_up() noexcept {
+  given_.clear();
+  for (const Held& h : held_) let_go_of(*h.channel);
+  held_.clear();
+}
+
+/// After few events the leases of patient channels are kept, for a rest. False: none is.
+bool Worker::give_up_but_patient() noexcept {
+  const std::uint64_t served = events.get() - std::exchange(events_before_, events.get());
+  // Relaxed: a limit of time, and lanes that need looks sooner: soon is enough of both.
+  const bool rests = served != 0 && served < kQuantum &&
+                     all_.rest_ns_.load(std::memory_order_relaxed) > 0 &&
+                     all_.realtime_.load(std::memory_order_relaxed) == 0;
+  if (!rests) {
+    give_up();
+    return false;
+  }
+  given_.clear();
+  std::erase_if(held_, [this](const Held& h) {
+    if (h.channel->patient.load(std::memory_order_relaxed)) return false;  // relaxed: as set
+    let_go_of(*h.channel);
+    return true;
+  });
+  return !held_.empty();
+}
+
+/// The other half of L2: whoever published without seeing the lease given up is seen here. So is a
+/// channel that was retired meanwhile: whoever took that signal may have found it still leased.
+/// By now others may have disposed of it and another may have its index, and its address: what is
+/// there is judged anew.
+void Worker::recheck() noexcept {
+  heavy();  // L2
+  for (const std::uint32_t index : given_) {
+    if (visit(index, [](ChannelCore& channel) {
+          return (channel.anything_left() ||
+                  channel.retired.load(std::memory_order_acquire) != 0) &&  // Q1
+                 lease(channel);
+        }))
+      keep(at(index));
+  }
+}
+
+// --- waiting ---
+
+void Worker::search() noexcept {
+  if (searching_ || all_.count_ == 1) return;
+  all_.idle_.fetch_add(Workers::kSearching, std::memory_order_seq_cst);  // S
+  searching_ = true;
+}
+
+void Worker::park() noexcept {
+  const bool rests = give_up_but_patient();
+  const std::size_t kept = held_.size();
+  reading.store(nullptr, std::memory_order_release);  // N2
+  const std::uint32_t seen =
+      key.load(std::memory_order_relaxed);  // relaxed: before the number of this park
+  // Relaxed: our own. Behind the key: whoever has the number has moved a key that we have read.
+  park_number.store(park_number.load(std::memory_order_relaxed) + Workers::kWorkersMax,
+                    std::memory_order_release);  // S
+  const std::uint64_t me = 1ull << index_;
+  all_.idle_.fetch_add(me - std::uint64_t{searching_} * Workers::kSearching,
+                       std::memory_order_seq_cst);  // S
+  searching_ = false;
+  if (rests) all_.resting_.fetch_add(1, std::memory_order_seq_cst);  // L3: then the waiters
+  recheck();
+  if (held_.size() == kept && !all_.rota_.anything() && !all_.graveyard_.occupied() &&
+      !all_.stopped()) {
+    rests ? rest(seen) : sleep(seen);
+  }
+  if (rests) all_.resting_.fetch_sub(1, std::memory_order_seq_cst);  // L3
+  all_.idle_.fetch_add(std::uint64_t{all_.count_ > 1} * Workers::kSearching - me,
+                       std::memory_order_seq_cst);  // S
+  searching_ = all_.count_ > 1;
+  was_parked_ = true;
+}
+
+void Worker::sleep(std::uint32_t seen) noexcept {
+  std::int64_t limit = -1;
+  if (all_.realtime_.load(std::memory_order_relaxed) != 0) {  // relaxed: a new one wakes us
+    const std::int64_t longest = all_.options_.wait.realtime_ns_max;
+    limit = realtime_wait_ns_ =
+        std::min(longest, std::max<std::int64_t>(kFirstRealtimeNs, times_ns(2, realtime_wait_ns_)));
+  }
+  parks.add(1);
+  if (futex_wait(key, seen, limit)) {
+    wakes.add(1);
+  } else {
+    all_.signal_realtime();
+  }
+}
+
+/// Whoever flushes finds us resting, or we see that he waits. In slices: where more comes than a
+/// few events their lanes must not fill up. That it ends by itself makes a publish that is missed
+/// late, not lost.
+void Worker::rest(std::uint32_t seen) noexcept {
+  if (all_.waiters_.load(std::memory_order_seq_cst) != 0) return;  // L3
+  parks.add(1);
+  std::int64_t left = all_.rest_ns_.load(std::memory_order_relaxed);  // relaxed: a limit of time
+  for (std::int64_t slice = kFirstRestNs; left > 0; slice = kLongestRestNs) {
+    if (futex_wait(key, seen, std::min(left, slice))) {
+      wakes.add(1);
+      return;
+    }
+    left -= slice;
+    for (const Held& h : held_) {
+      if (h.channel->depth() >= kQuantum) return;
+    }
+  }
+}
+
+}  // namespace ringmain::engine

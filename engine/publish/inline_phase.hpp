@@ -1,0 +1,43 @@
+// What happens to an event before it is queued? Inline subscribers see it, in the publishing
+// thread, by priority; the first veto ends its way.
+//
+// No lock: the row of subscribers is protected as in drain.cpp (snapshot.hpp), by a word of the
+// lane for each level of nesting, for an inline callback may publish again. A subscriber that left
+// meanwhile is buried, not destroyed (graveyard.hpp). Model: tests/model/inline_relacy.cpp.
+//
+// Cost: per event and subscriber four read-modify-writes; nothing where nobody subscribed inline.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "ringmain/engine/subscribe/graveyard.hpp"
+#include "ringmain/engine/subscribe/snapshot.hpp"
+
+namespace ringmain::engine {
+
+/// How deep is this thread in inline phases, over all channels and buses?
+class InlineDepth {
+ public:
+  InlineDepth() noexcept;
+  ~InlineDepth();
+  InlineDepth(const InlineDepth&) = delete;
+  InlineDepth& operator=(const InlineDepth&) = delete;
+  /// 0 for the outermost.
+  [[nodiscard]] std::uint32_t level() const noexcept { return level_; }
+
+ private:
+  const std::uint32_t level_;
+};
+
+struct InlinePhase {
+  Judgement judgement;
+  bool buried = false;  // somebody should dig
+};
+/// Shows one event to the subscribers in `current`. `reading`: this level's word of the caller's
+/// lane. `wakes`: the thread may make a system call for who waits for a call to end. Lock-free but
+/// for the callbacks. Keeps errno.
+[[nodiscard]] InlinePhase show_inline(const Atomic<const Snapshot*>& current, Reading& reading,
+                                      Graveyard& graveyard, const std::byte* event,
+                                      bool wakes) noexcept;
+
+}  // namespace ringmain::engine

@@ -1,0 +1,224 @@
+#include "ringmain/engine/publish/thread_lanes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <pthread.h>
+#include <vector>
+
+#include "ringmain/engine/publish/missed.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+struct Entry {
+  Ref<ChannelCore> channel;
+  Lane* lane = nullptr;
+};
+
+using Entries = std::vector<Entry>;
+
+/// Open addressing by the channel's address; a power of two, at most half full.
+class ThreadLanes {
+ public:
+  ThreadLanes() noexcept = default;
+  ThreadLanes(const ThreadLanes&) = delete;
+  ThreadLanes& operator=(const ThreadLanes&) = delete;
+  ~ThreadLanes();
+
+  Lane* find(const ChannelCore& channel) const noexcept {
+    if (entries_.empty()) return nullptr;
+    for (std::size_t i = home(channel);; i = (i + 1) & (entries_.size() - 1)) {
+      if (entries_[i].channel.get() == &channel) return entries_[i].lane;
+      if (!entries_[i].channel) return nullptr;
+    }
+  }
+  bool add(ChannelCore& channel, Lane* lane, Entries& gone) noexcept;
+
+ private:
+  bool make_room(Entries& gone) noexcept;
+  [[nodiscard]] std::size_t home(const ChannelCore& channel) const noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(&channel);
+    return (address / sizeof(ChannelCore) * 0x9e3779b97f4a7c15ull >> 32) & (entries_.size() - 1);
+  }
+  void put(Entry entry) noexcept {
+    std::size_t i = home(*entry.channel);
+    while (entries_[i].channel) i = (i + 1) & (entries_.size() - 1);
+    entries_[i] = std::move(entry);
+    ++used_;
+  }
+
+  Entries entries_;
+  std::size_t used_ = 0;
+};
+
+// All trivially destructible: a lookup after the table's end must not touch it.
+thread_local ThreadLanes* lanes __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local bool ended __attribute__((tls_model("initial-exec"))) = false;
+// One word, which says its channel itself: no signal handler comes between two.
+thread_local Lane* last_lane __attribute__((tls_model("initial-exec"))) = nullptr;
+// The table is looked through or changed, or a lane taken with a lock: not for signal handlers.
+thread_local bool in_table __attribute__((tls_model("initial-exec"))) = false;
+
+// A key rather than a thread_local with a destructor: registering one of those ends the process
+// when memory is out, and its turn comes while other thread_local objects may still publish. The
+// main thread's table is not destroyed when the process exits: nobody waits for its lanes.
+void end_table(void* table) {
+  ended = true;
+  last_lane = nullptr;
+  lanes = nullptr;
+  delete static_cast<ThreadLanes*>(table);
+}
+
+/// Made by whoever asks first: the constructor of a static object may publish before any of this
+/// file's own would have run. The key + 1; kNoKey: the system has none left.
+enum : std::uint32_t { kNotAsked = 0, kNoKey = ~0u };
+constinit Atomic<std::uint32_t> at_thread_exit{kNotAsked};
+
+std::uint32_t exit_key() noexcept {
+  std::uint32_t known = at_thread_exit.load(std::memory_order_acquire);  // E7: the key is in use
+  if (known != kNotAsked) return known;
+  pthread_key_t made{};
+  const bool has = ::pthread_key_create(&made, &end_table) == 0;
+  const std::uint32_t mine = has ? made + 1 : std::uint32_t{kNoKey};
+  // E7: it can be used by whoever finds it.
+  if (at_thread_exit.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return mine;
+  if (has) (void)::pthread_key_delete(made);  // another thread asked meanwhile
+  return known;
+}
+bool exits_are_told() noexcept {
+  return exit_key() != kNoKey;
+}
+
+/// This thread's; nullptr: out of memory, or of what the system has of keys.
+ThreadLanes* table() noexcept {
+  if (lanes != nullptr || !exits_are_told()) return lanes;
+  auto* made = new (std::nothrow) ThreadLanes;
+  if (made == nullptr) return nullptr;
+  if (::pthread_setspecific(exit_key() - 1, made) != 0) {
+    delete made;
+    return nullptr;
+  }
+  return lanes = made;
+}
+
+ThreadLanes::~ThreadLanes() {
+  for (Entry& e : entries_) {
+    if (e.channel) ChannelCore::give_lane(*e.lane);
+  }
+}
+
+bool ThreadLanes::add(ChannelCore& channel, Lane* lane, Entries& gone) noexcept {
+  if (2 * (used_ + 1) > entries_.size() && !make_room(gone)) return false;
+  put({Ref<ChannelCore>(&channel), lane});
+  return true;
+}
+
+/// Channels whose bus has stopped are dropped, and only the others count for the new size: a thread
+/// that outlives many buses stays small. What dies with them may publish: `gone` keeps them until
+/// the table can be looked through again.
+bool ThreadLanes::make_room(Entries& gone) noexcept {
+  // Closing is final. A busy lane, or one in an inline phase, is one that this thread publishes on
+  // right now, further out.
+  const auto lives = [](const Entry& e) {
+    return e.channel && (!e.channel->line.closing() || e.lane->phases != 0 || begun(*e.lane));
+  };
+  const auto living =
+      static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), lives));
+  try {
+    gone = Entries(std::bit_ceil(std::max<std::size_t>(16, 4 * (living + 1))));
+    gone.swap(entries_);
+    used_ = 0;
+    last_lane = nullptr;
+    for (Entry& e : gone) {
+      if (!e.channel) continue;
+      if (lives(e)) {
+        put(std::move(e));
+      } else {
+        ChannelCore::give_lane(*e.lane);
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+/// nullptr: out of memory, or of lanes.
+Lane* find_or_take(ChannelCore& channel, Entries& gone) noexcept {
+  ThreadLanes* const mine = table();
+  if (mine == nullptr) return nullptr;
+  Lane* lane = mine->find(channel);
+  if (lane != nullptr) return lane;
+  lane = channel.take_lane(default_lane_options(channel), channel);
+  if (lane != nullptr && !mine->add(channel, lane, gone)) {
+    ChannelCore::give_lane(*lane);
+    return nullptr;
+  }
+  return lane;
+}
+
+/// While it lives a signal handler that publishes without a lane of its own is refused.
+class InTable {
+ public:
+  InTable() noexcept {
+    in_table = true;
+    order_for_handlers();
+  }
+  InTable(const InTable&) = delete;
+  InTable& operator=(const InTable&) = delete;
+  ~InTable() {
+    order_for_handlers();
+    in_table = false;
+  }
+};
+
+}  // namespace
+
+LaneOptions default_lane_options(const ChannelCore& channel) noexcept {
+  LaneOptions options;
+  options.ring = channel.options().ring_lanes;
+  return options;
+}
+
+PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept {
+  if (channel.inert()) {
+    miss(channel.line.look());
+    return Pushed::forked;
+  }
+  if (in_table) {
+    channel.count_refused(Pushed::too_deep);
+    return Pushed::too_deep;
+  }
+  const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
+  // A thread that lacks memory for its table is refused: an event on another lane than the next one
+  // could be overtaken by it.
+  const bool alone = ended || !exits_are_told();
+  Lane* lane = nullptr;
+  if (alone) {
+    const InTable locked;
+    lane = channel.take_lane(default_lane_options(channel), channel);
+  }
+  if (lane == nullptr) {
+    // Room would be of no use any more: who is told `closed` does not try again.
+    const Pushed why = channel.line.closing() ? Pushed::closed : Pushed::no_memory;
+    channel.count_refused(why);
+    return why;
+  }
+  const PushResult result = push_slowly(*lane, build, from, 0);
+  ChannelCore::give_lane(*lane);
+  return result;
+}
+
+Lane* thread_lane(ChannelCore& channel) noexcept {
+  Lane* const last = last_lane;
+  if (last != nullptr && last->channel == &channel) return last;
+  if (ended || in_table) return nullptr;
+  Entries gone;
+  const InTable looking;
+  Lane* const lane = find_or_take(channel, gone);
+  if (lane != nullptr) last_lane = lane;
+  return lane;
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,17 @@
+// Which lane is this thread's in that channel? A small table per thread, kept until the thread
+// ends.
+//
+// The table lives in the library (initial-exec): thread_local templates in headers would pin every
+// plugin that publishes. An entry holds its channel, so that bus and thread may die in any order.
+#pragma once
+#include "ringmain/engine/channel/channel_core.hpp"
+
+namespace ringmain::engine {
+
+/// This thread's lane in `channel` with its default options, taken at the first call. nullptr: no
+/// lane left or no memory; the caller counts it. At thread exit all are given back.
+[[nodiscard]] Lane* thread_lane(ChannelCore& channel) noexcept;
+/// As thread_lane(), with a lane of these options for this thread's first use of `channel`.
+[[nodiscard]] LaneOptions default_lane_options(const ChannelCore& channel) noexcept;
+
+}  // namespace ringmain::engine

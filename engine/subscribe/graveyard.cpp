@@ -1,0 +1,45 @@
+#include "ringmain/engine/subscribe/graveyard.hpp"
+
+namespace ringmain::engine {
+
+bool Graveyard::bury(Subscriber& subscriber) noexcept {
+  subscriber.holders.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller's row holds it
+  Subscriber* top = top_.load(std::memory_order_acquire);      // Y1
+  for (;;) {
+    subscriber.buried_before = top == closed() ? nullptr : top;
+    if (top == closed()) break;
+    if (top_.compare_exchange_weak(top, &subscriber, std::memory_order_seq_cst,  // Y1, S
+                                   std::memory_order_acquire)) {                 // Y1
+      return true;
+    }
+  }
+  destroy_all(&subscriber);
+  return false;
+}
+
+void Graveyard::dig() noexcept {
+  Subscriber* top = top_.load(std::memory_order_acquire);  // Y1
+  while (top != nullptr && top != closed()) {
+    if (top_.compare_exchange_weak(top, nullptr, std::memory_order_acq_rel,  // Y1
+                                   std::memory_order_acquire)) {             // Y1
+      return destroy_all(top);
+    }
+  }
+}
+
+void Graveyard::close() noexcept {
+  Subscriber* top = top_.exchange(closed(), std::memory_order_acq_rel);  // Y1
+  if (top != closed()) destroy_all(top);
+}
+
+void Graveyard::destroy_all(Subscriber* top) noexcept {
+  const CallbackScope scope;  // captures are the user's code: it must not wait for a callback
+  while (top != nullptr) {
+    Subscriber* const one = top;
+    top = one->buried_before;
+    if (one->gate.claim_buried()) destroy_captures(*one);
+    drop_subscriber(one);
+  }
+}
+
+}  // namespace ringmain::engine

@@ -1,0 +1,92 @@
+// Which subscribers does a batch go to, while they come and go? An immutable row of pointers that
+// is replaced whole; a worker shows which one it reads, so that the others can be freed.
+//
+// Worker:   reading = current; L4; current unchanged? use it, else again
+// Changer:  current = new one; old one is retired; when enough are: heavy(); free those nobody
+// reads. A subscriber that was removed is freed with the last snapshot that names it. A worker that
+// stays in a callback keeps its one snapshot, and nothing that came after it. Model:
+// tests/model/snapshot_hazard.pml.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "ringmain/engine/system/atomics.hpp"
+#include "ringmain/engine/subscribe/subscriber.hpp"
+
+namespace ringmain::engine {
+
+struct Snapshot {
+  std::vector<Subscriber*> subscribers;  // by priority, then in order of subscription
+};
+
+/// A worker's word that says which snapshot it reads. On a line of the worker's own.
+using Reading = Atomic<const Snapshot*>;
+
+/// Protects and returns the current snapshot; nullptr when there is none. Lock-free.
+inline const Snapshot* protect(const Atomic<const Snapshot*>& current, Reading& reading) noexcept {
+  const Snapshot* seen = current.load(std::memory_order_acquire);  // N1
+  for (;;) {
+    reading.store(seen, std::memory_order_release);  // N2: the last one's use is over
+    light_or_fence();                                // L4
+    const Snapshot* again = current.load(std::memory_order_acquire);  // N1
+    if (again == seen) return seen;
+    seen = again;
+  }
+}
+
+/// The subscribers of one channel. All members but current() are called under the channel's lock.
+class SubscriberList {
+ public:
+  SubscriberList() = default;
+  SubscriberList(const SubscriberList&) = delete;
+  SubscriberList& operator=(const SubscriberList&) = delete;
+  ~SubscriberList();
+
+  [[nodiscard]] const Atomic<const Snapshot*>& current() const noexcept { return current_; }
+  [[nodiscard]] std::size_t size() const noexcept;
+  [[nodiscard]] bool any_wants_time() const noexcept;
+  /// Somebody is there, and nobody who is in a hurry.
+  [[nodiscard]] bool all_patient() const noexcept;
+  /// Takes over one holder of `subscriber`. Throws std::bad_alloc, then nothing has changed.
+  void add(Subscriber* subscriber);
+  /// False: it is not there. The holder is dropped once no worker can see it. Throws
+  /// std::bad_alloc.
+  bool remove(Subscriber* subscriber);
+  /// Frees what no word in `readings` names. Cost: one heavy(). Throws std::bad_alloc, then nothing
+  /// is freed.
+  void reclaim(const std::vector<const Reading*>& readings);
+  [[nodiscard]] std::size_t retired() const noexcept { return retired_.size(); }
+  /// So much is retired that reclaim() is worth its cost.
+  [[nodiscard]] bool due() const noexcept { return retired_.size() >= due_at_; }
+  /// Is it the current one, or retired and not yet freed?
+  [[nodiscard]] bool keeps(const Snapshot* snapshot) const noexcept;
+  /// `f(subscriber)` for those on the list and those that a worker may still be calling.
+  template <class F>
+  void for_each(F f) const {
+    if (const Snapshot* now = current_.load(std::memory_order_acquire)) {  // N1
+      for (Subscriber* s : now->subscribers) f(*s);
+    }
+    for (const Retired& r : retired_) {
+      if (r.removed != nullptr) f(*r.removed);
+    }
+  }
+
+  /// One heavy() for as many changes: on a virtual machine it takes as long as some eighty of them.
+  enum : std::size_t { kDueAt = 128 };
+
+ private:
+  enum : std::size_t { kRoomMin = 8 };
+  struct Retired {
+    const Snapshot* snapshot;  // nullptr: freed
+    Subscriber* removed;       // nullptr: nobody, or dropped
+  };
+  void make_room();
+  void replace(std::unique_ptr<Snapshot> next, Subscriber* removed) noexcept;
+
+  Atomic<const Snapshot*> current_{nullptr};
+  std::vector<Retired> retired_;
+  std::size_t due_at_ = kDueAt;
+};
+
+}  // namespace ringmain::engine

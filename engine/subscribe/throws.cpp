@@ -1,0 +1,106 @@
+#include "ringmain/engine/subscribe/throws.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <exception>
+
+#include "ringmain/engine/channel/channel_core.hpp"
+#include "ringmain/engine/subscribe/subscriber.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
+
+namespace ringmain::engine {
+
+void Throws::set_max(std::uint32_t max) {
+  if (max > 1) times_ = std::make_unique<Atomic<std::int64_t>[]>(max - 1);
+  max_ = max;
+}
+
+bool Throws::too_many(std::int64_t now_ns) noexcept {
+  if (max_ <= 1) return max_ == 1;
+  const std::uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a place
+  // Relaxed: a time, no more. 0: none yet.
+  const std::int64_t before = times_[i % (max_ - 1)].exchange(now_ns, std::memory_order_relaxed);
+  return before != 0 && now_ns - before <= kWindowNs;
+}
+
+void Throws::forget() noexcept {
+  for (std::uint32_t i = 0; i + 1 < max_; ++i)
+    times_[i].store(0, std::memory_order_relaxed);  // relaxed: a time, no more
+}
+
+bool Throws::wants_words(std::uint32_t what) const noexcept {
+  return (news_.load(std::memory_order_acquire) & what) != what;  // X1
+}
+
+void Throws::news(std::uint32_t what) noexcept {
+  news_.fetch_or(what, std::memory_order_acq_rel);  // X1
+}
+
+void Throws::say(const char* what) noexcept {
+  if (!words_lock_.try_lock()) return;
+  std::size_t n = 0;
+  for (; what[n] != 0 && n + 1 < words_.size(); ++n) words_[n] = what[n];
+  words_[n] = 0;
+  words_lock_.unlock();
+}
+
+std::uint32_t Throws::take(std::uint32_t what) noexcept {
+  if ((news_.load(std::memory_order_acquire) & what) == 0) return 0;  // X1
+  return news_.fetch_and(~what, std::memory_order_acq_rel) & what;    // X1
+}
+
+std::string Throws::words() {
+  const std::lock_guard lock(words_lock_);
+  return words_.data();
+}
+
+namespace {
+
+/// What the exception in hand says of itself.
+void keep_words(Throws& throws) noexcept {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    throws.say(e.what());
+  } catch (...) {
+    throws.say("(not a std::exception)");
+  }
+}
+
+/// In a catch. `wakes`: the thread may make a system call to have it told soon.
+void note_throw(Subscriber& subscriber, bool wakes) noexcept {
+  if (abi::__cxa_current_exception_type() == nullptr) {
+    // pthread_exit() or pthread_cancel(): swallowed it would end the process with less to read.
+    std::fprintf(stderr,
+                 "ringmain: callback '%s' ended its thread, which belongs to the bus; return or "
+                 "throw instead\n",
+                 subscriber.name.c_str());
+    std::abort();
+  }
+  if (subscriber.detach_on_throw) subscriber.gate.close();
+  std::uint32_t news = Throws::kThrew;
+  if (subscriber.throws.too_many(now_ns())) {
+    subscriber.gate.bar();
+    news |= Throws::kQuarantined;
+  }
+  if (!subscriber.throws.wants_words(news)) return;
+  keep_words(subscriber.throws);
+  subscriber.throws.news(news);
+  if (subscriber.channel != nullptr) subscriber.channel->workers().house().note_news(wakes);
+}
+
+}  // namespace
+
+void subscriber_threw(Subscriber& subscriber) noexcept {
+  subscriber.count(subscriber.threw, 1);
+  note_throw(subscriber, true);
+}
+
+Judgement inline_threw(Subscriber& subscriber) noexcept {
+  subscriber.threw.add(1, Writers::many);
+  note_throw(subscriber, false);
+  return {subscriber.veto_on_throw, subscriber.threw_id};
+}
+
+}  // namespace ringmain::engine

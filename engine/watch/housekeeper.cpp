@@ -1,0 +1,249 @@
+#include "ringmain/engine/watch/housekeeper.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "ringmain/engine/system/clock.hpp"
+#include "ringmain/engine/system/farewell.hpp"
+#include "ringmain/engine/system/settle.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
+
+namespace ringmain::engine {
+
+// --- the thread ---
+
+Housekeeper::~Housekeeper() {
+  if (thread_.joinable()) thread_.detach();  // stop() left it in a callback
+}
+
+bool Housekeeper::start(const WorkersOptions& options) noexcept {
+  running_.store(1, std::memory_order_release);  // H2
+  try {
+    thread_ = std::thread([this, &options] {
+      settle(options, (options.name.substr(0, 12) + "/hk").c_str());
+      run();
+    });
+    return true;
+  } catch (const std::exception&) {                // no thread, or no memory for one
+    running_.store(0, std::memory_order_release);  // H2
+    return false;
+  }
+}
+
+void Housekeeper::run() noexcept {
+  last_look_ns_ = now_ns();
+  for (std::uint32_t rung = 0; (rung & Bell::kQuit) == 0;) {
+    std::int64_t doze = losing_ ? kLookNs : kDozeNs;
+    if (herald_) doze = std::clamp<std::int64_t>(herald_->due_ns() - now_ns(), 0, doze);
+    const std::int64_t nap = std::min(nap_ns(), doze);
+    std::int64_t asked = doze;
+    rung = bell_.sleep(nap, doze, [&] {
+      const bool busy = workers_.anybody_awake();
+      if (busy) asked = nap;
+      return busy;
+    });
+    wakes_.add(1);
+    (void)round(rung, now_ns(), asked);
+  }
+  running_.store(0, std::memory_order_release);  // H2
+  // Whoever waits for a round that will not come: another word wakes him, and he sees why.
+  tell_rounds(begun_.load(std::memory_order_relaxed) + 1);  // relaxed: only this thread counts it
+}
+
+void Housekeeper::tell_rounds(std::uint32_t finished) noexcept {
+  finished_.store(finished, std::memory_order_release);  // H2
+  futex_wake(finished_, INT_MAX);
+}
+
+bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
+  if (!thread_.joinable()) return true;
+  const Farewell farewell(limit_ns);
+  bell_.ring(Bell::kQuit);
+  for (;;) {
+    const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // H2
+    if (!running()) break;
+    const std::int64_t left = farewell.left_ns(herald_ && herald_->is_calling());
+    if (left == 0) return false;
+    futex_wait(finished_, seen, left);
+  }
+  thread_.join();
+  return true;
+}
+
+bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t ring) noexcept {
+  if (in_callback()) return false;
+  if (workers_.by_hand()) {  // then the caller is the housekeeper, one at a time
+    static std::mutex by_hand;
+    const std::lock_guard lock(by_hand);
+    return round(ring | Bell::kLast, now_ns(), 0);
+  }
+  const Deadline deadline(limit_ns);
+  // Both sides count by read-modify-writes: what the caller did before is seen in a round that
+  // begins later.
+  const std::uint32_t wanted = begun_.fetch_add(0, std::memory_order_acq_rel) + 1;  // H3
+  bell_.ring(ring);
+  for (;;) {
+    const std::uint32_t done = finished_.load(std::memory_order_acquire);  // H2
+    if (!running()) return false;
+    if (static_cast<std::int32_t>(done - wanted) >= 0) return true;
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) return false;
+    futex_wait(finished_, done, left);
+  }
+}
+
+bool Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked_ns) noexcept {
+  const std::uint32_t number = begun_.fetch_add(1, std::memory_order_acq_rel) + 1;  // H3
+  const CallbackScope scope;  // what the herald calls may be the user's, which must not wait for us
+  const bool last = (rung & Bell::kLast) != 0;
+  try {
+    watch(clock_.look(now, asked_ns));
+    if (news_.exchange(0, std::memory_order_acquire) != 0) tell_throws(now);  // X2
+    if (now >= next_look_ns_ || last) look_at_channels(now, last);
+  } catch (const std::bad_alloc&) {
+    // Nothing is lost: the next round finds it again.
+  }
+  const bool all = !herald_ || herald_->round(rung, now);
+  workers_.dig();
+  if (all || last) tell_rounds(number);  // else who waits, also for this one, waits for the next
+  return all;
+}
+
+// --- the watchdog ---
+
+void Housekeeper::budget(std::int64_t budget_ns) noexcept {
+  std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
+  while (budget_ns > 0 && (now == 0 || budget_ns < now)) {
+    // Relaxed: the ring orders it.
+    if (!smallest_budget_ns_.compare_exchange_weak(now, budget_ns, std::memory_order_relaxed))
+      continue;
+    bell_.ring(Bell::kBusy);  // it may nap for half of a larger one
+    return;
+  }
+}
+
+/// Without a list of them: a round allocates nothing where there is nothing to tell.
+template <class F>
+void Housekeeper::for_each_channel(F f) const {
+  std::uint32_t index = 0;
+  while (const Ref<ChannelCore> channel = workers_.next_channel(index)) f(*channel);
+}
+
+/// Listed first, then told by budget(): who is not on the lists yet will lower it himself.
+void Housekeeper::find_smallest_budget() noexcept {
+  if (stale_.exchange(0, std::memory_order_relaxed) == 0) return;  // relaxed: soon is enough
+  smallest_budget_ns_.store(0, std::memory_order_relaxed);         // relaxed: the lists' locks
+  for_each_channel([this](const ChannelCore& channel) {
+    const std::int64_t smallest = channel.smallest_budget_ns();
+    std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
+    while (smallest > 0 && (now == 0 || smallest < now) &&
+           !smallest_budget_ns_.compare_exchange_weak(now, smallest,
+                                                      std::memory_order_relaxed)) {  // relaxed
+    }
+  });
+}
+
+std::int64_t Housekeeper::nap_ns() const noexcept {
+  const std::int64_t smallest =
+      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one rings
+  const std::int64_t nap = smallest == 0 ? kDozeNs : times_ns(clock_.stretch(), smallest / 2);
+  return std::clamp<std::int64_t>(nap, kNapNsMin, kDozeNs);
+}
+
+void Housekeeper::watch(std::int64_t counted_ns) {
+  const std::int64_t smallest =
+      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one rings
+  struct Long {
+    const Drainer* drainer;
+    std::uint64_t word;
+    std::int64_t seen_ns;
+  };
+  std::vector<Long> long_ones;
+  workers_.for_each_drainer([&](Drainer& d) {
+    const std::uint64_t word = d.calling.load(std::memory_order_relaxed);  // relaxed: a look
+    const std::int64_t seen = d.turn.look(word, counted_ns);
+    if (smallest != 0 && seen >= smallest) long_ones.push_back({&d, word, seen});
+  });
+  // A channel's lock comes before the drainers', so the subscribers are sought without that.
+  std::vector<SlowTurn> slow;
+  for (const Long& l : long_ones) {
+    workers_.with_subscriber(watch_id_of(l.word), [&](Subscriber& s, const ChannelCore& channel) {
+      if (s.budget_ns == 0 || l.seen_ns < s.budget_ns) return;
+      s.longest_ns.raise(static_cast<std::uint64_t>(l.seen_ns));
+      bool first = false;
+      workers_.for_each_drainer([&](Drainer& d) { first |= &d == l.drainer && d.turn.tell(); });
+      if (!first) return;
+      s.slow.add(1);
+      slow.push_back({s.name, channel.options().name, l.seen_ns, s.budget_ns});
+    });
+  }
+  if (!herald_) return;
+  for (const SlowTurn& turn : slow) herald_->slow(turn);
+}
+
+// --- who throws ---
+
+/// At most one notice per second and subscriber, however often it throws; of a quarantine at once.
+void Housekeeper::tell_throws(std::int64_t now) {
+  std::vector<Thrown> told;
+  bool more = false;
+  for_each_channel([&](ChannelCore& of) {
+    of.for_each_subscriber([&](Subscriber& s) {
+      Throws& t = s.throws;
+      if (!t.waits()) return;
+      const std::string& channel = of.options().name;
+      if (t.take(Throws::kQuarantined) != 0)
+        told.push_back({s.name, channel, t.words(), t.max(), true});
+      if (t.told_ns != 0 && now - t.told_ns < Throws::kWindowNs) {
+        more |= t.waits();
+      } else if (t.take(Throws::kThrew) != 0) {
+        const std::uint64_t all = s.threw.get();
+        told.push_back({s.name, channel, t.words(), all - t.told_count, false});
+        t.told_ns = now;
+        t.told_count = all;
+      }
+    });
+  });
+  if (more) news_.store(1, std::memory_order_relaxed);  // relaxed: for ourselves, a second later
+  if (!herald_) return;
+  for (const Thrown& t : told) herald_->threw(t);
+}
+
+// --- losses, depth, memory ---
+
+void Housekeeper::look_at_channels(std::int64_t now, bool last) {
+  enum : std::int64_t { kShareOfTime = 50 };
+  const std::int64_t began = now_ns();
+  losing_ = false;
+  for_each_channel([&](ChannelCore& channel) { look_at(channel, now, last); });
+  last_look_ns_ = now;
+  find_smallest_budget();
+  workers_.trim();
+  next_look_ns_ = now + std::max<std::int64_t>(kLookNs, kShareOfTime * (now_ns() - began));
+}
+
+/// A burst is over when a look finds nothing new, or after a second, so that a lasting one is told
+/// too.
+void Housekeeper::look_at(ChannelCore& channel, std::int64_t now, bool last) noexcept {
+  channel.trim();
+  ChannelCore::Looked& l = channel.looked;
+  l.depth_max.raise(channel.depth());
+  if (channel.options().tells_no_losses) return;
+  const Losses lost = channel.losses();
+  const bool more = lost != l.lost;
+  if (more && l.lost == l.told) l.first_ns = last_look_ns_;
+  if (more) l.last_ns = now;
+  l.lost = lost;
+  const bool over = last || !more || now - l.first_ns >= kDozeNs;
+  if (lost == l.told || !herald_) return;
+  if (!over) {
+    losing_ = true;
+    return;
+  }
+  if (herald_->lost(channel, lost - l.told, l.first_ns, l.last_ns)) l.told = lost;
+}
+
+}  // namespace ringmain::engine

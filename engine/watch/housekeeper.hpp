@@ -1,0 +1,149 @@
+// The housekeeper: one thread per bus that looks at what nobody else has time for.
+//
+// Who is slow, what was lost, which memory nobody reads any more; and it is the thread on which the
+// room above says so (Herald), with no lock held. It dozes while the workers are parked (one look a
+// second) and naps for half the smallest budget while one is awake. Looking at every lane is
+// rationed to 2 % of a core. It ends in stop(), and if the system gives no thread for it the bus
+// runs without.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringmain/engine/system/bell.hpp"
+#include "ringmain/engine/channel/channel_core.hpp"
+#include "ringmain/engine/deliver/drain.hpp"
+#include "ringmain/engine/watch/watchdog.hpp"
+
+namespace ringmain::engine {
+
+class Workers;
+struct WorkersOptions;
+
+/// A turn that is over its subscriber's budget.
+struct SlowTurn {
+  std::string subscriber, channel;
+  std::int64_t running_ns = 0;  // at least, and so far
+  std::int64_t budget_ns = 0;
+};
+
+/// A subscriber threw, or threw too often.
+struct Thrown {
+  std::string subscriber, channel, what;
+  std::uint64_t count = 0;  // since the last time it was told, or, in quarantine, within a second
+  bool quarantined = false;
+};
+
+/// Says what the housekeeper found. All calls come from its thread, with no lock of the engine
+/// held.
+class Herald : public Counted {
+ public:
+  virtual void slow(const SlowTurn& turn) noexcept = 0;
+  virtual void threw(const Thrown& thrown) noexcept = 0;
+  /// `counts` were lost in `channel` since the last time that this returned true, none of them
+  /// before `first_ns` or after `last_ns`. False: nobody has heard it, so it is said again.
+  virtual bool lost(const ChannelCore& channel, const Losses& counts, std::int64_t first_ns,
+                    std::int64_t last_ns) noexcept = 0;
+  /// Once per round, last. False: memory is short, so what it owes is said later.
+  virtual bool round(std::uint32_t rung, std::int64_t now_ns) noexcept = 0;
+  /// Is it in a callback, and in whose ("" if in none)? Any thread.
+  [[nodiscard]] virtual bool is_calling() const noexcept = 0;
+  [[nodiscard]] virtual std::string calling() const = 0;
+  /// When it wants the next round, at the latest. The housekeeper.
+  [[nodiscard]] virtual std::int64_t due_ns() const noexcept = 0;
+};
+
+class Housekeeper {
+ public:
+  enum : std::int64_t { kDozeNs = 1'000'000'000, kNapNsMin = 500'000, kLookNs = 100'000'000 };
+
+  explicit Housekeeper(Workers& workers) noexcept : workers_(workers) {}
+  ~Housekeeper();
+  Housekeeper(const Housekeeper&) = delete;
+  Housekeeper& operator=(const Housekeeper&) = delete;
+
+  /// Before start().
+  void set_herald(Ref<Herald> herald) noexcept { herald_ = std::move(herald); }
+  /// False: the system gives no thread.
+  bool start(const WorkersOptions& options) noexcept;
+  [[nodiscard]] bool running() const noexcept {
+    return running_.load(std::memory_order_acquire) != 0;  // H2
+  }
+  Bell& bell() noexcept { return bell_; }
+
+  /// A subscriber with that budget was listed; 0: without one.
+  void budget(std::int64_t budget_ns) noexcept;
+  /// One was taken off a list: the smallest may be another.
+  void budget_left() noexcept {
+    stale_.store(1, std::memory_order_relaxed);  // relaxed: soon is enough
+  }
+
+  /// A subscriber's throws are news. `wakes`: now, with a system call if need be; else at the next
+  /// look.
+  void note_news(bool wakes) noexcept {
+    news_.store(1, std::memory_order_release);  // X2
+    if (wakes) bell_.ring(Bell::kNews);
+  }
+  /// How many want to be told who listens: 0 makes a change of the lists cost nothing.
+  void add_interested(int n) noexcept {
+    interested_.fetch_add(static_cast<std::uint32_t>(n), std::memory_order_acq_rel);  // H4
+  }
+  /// Under the channel's lock: whoever counts himself in and then reads the lists sees the change,
+  /// or is seen here.
+  void interest_changed() noexcept {
+    if (interested_.load(std::memory_order_acquire) != 0) bell_.ring(Bell::kInterest);  // H4
+  }
+
+  /// Waits until a round that began after the call is over, with nothing owed. False: time ran out,
+  /// there is no housekeeper, or the caller is in a callback.
+  bool await_round(std::int64_t limit_ns, std::uint32_t ring = Bell::kRound) noexcept;
+  /// Ends the thread. False: it is still in a call of the herald at the deadline, and is left
+  /// alone.
+  bool stop(std::int64_t limit_ns) noexcept;
+  /// Whose callback keeps it, after stop() was false.
+  [[nodiscard]] std::string stuck_in() const {
+    std::string name = herald_ ? herald_->calling() : std::string();
+    return name.empty() ? "(the housekeeper)" : name;
+  }
+  /// After stop() was true: lets go of the herald and what it holds.
+  void let_go() noexcept { herald_ = nullptr; }
+
+  /// One round at that time, `asked_ns` after the last one; by its thread, or by tests that have
+  /// none. False: the herald owes something.
+  bool round(std::uint32_t rung, std::int64_t now_ns, std::int64_t asked_ns) noexcept;
+  [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_.get(); }
+
+ private:
+  void run() noexcept;
+  [[nodiscard]] std::int64_t nap_ns() const noexcept;
+  void watch(std::int64_t counted_ns);
+  void look_at_channels(std::int64_t now_ns, bool last);
+  void look_at(ChannelCore& channel, std::int64_t now_ns, bool last) noexcept;
+  void tell_throws(std::int64_t now_ns);
+  void find_smallest_budget() noexcept;
+  template <class F>
+  void for_each_channel(F f) const;
+  void tell_rounds(std::uint32_t finished) noexcept;
+
+  Workers& workers_;
+  Bell bell_;
+  Ref<Herald> herald_;
+  std::thread thread_;
+  Count wakes_;
+  Atomic<std::uint32_t> running_{0};
+  Atomic<std::uint32_t> begun_{0};              // rounds
+  Atomic<std::uint32_t> finished_{0};           // the last of them that left nothing owed
+  Atomic<std::int64_t> smallest_budget_ns_{0};  // 0: nobody has one
+  Atomic<std::uint32_t> news_{0};
+  Atomic<std::uint32_t> interested_{0};
+  Atomic<std::uint32_t> stale_{0};  // the smallest may have left
+
+  // --- the thread's own ---
+  LookClock clock_;
+  std::int64_t next_look_ns_ = 0;
+  std::int64_t last_look_ns_ = 0;  // every loss that is new at the next one is younger
+  bool losing_ = false;            // a burst is not over yet
+};
+
+}  // namespace ringmain::engine

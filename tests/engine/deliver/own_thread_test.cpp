@@ -1,0 +1,30 @@
+// May a subscriber's own thread be joined while it is being started?
+#include "ringmain/engine/deliver/own_thread.hpp"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/tests/engine/rig.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+TEST(OwnThreadStartTest, AThreadMayBeJoinedWhileItIsBeingStarted) {
+  const tests::Running running(1);
+  for (int round = 0; round < 50; ++round) {
+    ChannelCoreOptions options;
+    options.pulled = options.own_thread = true;
+    const auto channel = running.channel(options);
+    const Ref<OwnThread> own = new OwnThread(channel, "own");
+    own->end();  // so that it is over as soon as it has begun
+    std::thread joins([&own] { EXPECT_TRUE(own->join(-1)); });
+    own->start();
+    joins.join();
+    EXPECT_TRUE(own->join(-1));
+    running->retire(*channel);
+  }
+}
+
+}  // namespace
+}  // namespace ringmain::engine

@@ -1,0 +1,64 @@
+// Does a thread find its lane in each of many channels, and let go of those that have ended?
+#include "ringmain/engine/publish/thread_lanes.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/tests/engine/rig.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+using tests::make_channel;
+using tests::push_number;
+
+class ThreadLanesTest : public ::testing::TestWithParam<bool> {
+ protected:
+  Ref<Workers> workers_ = tests::resting_workers();
+};
+
+TEST_P(ThreadLanesTest, AThreadFindsItsLaneInEachOfManyChannels) {
+  std::vector<Ref<ChannelCore>> channels;
+  std::vector<Lane*> lanes;
+  ChannelCoreOptions o;
+  o.ring_lanes = GetParam();
+  for (int i = 0; i < 200; ++i) {
+    channels.push_back(make_channel(workers_, o));
+    lanes.push_back(thread_lane(*channels.back()));
+    ASSERT_NE(lanes.back(), nullptr);
+  }
+  for (std::size_t i = 0; i < channels.size(); ++i) EXPECT_EQ(thread_lane(*channels[i]), lanes[i]);
+  for (const auto& c : channels) EXPECT_EQ(c->lane_count(), 1u);
+}
+
+TEST_P(ThreadLanesTest, AThreadKeepsFewOfTheChannelsThatAreClosed) {
+  // A thread may outlive thousands of buses: their memory must not wait for the thread's end.
+  std::vector<Subscriber*> watched;
+  std::thread([&] {
+    for (int i = 0; i < 2000; ++i) {
+      const auto channel = make_channel(workers_);
+      Subscriber* s = tests::make_hearer([](const engine::Run&) {});
+      s->holders.fetch_add(1);
+      watched.push_back(s);
+      ASSERT_TRUE(channel->attach(s));
+      ASSERT_EQ(push_number(*thread_lane(*channel), 1), Pushed::accepted);
+      channel->close_line();
+    }
+    const auto alive = std::count_if(watched.begin(), watched.end(),
+                                     [](const Subscriber* s) { return s->holders.load() == 2; });
+    EXPECT_LE(alive, 16);
+  }).join();
+  for (Subscriber* s : watched) {
+    EXPECT_EQ(s->holders.load(), 1u);
+    drop_subscriber(s);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(BothKinds, ThreadLanesTest, ::testing::Bool(),
+                         [](const auto& p) { return p.param ? "ring" : "moodycamel"; });
+
+}  // namespace
+}  // namespace ringmain::engine

@@ -1,0 +1,69 @@
+// Is who waits for a round of the housekeeper told by the first one that owes nothing?
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/engine/watch/housekeeper.hpp"
+#include "ringmain/engine/deliver/workers.hpp"
+
+#include "ringmain/tests/engine/eventually.hpp"
+#include "ringmain/tests/engine/rig.hpp"
+
+namespace ringmain::tests {
+namespace {
+
+using namespace ringmain::engine;
+
+/// Owes something in its first round that was asked for, which lasts until it is let go.
+class Debtor final : public Herald {
+ public:
+  void slow(const SlowTurn&) noexcept override {}
+  void threw(const Thrown&) noexcept override {}
+  bool lost(const ChannelCore&, const Losses&, std::int64_t, std::int64_t) noexcept override {
+    return true;
+  }
+  bool round(std::uint32_t, std::int64_t) noexcept override {
+    if (rounds.fetch_add(1) != 0) return true;
+    rounds.notify_all();
+    let_go.wait(false);
+    return false;
+  }
+  [[nodiscard]] bool is_calling() const noexcept override { return false; }
+  [[nodiscard]] std::string calling() const override { return {}; }
+  [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
+
+  std::atomic<int> rounds{0};
+  std::atomic<bool> let_go{false};
+};
+
+/// The waiter asks while the first round lasts. That one owes something, and the second does not:
+/// nobody rings for a third, which would come of itself after a second.
+TEST(HouseRoundsTest, WhoAsksWhileOneOwesSomethingIsToldByTheNext) {
+  const Ref<Debtor> debtor(new Debtor);
+  const Ref<Workers> workers(new Workers(WorkersOptions{}));
+  workers->house().set_herald(debtor.get());
+  ASSERT_EQ(workers->start(), 1u);
+  workers->house().bell().ring(Bell::kRound);
+  debtor->rounds.wait(0);
+  std::atomic<long> asking{0};
+  bool told = false;
+  std::thread waiter([&] {
+    asking = ::syscall(SYS_gettid);
+    told = workers->house().await_round(-1);
+  });
+  EXPECT_TRUE(eventually([&] { return asking != 0 && is_asleep(asking); }));
+  debtor->let_go = true;
+  debtor->let_go.notify_all();
+  waiter.join();
+  EXPECT_TRUE(told);
+  EXPECT_EQ(debtor->rounds, 2);
+  EXPECT_TRUE(workers->stop(true, -1).stuck.empty());
+}
+
+}  // namespace
+}  // namespace ringmain::tests

@@ -1,0 +1,120 @@
+// Does the housekeeper sleep as deeply as it may, and does it tell a long turn from its own pause?
+#include "ringmain/engine/watch/watchdog.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "ringmain/engine/system/bell.hpp"
+
+#include "ringmain/tests/engine/eventually.hpp"
+
+namespace ringmain::tests {
+namespace {
+
+using namespace ringmain::engine;
+
+constexpr std::int64_t kMs = 1'000'000;
+
+// --- the bell ---
+
+class BellTest : public ::testing::Test {
+ protected:
+  /// The housekeeper's half, in a thread: sleeps until it was told to quit.
+  void keep_house(bool busy) {
+    thread_ = std::thread([this, busy] {
+      id_ = ::syscall(SYS_gettid);
+      for (std::uint32_t rung = 0; (rung & Bell::kQuit) == 0;) {
+        rung = bell_.sleep(-1, -1, [&] { return busy; });
+        had_ |= rung;
+      }
+    });
+  }
+  void TearDown() override {
+    bell_.ring(Bell::kQuit);
+    thread_.join();
+  }
+  Bell bell_;
+  std::atomic<std::uint32_t> had_{0};
+  std::atomic<long> id_{0};
+  std::thread thread_;
+};
+
+TEST_F(BellTest, ARingEndsADozeAndIsTaken) {
+  keep_house(false);
+  bell_.ring(Bell::kNews);
+  EXPECT_TRUE(eventually([&] { return (had_ & Bell::kNews) != 0; }));
+}
+
+TEST_F(BellTest, ARingEndsANapToo) {
+  keep_house(true);
+  bell_.ring(Bell::kInterest);
+  EXPECT_TRUE(eventually([&] { return (had_ & Bell::kInterest) != 0; }));
+}
+
+TEST_F(BellTest, AWorkerEndsADozeByStirring) {
+  keep_house(false);
+  EXPECT_TRUE(eventually([&] {
+    bell_.stir();
+    return (had_ & Bell::kBusy) != 0;
+  }));
+}
+
+TEST_F(BellTest, ANapIsNotDisturbedByWorkers) {
+  keep_house(true);
+  // Before it sleeps it may be met in what looks like a doze.
+  ASSERT_TRUE(eventually([&] { return id_ != 0 && is_asleep(id_); }));
+  for (int i = 0; i < 10'000; ++i) bell_.stir();
+  bell_.ring(Bell::kNews);
+  ASSERT_TRUE(eventually([&] { return (had_ & Bell::kNews) != 0; }));
+  EXPECT_EQ(had_ & Bell::kBusy, 0u);
+}
+
+// --- how long has a turn been running? ---
+
+TEST(LookClockTest, AGapAsAskedCountsAndOneFarLongerIsAPause) {
+  LookClock clock;
+  EXPECT_EQ(clock.look(1'000 * kMs, 50 * kMs), 0) << "the first look has nothing before it";
+  EXPECT_EQ(clock.look(1'051 * kMs, 50 * kMs), 51 * kMs);
+  EXPECT_EQ(clock.look(6'051 * kMs, 50 * kMs), 0) << "five seconds: we were stopped ourselves";
+  EXPECT_EQ(clock.look(6'102 * kMs, 50 * kMs), 51 * kMs);
+}
+
+TEST(LookClockTest, WhereEveryGapIsTooLongLongerOnesAreAskedForUntilTheyAreKept) {
+  LookClock clock;
+  std::int64_t now = 1'000 * kMs;
+  std::int64_t counted = 0;
+  for (int i = 0; i < 20; ++i) {  // a machine so busy that every sleep takes 100 ms more
+    const std::int64_t asked = 2 * kMs * clock.stretch();
+    now += asked + 100 * kMs;
+    counted += clock.look(now, asked);
+  }
+  EXPECT_EQ(counted, 0) << "16 times 2 ms are not enough to keep up with 100";
+  EXPECT_EQ(clock.stretch(), 16);
+  for (int i = 0; i < 4; ++i) {
+    now += 2 * kMs * clock.stretch();
+    counted += clock.look(now, 2 * kMs * clock.stretch());
+  }
+  EXPECT_GT(counted, 0);
+  EXPECT_EQ(clock.stretch(), 1);
+}
+
+TEST(CallClockTest, OnlyTheSameTurnAddsUp) {
+  CallClock clock;
+  EXPECT_EQ(clock.look(call_word(1, 7), 10), 0) << "it may just have begun";
+  EXPECT_EQ(clock.look(call_word(1, 7), 10), 10);
+  EXPECT_EQ(clock.look(call_word(1, 7), 5), 15);
+  EXPECT_TRUE(clock.tell());
+  EXPECT_FALSE(clock.tell()) << "once per turn";
+  EXPECT_EQ(clock.look(call_word(2, 7), 10), 0) << "the same subscriber, another turn";
+  EXPECT_TRUE(clock.tell());
+  EXPECT_EQ(clock.look(0, 10), 0);
+  EXPECT_EQ(clock.look(0, 10), 0) << "nobody is called, for however long";
+}
+
+}  // namespace
+}  // namespace ringmain::tests
