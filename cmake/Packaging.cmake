@@ -35,7 +35,7 @@ install(FILES "${PROJECT_SOURCE_DIR}/adapters/run.h" DESTINATION "${CMAKE_INSTAL
 
 # For C, and Fortran, whose module is compiled by who uses it.
 install(TARGETS ringmain_c EXPORT ringmainTargets)
-install(FILES "${PROJECT_SOURCE_DIR}/c/ringmain.h" "${PROJECT_SOURCE_DIR}/c/ringmain.f90"
+install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.h" "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.f90"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/c")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ringmainConfig.cmake.in"
@@ -61,9 +61,9 @@ set(pc_queue_cflags "")
 if(NOT concurrentqueue_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
   set(pc_queue_cflags " -I${concurrentqueue_INCLUDE_DIR}")
 endif()
-configure_file("${PROJECT_SOURCE_DIR}/packaging/ringmain.pc.in"
+configure_file("${PROJECT_SOURCE_DIR}/cmake/ringmain.pc.in"
   "${PROJECT_BINARY_DIR}/package/ringmain.pc" @ONLY)
-configure_file("${PROJECT_SOURCE_DIR}/packaging/ringmain-c.pc.in"
+configure_file("${PROJECT_SOURCE_DIR}/cmake/ringmain-c.pc.in"
   "${PROJECT_BINARY_DIR}/package/ringmain-c.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/package/ringmain.pc" "${PROJECT_BINARY_DIR}/package/ringmain-c.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,6 +1,6 @@
 // Question: how many instructions does one publish take, and one dispatch? Exact, without a clock.
 //
-// Run under callgrind by tools/bench_instructions.py, which counts what lies inside the functions
+// Run under callgrind by bench/scripts/bench_instructions.py, which counts what lies inside the functions
 // named count_*: kEvents turns of a loop around one call each.
 #include <atomic>
 #include <chrono>

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "bench" / "scripts"))
 
 import bench_instructions  # noqa: E402
 import bench_measure  # noqa: E402
@@ -211,7 +211,7 @@ json.dump({{"context": {{"compiler": "made up", "peers_left_out": "quill "}}, "b
 
 
 class WholeRun(unittest.TestCase):
-    """tools/bench_run.py with a program that answers what it is told to."""
+    """bench/scripts/bench_run.py with a program that answers what it is told to."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="ringmain-bench-")
@@ -227,7 +227,7 @@ class WholeRun(unittest.TestCase):
 
     def bench(self, cases, *arguments):
         return subprocess.run(
-            [sys.executable, str(ROOT / "tools" / "bench_run.py"), "--program", str(self.program(cases)), "--output",
+            [sys.executable, str(ROOT / "bench" / "scripts" / "bench_run.py"), "--program", str(self.program(cases)), "--output",
              str(self.folder / "out"), "--json", str(self.folder / "result.json"), "--minutes", "0.001",
              "--busy-machine", "--no-python", "--no-plots", *arguments],
             capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
@@ -273,7 +273,7 @@ class WholeRun(unittest.TestCase):
         self.assertNotIn("missed", run.stdout)
 
     def test_a_program_that_was_not_built_gets_one_sentence(self):
-        run = subprocess.run([sys.executable, str(ROOT / "tools" / "bench_run.py"), "--program", "/nowhere/bench",
+        run = subprocess.run([sys.executable, str(ROOT / "bench" / "scripts" / "bench_run.py"), "--program", "/nowhere/bench",
                               "--output", str(self.folder)], capture_output=True, text=True, check=False)
         self.assertEqual((run.returncode, run.stderr.count("\n")), (1, 1))
         self.assertIn("was not built; run ./dev bench", run.stderr)
@@ -282,7 +282,7 @@ class WholeRun(unittest.TestCase):
         self.bench({"unheard/bus_wanted": {"value": 0.3}})
         page = self.folder / "page.md"
         page.write_text(f"before\n{bench_table.BEGIN}\nold\n{bench_table.END}\nafter\n")
-        command = [sys.executable, str(ROOT / "tools" / "bench_table.py"), str(self.folder / "result.json"), str(page)]
+        command = [sys.executable, str(ROOT / "bench" / "scripts" / "bench_table.py"), str(self.folder / "result.json"), str(page)]
         for _ in range(2):
             self.assertEqual(subprocess.run(command, check=False).returncode, 0)
         text = page.read_text()
@@ -321,7 +321,7 @@ calls=1 9
         self.assertEqual(changed({"a": 1.0}, {"b": 1.0}), ["a: counted only", "b: recorded only"])
 
     def test_without_valgrind_or_a_record_it_is_skipped(self):
-        command = [sys.executable, str(ROOT / "tools" / "bench_instructions.py"), "program", "GNU-0", "/nowhere"]
+        command = [sys.executable, str(ROOT / "bench" / "scripts" / "bench_instructions.py"), "program", "GNU-0", "/nowhere"]
         for path in ("/nowhere", os.environ["PATH"]):
             run = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": path})
             self.assertEqual(run.returncode, 77, run.stdout + run.stderr)
@@ -329,7 +329,7 @@ calls=1 9
 
 
 class Compare(unittest.TestCase):
-    """tools/compare_bench on two made-up results."""
+    """bench/scripts/compare_bench on two made-up results."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="ringmain-bench-")
@@ -346,7 +346,7 @@ class Compare(unittest.TestCase):
         return path
 
     def compare(self, before, after):
-        return subprocess.run([sys.executable, str(ROOT / "tools" / "compare_bench"), str(before), str(after)],
+        return subprocess.run([sys.executable, str(ROOT / "bench" / "scripts" / "compare_bench"), str(before), str(after)],
                               capture_output=True, text=True, check=False)
 
     def test_the_same_is_no_change(self):

@@ -62,8 +62,8 @@ class Layers(CheckTest):
         self.write("adapters/sinks/lines.hpp", '#include "ringmain/events/cuda.hpp"\n'
                                                '#include "ringmain/adapters/registry.hpp"\n#include <vector>\n')
         self.write("tests/cli/cli_test.cpp", '#include "ringmain/cli/cli.hpp"\n')
-        self.write("c/ringmain.h", "")
-        self.write("adapters/sources/mpi/publish.hpp", '#include "ringmain/c/ringmain.h"\n')
+        self.write("bindings/c/ringmain.h", "")
+        self.write("adapters/sources/mpi/publish.hpp", '#include "ringmain/bindings/c/ringmain.h"\n')
         self.assert_passes(self.CHECK)
 
     def test_a_room_may_not_include_one_above(self):

@@ -5,7 +5,7 @@
 
 #include "ringmain/adapters/sources/mpi/mpi_requests.hpp"
 
-#include "ringmain/c/ringmain.h"
+#include "ringmain/bindings/c/ringmain.h"
 
 namespace ringmain::mpi {
 

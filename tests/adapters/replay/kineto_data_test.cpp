@@ -2,7 +2,7 @@
 //
 // The recordings of others lie outside the project: RINGMAIN_SHARED_DATA names the folder that
 // holds kineto/, by default ../shared/data beside the sources. Those that the project ships itself
-// come with counts.json, made by tools/count_trace.py.
+// come with counts.json, made by examples/traces/count_trace.py.
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -131,7 +131,7 @@ TEST_P(RecordedTraceTest, TheReadingStaysWithinItsMemory) {
 INSTANTIATE_TEST_SUITE_P(Shared, RecordedTraceTest, testing::ValuesIn(kRecorded),
                          [](const auto& row) { return std::string(row.param.file); });
 
-/// The traces that the project ships, with what tools/count_trace.py counted in them.
+/// The traces that the project ships, with what examples/traces/count_trace.py counted in them.
 TEST(ShippedTracesTest, CountsEqualThoseBesideThem) {
   const fs::path folder = fs::path(RINGMAIN_SOURCE_DIR) / "examples" / "traces";
   simdjson::dom::parser parser;

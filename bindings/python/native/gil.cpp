@@ -1,0 +1,93 @@
+#include "ringmain/bindings/python/native/gil.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "ringmain/engine/system/fork.hpp"
+
+namespace ringmain::python {
+namespace {
+
+std::atomic<bool> exit_begun{false};
+std::atomic<int> released{0};
+std::atomic<bool> something_buried{false};
+
+enum : unsigned { kForkGraves = 8, kForkReleased = 9 };  // leaves: nothing is locked under them
+
+/// In a fork's child there are no other threads that could be in Released.
+class Forgetting final : public engine::ForkWitness {
+ public:
+  Forgetting() : ForkWitness(kForkReleased) { begin_watching(); }
+  void in_child() noexcept override { released = 0; }
+};
+[[maybe_unused]] const Forgetting& forgetting = *new Forgetting;
+
+struct Graves {
+  engine::ForkMutex mutex{kForkGraves};
+  std::vector<PyObject*> objects;
+};
+Graves& graves() {
+  static Graves& all = *new Graves;  // never destroyed: captures may die behind static objects
+  return all;
+}
+// Made before there are threads: a fork while another one is in the guard would leave it locked.
+[[maybe_unused]] const Graves& made_at_load = graves();
+
+}  // namespace
+
+bool exiting() noexcept {
+  return exit_begun;
+}
+void begin_exit() noexcept {
+  exit_begun = true;
+}
+
+void wait_for_released(std::chrono::nanoseconds limit) noexcept {
+  std::mutex mutex;
+  std::condition_variable never;
+  std::unique_lock lock(mutex);
+  const auto end = std::chrono::steady_clock::now() + limit;
+  PyThreadState* const saved = PyEval_SaveThread();  // they want it to come back
+  while (released > 0 && std::chrono::steady_clock::now() < end)
+    never.wait_for(lock, std::chrono::milliseconds(1));
+  PyEval_RestoreThread(saved);
+}
+
+Released::Released() noexcept {
+  ++released;  // before the look: the exit sees either this, or no one come
+  if (!exit_begun) {
+    saved_ = PyEval_SaveThread();
+  } else {
+    --released;
+  }
+}
+Released::~Released() {
+  if (saved_ == nullptr) return;
+  PyEval_RestoreThread(saved_);
+  --released;
+}
+
+void bury(PyObject* object) noexcept {
+  if (object == nullptr) return;
+  const std::lock_guard lock(graves().mutex);
+  try {
+    graves().objects.push_back(object);
+    something_buried = true;
+  } catch (const std::bad_alloc&) {  // it is kept for ever, which harms nobody
+  }
+}
+
+void dig() noexcept {
+  if (!something_buried) return;
+  std::vector<PyObject*> found;
+  {
+    const std::lock_guard lock(graves().mutex);
+    something_buried = false;
+    found.swap(graves().objects);
+  }
+  for (PyObject* object : found) Py_DECREF(object);
+}
+
+}  // namespace ringmain::python

@@ -1,0 +1,135 @@
+#include "ringmain/bindings/python/native/inline_hear.hpp"
+
+#include <nanobind/stl/string.h>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "ringmain/bus/channel.hpp"
+
+#include "ringmain/bindings/python/native/batch.hpp"
+
+namespace ringmain::python {
+namespace {
+
+struct Judge {
+  PyObject* callback;
+  std::shared_ptr<InlineHearing> hearing;
+  const engine::ChannelCore* channel;
+
+  Judge(PyObject* by, std::shared_ptr<InlineHearing> of, const engine::ChannelCore* on) noexcept
+      : callback(by), hearing(std::move(of)), channel(on) {}
+  Judge(Judge&& other) noexcept
+      : callback(std::exchange(other.callback, nullptr)),
+        hearing(std::move(other.hearing)),
+        channel(other.channel) {}
+  Judge& operator=(Judge&&) = delete;
+  ~Judge() { bury(callback); }  // on whichever thread called last
+};
+
+/// What Python raised, for those who hear of throwing subscribers.
+struct Raised : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The GIL for one call, whichever thread this is.
+class Taken {
+ public:
+  Taken() noexcept : state_(PyGILState_Ensure()) {}
+  ~Taken() { PyGILState_Release(state_); }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+Record copied(const engine::ChannelCore& channel, const std::byte* event) {
+  const Layout& layout = Layout::of(*static_cast<const Schema*>(channel.options().schema));
+  Record record;
+  record.layout = &layout;
+  record.own.assign(event, event + layout.schema().bytes);
+  record.event = record.own.data();
+  record.channel = channel.options().name;
+  return record;
+}
+
+engine::Judgement verdict_of(const nb::object& answer, const InlineHearing& hearing) {
+  if (answer.is_none() || answer.ptr() == Py_True) return {};
+  if (answer.ptr() == Py_False) return {true, Name("vetoed by " + hearing.name).id()};
+  if (PyUnicode_Check(answer.ptr())) {
+    nb::object held;
+    return {true, Name(utf8_of(answer.ptr(), held)).id()};
+  }
+  PyErr_Format(PyExc_TypeError,
+               "an inline subscriber answers None or True (let it go on), False or a str (veto), "
+               "and not %R",
+               answer.ptr());
+  throw nb::python_error();
+}
+
+/// Throws Raised behind a log line.
+engine::Judgement ask(const Judge& by, const std::byte* at) {
+  const Taken gil;
+  ++by.hearing->gil_taken;
+  std::string words;
+  try {
+    const nb::object record = nb::cast(copied(*by.channel, at), nb::rv_policy::move);
+    const nb::object answer = nb::steal(PyObject_CallOneArg(by.callback, record.ptr()));
+    if (!answer.is_valid()) throw nb::python_error();
+    return verdict_of(answer, *by.hearing);
+  } catch (nb::python_error& error) {
+    words = error.what();
+    if (by.hearing->raised++ == 0) {
+      error.restore();
+      log_raised(by.hearing->name);
+    }
+  }
+  throw Raised(words);
+}
+
+engine::Judgement judge(engine::Subscriber& self, const std::byte* at) noexcept {
+  const Judge& by = *std::launder(static_cast<const Judge*>(self.captures()));
+  try {
+    const engine::Judgement judgement = exiting() ? engine::Judgement{} : ask(by, at);
+    self.delivered.add(1, engine::Writers::many);
+    return judgement;
+  } catch (...) {
+    return engine::inline_threw(self);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<InlineHearing> hear_inline(engine::ChannelCore& channel, nb::object callback,
+                                           SubscribeOptions options) {
+  auto made = std::make_shared<InlineHearing>();
+  made->name = options.name;
+  engine::Subscriber* subscriber =
+      ringmain::detail::hold_captures(Judge(callback.release().ptr(), made, &channel));
+  subscriber->judge = &judge;
+  made->held = ringmain::detail::attach(channel, subscriber, std::move(options));
+  return made;
+}
+
+Detached remove(InlineHearing& hearing, Seconds limit) {
+  Detached ended = Detached::timeout;
+  (void)wait_in_slices(limit, [&](std::chrono::nanoseconds slice) {
+    ended = hearing.held.reset_for(slice);
+    return ended != Detached::timeout;
+  });
+  return ended;
+}
+
+void log_raised(const std::string& name) noexcept {
+  try {
+    const nb::python_error error;  // takes it
+    nb::module_::import_("ringmain._raised").attr("log")(nb::cast(name), error.value());
+  } catch (nb::python_error& error) {
+    error.restore();
+    PyErr_WriteUnraisable(nullptr);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace ringmain::python

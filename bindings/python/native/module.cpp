@@ -1,0 +1,15 @@
+// The extension module ringmain._native: what Python's own layer in python/ringmain is made of.
+#include "ringmain/bindings/python/native/batch.hpp"
+#include "ringmain/bindings/python/native/bus.hpp"
+#include "ringmain/bindings/python/native/channel.hpp"
+
+NB_MODULE(_native, m) {
+  m.doc() = "The bus behind the package ringmain. Use the package.";
+  m.attr("__version__") = RINGMAIN_VERSION;
+  ringmain::python::bind_batch(m);
+  ringmain::python::bind_channel(m);
+  ringmain::python::bind_bus(m);
+  ringmain::python::bind_steps(m);
+  ringmain::python::bind_compile(m);
+  ringmain::python::bind_guard_hook(m);
+}

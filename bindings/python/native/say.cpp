@@ -1,0 +1,190 @@
+#include "ringmain/bindings/python/native/say.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include "ringmain/bindings/python/native/bus.hpp"
+#include "ringmain/bindings/python/native/refuse.hpp"
+
+namespace ringmain::python {
+namespace {
+
+constexpr char kHow[] =
+    "publish() takes an event, as in bus.publish(Loss(step=1)), or the name of one with its fields "
+    "by their names, as in bus.publish('train.step', step=1)";
+
+/// Most publishes end in one of a few ways: their results are made once. Under the GIL.
+PyObject* known_results[static_cast<std::size_t>(PublishCode::forked) + 1] = {};
+
+unsigned name_changes = 0;  // under the GIL
+
+/// Also when nobody listens all fields are looked at: a mistake is one everywhere.
+PyObject* say_fields(const Channel& channel, PyObject* const* values, PyObject* names) {
+  alignas(16) std::byte event[1024];
+  channel.layout().begin(event);
+  const Py_ssize_t given = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < given; ++i)
+    channel.layout().write_named(PyTuple_GET_ITEM(names, i), values[i], event);
+  return result_object(channel.publish(event));
+}
+
+PyObject* say_object(const Channel& channel, PyObject* object) {
+  alignas(16) std::byte event[1024];
+  const Layout& layout = channel.layout();
+  layout.begin(event);
+  for (const Layout::Field& field : layout.fields()) {
+    const nb::object value = nb::steal(PyObject_GetAttr(object, field.name));
+    if (!value.is_valid()) throw nb::python_error();
+    layout.write(field, value.ptr(), event);
+  }
+  return result_object(channel.publish(event));
+}
+
+PyObject* publish_fields(PyObject* self, PyObject* const* values, Py_ssize_t unnamed,
+                         PyObject* names) {
+  if (unnamed != 0) {
+    PyErr_SetString(PyExc_TypeError, "publish() takes the fields of an event by their names only");
+    return nullptr;
+  }
+  return guarded([&] { return say_fields(*nb::inst_ptr<Channel>(self), values, names); });
+}
+
+/// What @event found, of that very class; a new reference, or an invalid object.
+nb::object layout_of_class(PyTypeObject* type) {
+  static PyObject* const key = PyUnicode_InternFromString("__ringmain_layout__");
+#if PY_VERSION_HEX >= 0x030c0000
+  const nb::object own = nb::steal(PyType_GetDict(type));
+  PyObject* members = own.ptr();
+#else
+  PyObject* members = type->tp_dict;
+#endif
+  PyObject* found = members == nullptr ? nullptr : PyDict_GetItemWithError(members, key);
+  if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  static const nb::handle layout_type = nb::type<Layout>();
+  if (found == nullptr || reinterpret_cast<PyObject*>(Py_TYPE(found)) != layout_type.ptr())
+    return {};
+  return nb::borrow(found);
+}
+
+PyObject* publish_on_bus(PyObject* self, PyObject* const* values, Py_ssize_t unnamed,
+                         PyObject* names) {
+  if (unnamed != 1) {
+    PyErr_SetString(PyExc_TypeError, kHow);
+    return nullptr;
+  }
+  return guarded([&]() -> PyObject* {
+    auto& bus = *nb::inst_ptr<NativeBus>(self);
+    PyObject* const what = values[0];
+    if (PyUnicode_Check(what)) return say_fields(bus.said().of(self, what), values + 1, names);
+    if (const Channel* const channel = bus.said().of(bus, Py_TYPE(what))) {
+      if (names != nullptr && PyTuple_GET_SIZE(names) != 0) {
+        PyErr_Format(PyExc_TypeError,
+                     "publish() takes an event as it is, or a name with fields: change %R itself",
+                     PyTuple_GET_ITEM(names, 0));
+        return nullptr;
+      }
+      return say_object(*channel, what);
+    }
+    // An EventType, or what cannot be said: Python's layer tells which.
+    const nb::object layout =
+        nb::module_::import_("ringmain._bus").attr("_layout_of")(nb::handle(what));
+    return say_fields(bus.said().of(bus, *nb::inst_ptr<Layout>(layout)), values + 1, names);
+  });
+}
+
+nb::object function(PyMethodDef& definition, nb::handle self) {
+  nb::object made = nb::steal(PyCFunction_New(&definition, self.ptr()));
+  if (!made.is_valid()) throw nb::python_error();
+  return made;
+}
+
+PyCFunction plain(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+}  // namespace
+
+const Channel& Said::of(NativeBus& bus, const Layout& layout) {
+  const auto found = by_layout_.find(&layout);
+  if (found != by_layout_.end()) return found->second;
+  return by_layout_.emplace(&layout, bus.channel(layout)).first->second;
+}
+
+const Channel* Said::of(NativeBus& bus, PyTypeObject* type) {
+  const unsigned version = type->tp_version_tag;
+  if (version != 0 && version == last_version_ && type == last_type_) return last_;
+  const nb::object layout = layout_of_class(type);
+  if (!layout.is_valid()) return nullptr;
+  const Channel& found = of(bus, *nb::inst_ptr<Layout>(layout));
+  last_type_ = type;
+  last_version_ = type->tp_version_tag;
+  return last_ = &found;
+}
+
+void Said::names_changed() noexcept {
+  ++name_changes;
+}
+
+const Channel& Said::of(PyObject* bus, PyObject* name) {
+  nb::object held;
+  const std::string_view text = utf8_of(name, held);
+  if (changes_ != name_changes) {
+    changes_ = name_changes;
+    while (!by_name_.empty()) outdated_.push_back(by_name_.extract(by_name_.begin()));
+  }
+  const auto found = by_name_.find(text);
+  if (found != by_name_.end()) return found->second;
+  const nb::object made = nb::module_::import_("ringmain._bus")
+                              .attr("_find_channel")(nb::handle(bus), nb::handle(name));
+  return by_name_.emplace(std::string(text), nb::cast<const Channel&>(made)).first->second;
+}
+
+PyObject* result_object(PublishResult result) {
+  if (result.why != Name{}) return nb::cast(result).release().ptr();
+  PyObject*& kept = known_results[static_cast<std::size_t>(result.code)];
+  if (kept == nullptr) kept = nb::cast(result).release().ptr();
+  Py_INCREF(kept);
+  return kept;
+}
+
+nb::object channel_publish_function(nb::handle channel) {
+  static PyMethodDef definition = {"publish", plain(&publish_fields), METH_FASTCALL | METH_KEYWORDS,
+                                   "Says one event, by its fields: see ringmain.Channel.publish."};
+  return function(definition, channel);
+}
+
+nb::object bus_publish_function(nb::handle bus) {
+  static PyMethodDef definition = {"publish", plain(&publish_on_bus), METH_FASTCALL | METH_KEYWORDS,
+                                   "Says an event: see ringmain.Bus.publish."};
+  return function(definition, bus);
+}
+
+void bind_results(nb::module_& m) {
+  m.attr("_results") = nb::capsule(known_results, [](void*) noexcept {  // with the module they go
+    for (PyObject*& kept : known_results) Py_CLEAR(kept);
+  });
+  nb::class_<PublishResult>(m, "PublishResult", "How a publish ended. True when nothing was lost.")
+      .def("__init__", refusing<PublishResult>("publish() gives a result, and nobody makes one"))
+      .def_prop_ro("code", [](const PublishResult& r) { return to_string(r.code); })
+      .def_prop_ro(
+          "why",
+          [](const PublishResult& r) { return nb::steal<nb::str>(python_text(r.why.view())); })
+      .def("__bool__", [](const PublishResult& r) { return static_cast<bool>(r); })
+      .def("__repr__", [](const PublishResult& r) {
+        return "<" + std::string(to_string(r.code)) + (r.why == Name{} ? "" : ": ") +
+               std::string(r.why.view()) + ">";
+      });
+  nb::class_<BatchResult>(m, "BatchResult", "What became of the rows of a bulk publish.")
+      .def("__init__", refusing<BatchResult>("publish_all() gives a result, and nobody makes one"))
+      .def_ro("accepted", &BatchResult::accepted)
+      .def_ro("refused", &BatchResult::refused)
+      .def_ro("vetoed", &BatchResult::vetoed)
+      .def_prop_ro("last", [](const BatchResult& r) { return to_string(r.last); })
+      .def("__bool__", [](const BatchResult& r) { return r.refused == 0; })
+      .def("__repr__", [](const BatchResult& r) {
+        return "<" + std::to_string(r.accepted) + " accepted, " + std::to_string(r.refused) +
+               " refused>";
+      });
+}
+
+}  // namespace ringmain::python

@@ -1,0 +1,42 @@
+"""Do the examples run, and are they typed as users would want them?"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(os.environ.get("RINGMAIN_SOURCE", Path(__file__).resolve().parents[3]))
+
+
+def run(*command, code=0, **more):
+    ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=120, **more)
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_the_training_loop_runs():
+    told = run(sys.executable, ROOT / "examples" / "python" / "training.py", "200")
+    assert re.search(r"^200 steps, 25 losses heard, the last 0\.10, 175 refused$", told, re.M), told
+    assert re.search(r"^(\d+) batches, and the GIL taken \1 times for them$", told, re.M), told
+
+
+def test_the_examples_are_clean_under_strict(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    import ringmain
+
+    package = Path(ringmain.__file__).resolve().parents[1]
+    told = run(sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, ROOT / "examples" / "python" / "training.py",
+               env={**os.environ, "MYPYPATH": str(package)}, cwd=tmp_path)
+    assert told.startswith("Success")
+
+
+@pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
+def test_what_the_pages_show_runs_as_it_stands(page):
+    shown = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
+    programs = [text for text in shown if "torch" not in text]
+    assert programs
+    for text in programs:
+        run(sys.executable, "-c", text)

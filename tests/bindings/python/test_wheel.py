@@ -1,0 +1,114 @@
+"""Does what `pip install .` leaves work by itself: the module, the program, what it loads, headers and CMake package?
+
+Builds the wheel in build/wheel-… of the tree (a minute or two the first time), and installs it into an environment of its own.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(os.environ.get("RINGMAIN_SOURCE", Path(__file__).resolve().parents[3]))
+CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD")}
+
+
+def run(*command, code=0, **more):
+    ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
+                           **{"env": CLEAN, "cwd": "/", **more})
+    assert ended.returncode == code, f"{command}\n{ended.stdout}{ended.stderr}"
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index", "-w", folder, SOURCE)
+    (made,) = folder.glob("ringmain-*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The bin folder of a fresh environment that has the wheel, and NumPy from here."""
+    folder = tmp_path_factory.mktemp("fresh") / "environment"
+    run(sys.executable, "-m", "venv", folder)
+    run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
+    packages = run(folder / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])").strip()
+    (Path(packages) / "numpy-of-the-tests.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    return folder / "bin"
+
+
+def test_the_wheel_carries_each_thing_once_and_no_link(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        for name in ("ringmain/py.typed", "ringmain/_native.pyi", "ringmain/bin/ringmain", "ringmain/lib/ringmain/ringmain-probe",
+                     "ringmain/lib/ringmain/libringmain_nvtx.so", "ringmain/include/ringmain/bus/bus.hpp",
+                     "ringmain/include/ringmain/c/ringmain.h", "ringmain/lib/cmake/ringmain/ringmainConfig.cmake",
+                     "ringmain_autoload/__init__.py"):
+            assert name in names
+        (entry_points,) = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        assert "[torch.backends]\nringmain = ringmain_autoload:autoload" in archive.read(entry_points).decode().replace("\r", "")
+        libraries = sorted(name for name in names if name.startswith("ringmain/lib/libringmain"))
+        assert "ringmain/lib/libringmain.so.0" in libraries
+        assert all(name.endswith(".so.0") for name in libraries), libraries
+        for name in names:
+            content = archive.read(name)
+            if not content.startswith(b"\x7fELF"):
+                assert str(SOURCE).encode() not in content, name
+
+
+def test_the_program_works(installed):
+    assert run(installed / "ringmain", "--version").startswith("ringmain ")
+    assert "ringmain works here." in run(installed / "ringmain", "doctor")
+    run(installed / "ringmain", "run", "--summary", "--", "true")
+    run(installed / "ringmain", "run", "--summary", "--", "false", code=1)
+    listed = run(installed / "ringmain", "providers")
+    assert "json_lines" in listed and "nvtx" in listed
+    assert run(installed / "python", "-m", "ringmain", "--version").startswith("ringmain ")
+
+
+SCRIPT = """
+import ringmain
+from pathlib import Path
+assert "fresh" in ringmain.__file__, ringmain.__file__
+assert (Path(ringmain.get_include()) / "ringmain" / "bus" / "bus.hpp").exists() and Path(ringmain.program()).exists()
+bus, heard = ringmain.Bus.process(), []
+bus.subscribe("train.*", heard.append)
+with bus.step(7, phase="forward"):
+    pass
+assert bus.flush(60)
+print(sum(map(len, heard)))
+"""
+
+
+def test_the_module_says_and_hears(installed):
+    assert run(installed / "python", "-c", SCRIPT) == "4\n"
+
+
+def test_ringmain_run_hears_what_python_says(installed, tmp_path):
+    said = tmp_path / "said.jsonl"
+    assert run(installed / "ringmain", "run", "--sink", f"json_lines:{said}", "--", installed / "python", "-c", SCRIPT) == "4\n"
+    assert said.read_text().count('"channel":"train.step"') == 4
+
+
+def test_a_cmake_project_finds_the_library_in_it(installed, tmp_path):
+    if not shutil.which("cmake"):
+        pytest.skip("there is no cmake here")
+    prefix = run(installed / "python", "-c", "import ringmain; print(ringmain.cmake_prefix())").strip()
+    run("cmake", "-S", SOURCE / "tests" / "install" / "consumer", "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_CXX_COMPILER={os.environ.get('CXX', 'c++')}")
+    run("cmake", "--build", tmp_path / "build")
+    assert run(tmp_path / "build" / "consumer") == "sum 5050\n"
+
+
+def test_a_copy_without_the_program_says_so():
+    program = "import sys; sys.argv = ['ringmain', 'doctor']; from ringmain import _cli; _cli.main()"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1 and "carries no program" in ended.stderr

@@ -1,2 +1,0 @@
-// Is ringmain.h C++ too, of the oldest standard?
-#include "ringmain/tests/c/header.c"
