@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "ringmain/adapters/registry.hpp"
-#include "ringmain/adapters/sinks/json_lines.hpp"
-#include "ringmain/adapters/sinks/summary.hpp"
-#include "ringmain/adapters/sources/heartbeat.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
+#include "adapters/registry.hpp"
+#include "adapters/sinks/json_lines.hpp"
+#include "adapters/sinks/summary.hpp"
+#include "adapters/sources/heartbeat.hpp"
+#include "adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::registry {
 

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "ringmain/bus/bus.hpp"
+#include "../bus/bus.hpp"
 
-#include "ringmain/adapters/provider.hpp"
+#include "provider.hpp"
 
 extern "C" {
 

@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "../bus/bus.hpp"
 
 namespace ringmain::registry {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "ringmain/adapters/registry/core.hpp"
+#include "adapters/registry/core.hpp"
 
 namespace ringmain::registry {
 namespace {

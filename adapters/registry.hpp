@@ -13,10 +13,10 @@
 #include <variant>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "../bus/bus.hpp"
 
-#include "ringmain/adapters/provider.hpp"
-#include "ringmain/adapters/sink_handle.hpp"
+#include "provider.hpp"
+#include "sink_handle.hpp"
 
 namespace ringmain::registry {
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "ringmain/bus/event.hpp"
+#include "../bus/event.hpp"
 
-#include "ringmain/adapters/provider.hpp"
+#include "provider.hpp"
 
 namespace ringmain::registry {
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "../bus/bus.hpp"
 
-#include "ringmain/adapters/run.h"  // the same for C
+#include "run.h"  // the same for C
 
 namespace ringmain::run {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sink_handle.hpp"
+#include "adapters/sink_handle.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/engine/system/settle.hpp"
+#include "engine/system/settle.hpp"
 
-#include "ringmain/events/steps/log.hpp"
+#include "events/steps/log.hpp"
 
 namespace ringmain::registry {
 struct SinkHandle::Core {

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "ringmain/bus/bus.hpp"
+#include "../bus/bus.hpp"
 
-#include "ringmain/adapters/provider.hpp"
+#include "provider.hpp"
 
 namespace ringmain::registry {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/hearing.hpp"
-#include "ringmain/bench/questions.hpp"
+#include "bench/events.hpp"
+#include "bench/hearing.hpp"
+#include "bench/questions.hpp"
 
 namespace ringmain::bench {
 

@@ -1,8 +1,8 @@
 // Question: what does a publish cost in a burst, with nobody taking and with the worker awake (2a)?
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/questions.hpp"
-#include "ringmain/bench/reference.hpp"
-#include "ringmain/bench/segmented_ring.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/questions.hpp"
+#include "bench/reference.hpp"
+#include "bench/segmented_ring.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/hearing.hpp"
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/repetition.hpp"
+#include "bench/events.hpp"
+#include "bench/hearing.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/machine.hpp"
+#include "bench/events.hpp"
+#include "bench/machine.hpp"
 
 namespace ringmain::bench {
 

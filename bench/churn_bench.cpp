@@ -4,10 +4,10 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bench/backlog.hpp"
-#include "ringmain/bench/churn.hpp"
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/questions.hpp"
+#include "bench/backlog.hpp"
+#include "bench/churn.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/questions.hpp"
 
 namespace ringmain::bench {
 namespace {

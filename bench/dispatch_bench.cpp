@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/bench/backlog.hpp"
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/questions.hpp"
-#include "ringmain/bench/reference.hpp"
+#include "bench/backlog.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/questions.hpp"
+#include "bench/reference.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/cache_line.hpp"
+#include "engine/system/atomics.hpp"
+#include "engine/system/cache_line.hpp"
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/machine.hpp"
+#include "bench/events.hpp"
+#include "bench/machine.hpp"
 
 namespace ringmain::bench {
 

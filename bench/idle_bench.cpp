@@ -2,9 +2,9 @@
 #include <chrono>
 #include <thread>
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/repetition.hpp"
+#include "bench/events.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 namespace {

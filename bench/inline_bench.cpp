@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/peers/sync_peer.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/peers/sync_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

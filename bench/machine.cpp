@@ -1,4 +1,4 @@
-#include "ringmain/bench/machine.hpp"
+#include "bench/machine.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/cache_line.hpp"
+#include "engine/system/atomics.hpp"
+#include "engine/system/cache_line.hpp"
 
 namespace ringmain::bench {
 namespace {

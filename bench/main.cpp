@@ -3,9 +3,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "ringmain/engine/system/atomics.hpp"
+#include "engine/system/atomics.hpp"
 
-#include "ringmain/bench/repetition.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 namespace {

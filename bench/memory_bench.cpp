@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/hearing.hpp"
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/questions.hpp"
+#include "bench/events.hpp"
+#include "bench/hearing.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/questions.hpp"
 
 namespace ringmain::bench {
 namespace {

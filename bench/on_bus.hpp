@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/bench/machine.hpp"
-#include "ringmain/bench/reference.hpp"
+#include "bench/machine.hpp"
+#include "bench/reference.hpp"
 
 namespace ringmain::bench {
 

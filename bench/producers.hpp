@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/hearing.hpp"
-#include "ringmain/bench/repetition.hpp"
+#include "bench/events.hpp"
+#include "bench/hearing.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 

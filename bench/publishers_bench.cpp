@@ -1,6 +1,6 @@
 // Question: what becomes of cost and throughput with more publishing threads than cores (8a, 8b)?
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/producers.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/producers.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/engine/system/atomics.hpp"
+#include "engine/system/atomics.hpp"
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/hearing.hpp"
-#include "ringmain/bench/repetition.hpp"
+#include "bench/events.hpp"
+#include "bench/hearing.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 

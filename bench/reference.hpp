@@ -13,11 +13,11 @@
 #include <thread>
 #include <utility>
 
-#include "ringmain/engine/publish/lane.hpp"
-#include "ringmain/engine/system/wait_strategy.hpp"
+#include "engine/publish/lane.hpp"
+#include "engine/system/wait_strategy.hpp"
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/machine.hpp"
+#include "bench/events.hpp"
+#include "bench/machine.hpp"
 
 namespace ringmain::bench {
 

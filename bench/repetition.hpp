@@ -1,9 +1,9 @@
 // How is one thing measured once? Between two core-to-core probes, with its figures as counters.
 //
 // Names read question/contender/axis:value. What is compared stands under one question with the
-// same axes and runs in the same process, in random order; bench/scripts/bench_run.py calls each question
-// several times, groups by the probes and judges. A repetition builds what it needs, warms it up,
-// measures for 5 to 50 ms and takes it down again.
+// same axes and runs in the same process, in random order; bench/scripts/bench_run.py calls each
+// question several times, groups by the probes and judges. A repetition builds what it needs, warms
+// it up, measures for 5 to 50 ms and takes it down again.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "ringmain/bench/machine.hpp"
+#include "bench/machine.hpp"
 
 namespace ringmain::bench {
 

@@ -3,13 +3,13 @@
 #include <stop_token>
 #include <string>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/sinks/summary.hpp"
-#include "ringmain/adapters/sources/replay/replay_source.hpp"
+#include "adapters/sinks/summary.hpp"
+#include "adapters/sources/replay/replay_source.hpp"
 
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/repetition.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 namespace {

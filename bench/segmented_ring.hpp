@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-#include "ringmain/bench/reference.hpp"
+#include "bench/reference.hpp"
 
 namespace ringmain::bench {
 

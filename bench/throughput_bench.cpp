@@ -1,8 +1,8 @@
 // Question: how many events a second go from one publisher to its callbacks (5a, 5b)?
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/questions.hpp"
-#include "ringmain/bench/reference.hpp"
-#include "ringmain/bench/segmented_ring.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/questions.hpp"
+#include "bench/reference.hpp"
+#include "bench/segmented_ring.hpp"
 
 namespace ringmain::bench {
 namespace {

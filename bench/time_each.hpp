@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/bench/repetition.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/repetition.hpp"
+#include "bench/events.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 

@@ -1,7 +1,7 @@
 // Question: how much slower is a loop that computes when it also publishes what it does?
-#include "ringmain/bench/hearing.hpp"
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/training.hpp"
+#include "bench/hearing.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/training.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/repetition.hpp"
-#include "ringmain/bench/time_each.hpp"
+#include "bench/events.hpp"
+#include "bench/repetition.hpp"
+#include "bench/time_each.hpp"
 
 namespace ringmain::bench {
 namespace {

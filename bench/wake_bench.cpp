@@ -5,10 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/system/atomics.hpp"
+#include "engine/system/atomics.hpp"
 
-#include "ringmain/bench/on_bus.hpp"
-#include "ringmain/bench/questions.hpp"
+#include "bench/on_bus.hpp"
+#include "bench/questions.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringmain/bus/attachment.hpp"
+#include "bus/attachment.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -7,11 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ringmain/engine/system/clock.hpp"
+#include "engine/system/clock.hpp"
 
-#include "ringmain/bus/feed.hpp"
-#include "ringmain/bus/feeder.hpp"
-#include "ringmain/bus/herald.hpp"
+#include "bus/feed.hpp"
+#include "bus/feeder.hpp"
+#include "bus/herald.hpp"
 
 namespace ringmain::detail {
 

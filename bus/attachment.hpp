@@ -16,13 +16,13 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/engine/deliver/own_thread.hpp"
+#include "../engine/deliver/own_thread.hpp"
 
-#include "ringmain/bus/bus_core.hpp"
-#include "ringmain/bus/coalesce.hpp"
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/stats.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "bus_core.hpp"
+#include "coalesce.hpp"
+#include "options.hpp"
+#include "stats.hpp"
+#include "subscription.hpp"
 
 namespace ringmain::detail {
 

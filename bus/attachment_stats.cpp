@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "ringmain/bus/attachment.hpp"
+#include "bus/attachment.hpp"
 
 namespace ringmain::detail {
 

@@ -1,4 +1,4 @@
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,13 +10,13 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/channel/accounts.hpp"
-#include "ringmain/engine/publish/missed.hpp"
+#include "engine/channel/accounts.hpp"
+#include "engine/publish/missed.hpp"
 
-#include "ringmain/bus/attachment.hpp"
-#include "ringmain/bus/bus_core.hpp"
-#include "ringmain/bus/copies.hpp"
-#include "ringmain/bus/first_use.hpp"
+#include "bus/attachment.hpp"
+#include "bus/bus_core.hpp"
+#include "bus/copies.hpp"
+#include "bus/first_use.hpp"
 
 namespace ringmain {
 Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}

@@ -10,15 +10,15 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/bus/channel.hpp"
-#include "ringmain/bus/event.hpp"
-#include "ringmain/bus/interest.hpp"
-#include "ringmain/bus/mailbox.hpp"
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/rank.hpp"
-#include "ringmain/bus/result.hpp"
-#include "ringmain/bus/stats.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "channel.hpp"
+#include "event.hpp"
+#include "interest.hpp"
+#include "mailbox.hpp"
+#include "options.hpp"
+#include "rank.hpp"
+#include "result.hpp"
+#include "stats.hpp"
+#include "subscription.hpp"
 
 namespace ringmain {
 

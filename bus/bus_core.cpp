@@ -1,4 +1,4 @@
-#include "ringmain/bus/bus_core.hpp"
+#include "bus/bus_core.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -12,9 +12,9 @@
 #include <thread>
 #include <utility>
 
-#include "ringmain/bus/attachment.hpp"
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/herald.hpp"
+#include "bus/attachment.hpp"
+#include "bus/bus.hpp"
+#include "bus/herald.hpp"
 
 namespace ringmain::detail {
 namespace {

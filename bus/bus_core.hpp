@@ -7,12 +7,12 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ringmain/engine/deliver/workers.hpp"
+#include "../engine/deliver/workers.hpp"
 
-#include "ringmain/bus/event.hpp"
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/result.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "event.hpp"
+#include "options.hpp"
+#include "result.hpp"
+#include "subscription.hpp"
 
 namespace ringmain::detail {
 

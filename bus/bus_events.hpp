@@ -12,7 +12,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ringmain/bus/event.hpp"
+#include "event.hpp"
 
 namespace ringmain {
 

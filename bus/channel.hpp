@@ -5,14 +5,14 @@
 #include <string_view>
 #include <utility>
 
-#include "ringmain/engine/publish/thread_lanes.hpp"
+#include "../engine/publish/thread_lanes.hpp"
 
-#include "ringmain/bus/hear.hpp"
-#include "ringmain/bus/mailbox.hpp"
-#include "ringmain/bus/partition.hpp"
-#include "ringmain/bus/publisher.hpp"
-#include "ringmain/bus/stats.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "hear.hpp"
+#include "mailbox.hpp"
+#include "partition.hpp"
+#include "publisher.hpp"
+#include "stats.hpp"
+#include "subscription.hpp"
 
 namespace ringmain {
 

@@ -13,9 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringmain/engine/publish/key_table.hpp"
+#include "../engine/publish/key_table.hpp"
 
-#include "ringmain/bus/event.hpp"
+#include "event.hpp"
 
 namespace ringmain {
 

@@ -1,4 +1,4 @@
-#include "ringmain/bus/copies.hpp"
+#include "bus/copies.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -3,8 +3,8 @@
 #pragma once
 #include <string_view>
 
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/bus_core.hpp"
+#include "bus.hpp"
+#include "bus_core.hpp"
 
 namespace ringmain::detail {
 

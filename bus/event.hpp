@@ -23,7 +23,7 @@
 #include <type_traits>
 #include <typeinfo>
 
-#include "ringmain/bus/text.hpp"
+#include "text.hpp"
 
 namespace ringmain {
 

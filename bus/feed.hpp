@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/publish/lane.hpp"
-#include "ringmain/engine/subscribe/subscriber.hpp"
+#include "../engine/channel/channel_core.hpp"
+#include "../engine/publish/lane.hpp"
+#include "../engine/subscribe/subscriber.hpp"
 
-#include "ringmain/bus/hear.hpp"
+#include "hear.hpp"
 
 namespace ringmain::detail {
 

@@ -1,14 +1,14 @@
-#include "ringmain/bus/feeder.hpp"
+#include "bus/feeder.hpp"
 
 #include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include "ringmain/engine/publish/key_table.hpp"
+#include "engine/publish/key_table.hpp"
 
-#include "ringmain/bus/feed.hpp"
-#include "ringmain/bus/hear.hpp"
+#include "bus/feed.hpp"
+#include "bus/hear.hpp"
 
 namespace ringmain::detail {
 namespace {

@@ -1,6 +1,6 @@
 // Which subscriber carries a channel's events into a mailbox? Not for users of the library.
 #pragma once
-#include "ringmain/bus/attachment.hpp"
+#include "attachment.hpp"
 
 namespace ringmain::detail {
 

@@ -13,11 +13,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringmain/engine/subscribe/subscriber.hpp"
+#include "../engine/subscribe/subscriber.hpp"
 
-#include "ringmain/bus/event.hpp"
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/result.hpp"
+#include "event.hpp"
+#include "options.hpp"
+#include "result.hpp"
 
 namespace ringmain {
 

@@ -1,13 +1,13 @@
-#include "ringmain/bus/herald.hpp"
+#include "bus/herald.hpp"
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <new>
 
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 namespace ringmain::detail {
 namespace {

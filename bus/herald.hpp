@@ -13,11 +13,11 @@
 #include <tuple>
 #include <vector>
 
-#include "ringmain/engine/watch/housekeeper.hpp"
+#include "../engine/watch/housekeeper.hpp"
 
-#include "ringmain/bus/bus_events.hpp"
-#include "ringmain/bus/channel.hpp"
-#include "ringmain/bus/interest.hpp"
+#include "bus_events.hpp"
+#include "channel.hpp"
+#include "interest.hpp"
 
 namespace ringmain::detail {
 

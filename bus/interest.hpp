@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ringmain/bus/hear.hpp"
+#include "hear.hpp"
 
 namespace ringmain {
 

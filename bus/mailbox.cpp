@@ -1,13 +1,13 @@
-#include "ringmain/bus/mailbox.hpp"
+#include "bus/mailbox.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
 
-#include "ringmain/engine/deliver/drain.hpp"
+#include "engine/deliver/drain.hpp"
 
-#include "ringmain/bus/attachment.hpp"
+#include "bus/attachment.hpp"
 
 namespace ringmain::detail {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/coalesce.hpp"
-#include "ringmain/bus/hear.hpp"
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "coalesce.hpp"
+#include "hear.hpp"
+#include "options.hpp"
+#include "subscription.hpp"
 
 namespace ringmain {
 

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ringmain/engine/system/fork.hpp"
+#include "engine/system/fork.hpp"
 
-#include "ringmain/bus/text.hpp"
+#include "bus/text.hpp"
 
 namespace ringmain {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ringmain/engine/publish/overflow.hpp"
+#include "../engine/publish/overflow.hpp"
 
 namespace ringmain {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/attachment.hpp"
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/feed.hpp"
+#include "bus/attachment.hpp"
+#include "bus/bus.hpp"
+#include "bus/feed.hpp"
 
 namespace ringmain {
 namespace detail {

@@ -1,4 +1,4 @@
-#include "ringmain/bus/origin.hpp"
+#include "bus/origin.hpp"
 
 #include <atomic>
 #include <cerrno>

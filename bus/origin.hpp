@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ringmain/bus/rank.hpp"
+#include "rank.hpp"
 
 namespace ringmain {
 

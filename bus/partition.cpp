@@ -1,10 +1,10 @@
-#include "ringmain/bus/partition.hpp"
+#include "bus/partition.hpp"
 
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/attachment.hpp"
-#include "ringmain/bus/feed.hpp"
+#include "bus/attachment.hpp"
+#include "bus/feed.hpp"
 
 namespace ringmain::detail {
 

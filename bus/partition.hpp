@@ -7,10 +7,10 @@
 #include <memory>
 #include <utility>
 
-#include "ringmain/bus/hear.hpp"
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/result.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "hear.hpp"
+#include "options.hpp"
+#include "result.hpp"
+#include "subscription.hpp"
 
 namespace ringmain {
 

@@ -1,7 +1,7 @@
 // Does a pattern match a channel's name, token by token?
 #include <string_view>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 namespace ringmain {
 namespace {

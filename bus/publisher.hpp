@@ -8,11 +8,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringmain/engine/publish/lane.hpp"
+#include "../engine/publish/lane.hpp"
 
-#include "ringmain/bus/event.hpp"
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/result.hpp"
+#include "event.hpp"
+#include "options.hpp"
+#include "result.hpp"
 
 namespace ringmain {
 

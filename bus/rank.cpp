@@ -1,4 +1,4 @@
-#include "ringmain/bus/rank.hpp"
+#include "bus/rank.hpp"
 
 #include <charconv>
 #include <cstdlib>

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "ringmain/bus/text.hpp"
+#include "text.hpp"
 
 namespace ringmain {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/engine/system/fork.hpp"
+#include "engine/system/fork.hpp"
 
-#include "ringmain/bus/erased.hpp"
-#include "ringmain/bus/event.hpp"
-#include "ringmain/bus/result.hpp"
+#include "bus/erased.hpp"
+#include "bus/event.hpp"
+#include "bus/result.hpp"
 
 namespace ringmain {
 namespace {

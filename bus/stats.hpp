@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "options.hpp"
+#include "subscription.hpp"
 
 namespace ringmain {
 

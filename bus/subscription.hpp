@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/result.hpp"
+#include "options.hpp"
+#include "result.hpp"
 
 namespace ringmain {
 

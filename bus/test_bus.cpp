@@ -1,8 +1,8 @@
-#include "ringmain/bus/test_bus.hpp"
+#include "bus/test_bus.hpp"
 
 #include <algorithm>
 
-#include "ringmain/bus/bus_core.hpp"
+#include "bus/bus_core.hpp"
 
 namespace ringmain {
 

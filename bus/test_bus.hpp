@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus.hpp"
 
 namespace ringmain {
 

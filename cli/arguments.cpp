@@ -1,4 +1,4 @@
-#include "ringmain/cli/arguments.hpp"
+#include "cli/arguments.hpp"
 
 #include <algorithm>
 #include <cmath>

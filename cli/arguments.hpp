@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 namespace ringmain::cli {
 

@@ -1,11 +1,11 @@
-#include "ringmain/cli/doctor.hpp"
+#include "cli/doctor.hpp"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "ringmain/cli/json.hpp"
-#include "ringmain/cli/terminal.hpp"
-#include "ringmain/cli/verbs.hpp"
+#include "cli/json.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
 
 namespace ringmain::cli {
 namespace {

@@ -17,14 +17,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/clock.hpp"
+#include "engine/system/atomics.hpp"
+#include "engine/system/clock.hpp"
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/cli/doctor.hpp"
-#include "ringmain/cli/mpi_watchers.hpp"
-#include "ringmain/cli/terminal.hpp"
+#include "cli/doctor.hpp"
+#include "cli/mpi_watchers.hpp"
+#include "cli/terminal.hpp"
 
 namespace ringmain::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "ringmain/adapters/formats/json_line.hpp"
+#include "adapters/formats/json_line.hpp"
 
 namespace ringmain::cli {
 

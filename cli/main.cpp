@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/cli/arguments.hpp"
-#include "ringmain/cli/verbs.hpp"
+#include "cli/arguments.hpp"
+#include "cli/verbs.hpp"
 
 namespace ringmain::cli {
 namespace {

@@ -1,9 +1,9 @@
-#include "ringmain/cli/mpi_watchers.hpp"
+#include "cli/mpi_watchers.hpp"
 
 #include <algorithm>
 #include <unistd.h>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 namespace ringmain::cli {
 

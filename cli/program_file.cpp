@@ -1,4 +1,4 @@
-#include "ringmain/cli/program_file.hpp"
+#include "cli/program_file.hpp"
 
 #include <algorithm>
 #include <cstdint>

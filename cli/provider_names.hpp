@@ -1,7 +1,7 @@
 // Which providers does the command line know? Those of the process, and replay.
 #pragma once
-#include "ringmain/adapters/registry.hpp"
-#include "ringmain/adapters/sources/replay/replay_provider.hpp"
+#include "adapters/registry.hpp"
+#include "adapters/sources/replay/replay_provider.hpp"
 
 namespace ringmain::cli {
 

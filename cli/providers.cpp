@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
-#include "ringmain/cli/json.hpp"
-#include "ringmain/cli/mpi_watchers.hpp"
-#include "ringmain/cli/provider_names.hpp"
-#include "ringmain/cli/terminal.hpp"
-#include "ringmain/cli/verbs.hpp"
+#include "cli/json.hpp"
+#include "cli/mpi_watchers.hpp"
+#include "cli/provider_names.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
 
 namespace ringmain::cli {
 namespace {

@@ -5,16 +5,16 @@
 #include <string>
 #include <string_view>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/sources/compile/trace_tap.hpp"
+#include "adapters/sources/compile/trace_tap.hpp"
 
-#include "ringmain/cli/provider_names.hpp"
-#include "ringmain/cli/replay_report.hpp"
-#include "ringmain/cli/replay_run.hpp"
-#include "ringmain/cli/replay_torch_trace.hpp"
-#include "ringmain/cli/terminal.hpp"
-#include "ringmain/cli/verbs.hpp"
+#include "cli/provider_names.hpp"
+#include "cli/replay_report.hpp"
+#include "cli/replay_run.hpp"
+#include "cli/replay_torch_trace.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
 
 namespace ringmain::cli {
 namespace {

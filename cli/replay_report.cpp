@@ -1,10 +1,10 @@
-#include "ringmain/cli/replay_report.hpp"
+#include "cli/replay_report.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "ringmain/cli/json.hpp"
-#include "ringmain/cli/terminal.hpp"
+#include "cli/json.hpp"
+#include "cli/terminal.hpp"
 
 namespace ringmain::cli {
 namespace {

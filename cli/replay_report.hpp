@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdio>
 
-#include "ringmain/cli/replay_run.hpp"
+#include "cli/replay_run.hpp"
 
 namespace ringmain::cli {
 

@@ -1,4 +1,4 @@
-#include "ringmain/cli/replay_run.hpp"
+#include "cli/replay_run.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -10,12 +10,12 @@
 #include <unistd.h>
 #include <utility>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/cli/arguments.hpp"
-#include "ringmain/cli/provider_names.hpp"
-#include "ringmain/cli/signals.hpp"
-#include "ringmain/cli/terminal.hpp"
+#include "cli/arguments.hpp"
+#include "cli/provider_names.hpp"
+#include "cli/signals.hpp"
+#include "cli/terminal.hpp"
 
 namespace ringmain::cli {
 namespace {

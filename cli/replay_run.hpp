@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/stats.hpp"
+#include "bus/stats.hpp"
 
-#include "ringmain/adapters/sinks/summary.hpp"
-#include "ringmain/adapters/sources/replay/replay_source.hpp"
+#include "adapters/sinks/summary.hpp"
+#include "adapters/sources/replay/replay_source.hpp"
 
 namespace ringmain::cli {
 

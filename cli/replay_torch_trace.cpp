@@ -1,4 +1,4 @@
-#include "ringmain/cli/replay_torch_trace.hpp"
+#include "cli/replay_torch_trace.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -9,18 +9,18 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/sinks/summary.hpp"
-#include "ringmain/adapters/sources/compile/log_reader.hpp"
-#include "ringmain/adapters/sources/replay/kineto_bytes.hpp"
-#include "ringmain/adapters/sources/replay/replay_pace.hpp"
+#include "adapters/sinks/summary.hpp"
+#include "adapters/sources/compile/log_reader.hpp"
+#include "adapters/sources/replay/kineto_bytes.hpp"
+#include "adapters/sources/replay/replay_pace.hpp"
 
-#include "ringmain/cli/arguments.hpp"
-#include "ringmain/cli/json.hpp"
-#include "ringmain/cli/provider_names.hpp"
-#include "ringmain/cli/signals.hpp"
-#include "ringmain/cli/terminal.hpp"
+#include "cli/arguments.hpp"
+#include "cli/json.hpp"
+#include "cli/provider_names.hpp"
+#include "cli/signals.hpp"
+#include "cli/terminal.hpp"
 
 namespace ringmain::cli {
 namespace {

@@ -3,7 +3,7 @@
 // Line by line, in the order of the log, from one thread: a log is already in the order of its
 // times, and of one process. Nothing is kept of it, so its length does not matter.
 #pragma once
-#include "ringmain/cli/replay_run.hpp"
+#include "cli/replay_run.hpp"
 
 namespace ringmain::cli {
 

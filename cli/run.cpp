@@ -4,7 +4,7 @@
 // It becomes the command (exec), so that exit status, signals, terminal and output are the
 // command's own. What has to happen in its processes is done there, by libringmain_run and the
 // sources.
-#include "ringmain/adapters/run.hpp"
+#include "adapters/run.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/adapters/formats/output_file.hpp"
+#include "adapters/formats/output_file.hpp"
 
-#include "ringmain/cli/mpi_watchers.hpp"
-#include "ringmain/cli/program_file.hpp"
-#include "ringmain/cli/provider_names.hpp"
-#include "ringmain/cli/run_command.hpp"
-#include "ringmain/cli/verbs.hpp"
+#include "cli/mpi_watchers.hpp"
+#include "cli/program_file.hpp"
+#include "cli/provider_names.hpp"
+#include "cli/run_command.hpp"
+#include "cli/verbs.hpp"
 
 namespace ringmain::cli {
 namespace {

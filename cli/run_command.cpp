@@ -1,4 +1,4 @@
-#include "ringmain/cli/run_command.hpp"
+#include "cli/run_command.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,8 +10,8 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "ringmain/cli/arguments.hpp"
-#include "ringmain/cli/verbs.hpp"
+#include "cli/arguments.hpp"
+#include "cli/verbs.hpp"
 
 namespace ringmain::cli {
 namespace {

@@ -8,11 +8,11 @@
 #include <sys/resource.h>
 #include <vector>
 
-#include "ringmain/cli/json.hpp"
-#include "ringmain/cli/sort_index.hpp"
-#include "ringmain/cli/sort_output.hpp"
-#include "ringmain/cli/terminal.hpp"
-#include "ringmain/cli/verbs.hpp"
+#include "cli/json.hpp"
+#include "cli/sort_index.hpp"
+#include "cli/sort_output.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
 
 namespace ringmain::cli {
 namespace {

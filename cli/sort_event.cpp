@@ -1,4 +1,4 @@
-#include "ringmain/cli/sort_event.hpp"
+#include "cli/sort_event.hpp"
 
 #include <algorithm>
 #include <charconv>

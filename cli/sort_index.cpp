@@ -1,10 +1,10 @@
-#include "ringmain/cli/sort_index.hpp"
+#include "cli/sort_index.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "ringmain/cli/terminal.hpp"
+#include "cli/terminal.hpp"
 
 namespace ringmain::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ringmain/cli/sort_event.hpp"
-#include "ringmain/cli/sort_input.hpp"
+#include "cli/sort_event.hpp"
+#include "cli/sort_input.hpp"
 
 namespace ringmain::cli {
 

@@ -1,4 +1,4 @@
-#include "ringmain/cli/sort_input.hpp"
+#include "cli/sort_input.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "ringmain/cli/sort_output.hpp"
+#include "cli/sort_output.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "ringmain/adapters/formats/output_open.hpp"
+#include "adapters/formats/output_open.hpp"
 
 namespace ringmain::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/cli/sort_input.hpp"
+#include "cli/sort_input.hpp"
 
 namespace ringmain::cli {
 

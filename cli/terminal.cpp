@@ -1,4 +1,4 @@
-#include "ringmain/cli/terminal.hpp"
+#include "cli/terminal.hpp"
 
 #include <algorithm>
 #include <cstdlib>

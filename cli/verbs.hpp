@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "ringmain/cli/arguments.hpp"
+#include "cli/arguments.hpp"
 
 namespace ringmain::cli {
 

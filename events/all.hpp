@@ -1,14 +1,14 @@
 // Every event that ringmain itself describes, in one list. A new one is added here and nowhere
 // else: Python knows its fields before it was ever published, and whatever else asks for all.
 #pragma once
-#include "ringmain/bus/bus_events.hpp"
+#include "../bus/bus_events.hpp"
 
-#include "ringmain/events/collective.hpp"
-#include "ringmain/events/compile.hpp"
-#include "ringmain/events/cuda.hpp"
-#include "ringmain/events/nvtx.hpp"
-#include "ringmain/events/replay.hpp"
-#include "ringmain/events/step.hpp"
+#include "collective.hpp"
+#include "compile.hpp"
+#include "cuda.hpp"
+#include "nvtx.hpp"
+#include "replay.hpp"
+#include "step.hpp"
 
 namespace ringmain {
 

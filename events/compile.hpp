@@ -1,7 +1,7 @@
 // The compile events as channels know them: names of channels and fields, units. What they mean is
 // said in compile_structs.hpp.
 #pragma once
-#include "ringmain/events/compile_structs.hpp"
+#include "compile_structs.hpp"
 
 namespace ringmain::compile {
 namespace detail {

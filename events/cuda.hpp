@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ringmain/bus/event.hpp"
+#include "../bus/event.hpp"
 
 namespace ringmain::cuda {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ringmain/bus/event.hpp"
+#include "../bus/event.hpp"
 
 namespace ringmain::step {
 

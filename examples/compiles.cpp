@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ringmain/adapters/sources/compile/scope.hpp"
+#include <ringmain/adapters/sources/compile/scope.hpp>
 
 using namespace ringmain;
 

@@ -2,7 +2,7 @@
  * worker and a queue of its own hear it. */
 #include <stdio.h>
 
-#include "ringmain/bindings/c/ringmain.h"
+#include <ringmain/c/ringmain.h>
 
 typedef struct {
   uint64_t step;

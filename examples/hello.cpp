@@ -2,7 +2,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "ringmain/bus/bus.hpp"
+#include <ringmain/bus/bus.hpp>
 
 struct Step {
   int number;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "ringmain/bus/bus.hpp"
+#include <ringmain/bus/bus.hpp>
 
 struct Tick {
   int n;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "ringmain/bus/bus.hpp"
+#include <ringmain/bus/bus.hpp>
 
 struct Tick {
   std::uint64_t n;

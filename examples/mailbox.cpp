@@ -2,9 +2,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "ringmain/bus/bus.hpp"
-
-#include "ringmain/adapters/sinks/json_lines.hpp"
+#include <ringmain/adapters/sinks/json_lines.hpp>
+#include <ringmain/bus/bus.hpp>
 
 struct Step {
   int number;

@@ -1,7 +1,7 @@
 // Test code that listens: on a bus without threads, event by event, the same at every run.
 #include <cstdio>
 
-#include "ringmain/bus/test_bus.hpp"
+#include <ringmain/bus/test_bus.hpp>
 
 struct Step {
   int number;

@@ -21,9 +21,8 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
-
-#include "ringmain/events/steps/source.hpp"
+#include <ringmain/bus/bus.hpp>
+#include <ringmain/events/steps/source.hpp>
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "ringmain/bus/bus.hpp"
+#include <ringmain/bus/bus.hpp>
 
 struct Allocation {
   std::uint64_t bytes;

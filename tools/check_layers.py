@@ -1,24 +1,39 @@
 #!/usr/bin/env python3
-"""Does every file include only its own room and the rooms below it?
+"""Does every file include only its own room and the rooms below it, by a line that leads there in the tree?
 
-engine <- bus <- events <- c <- adapters <- cli, python, examples, bench, tests. Adapters do not include each other:
-what several of them need lies in events/. Includes of the project carry its
-name, from the root: "ringmain/bus/channel.hpp". Memory orders are named in engine/ only, and where it is tested and
-measured against others.
+engine <- bus <- events <- bindings/c <- adapters <- cli, bindings/python, examples, bench, tests. Sources and sinks do
+not include each other: what several of them need lies in events/, adapters/formats/ or adapters/launch/.
+
+An installed header includes others of its kind, by relative lines: "../engine/publish/lane.hpp". All other files write the path
+from the root: "engine/publish/lane.hpp". Examples are users' programs and write <ringmain/bus/bus.hpp>. Installed are
+the places that cmake/Packaging.cmake names (PUBLIC). Memory orders are named in engine/ only, and where it is tested
+and measured against others.
 """
 
+import os
 import re
 import sys
+from pathlib import Path
 
 import tree
 
-RANKS = {"engine": 0, "bus": 1, "events": 2, "c": 3, "adapters": 4,
-         "cli": 5, "python": 5, "examples": 5, "bench": 5, "tests": 5}
+RANKS = {"engine": 0, "bus": 1, "events": 2, "bindings/c": 3, "adapters": 4,
+         "cli": 5, "bindings/python": 5, "examples": 5, "bench": 5, "tests": 5}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"(?P<quoted>[^"]+)"|<(?P<angled>[^>]+)>)')
 ORDER = re.compile(r"\bmemory_order\w*")
 ORDER_ROOMS = ("engine", "tests", "bench")
+WHOLE = ("engine", "bus", "events")  # all their headers are installed
+PUBLIC = ("adapters", "adapters/formats", "adapters/sinks", "adapters/sources", "adapters/sources/compile")
+C_INTERFACE = "bindings/c/ringmain.h"
+USERS = ("examples/", "tests/install/consumer/")
 # The models are compiled alone, by checkers that know no include path of ours.
 BY_BARE_NAME = ("tests/model/",)
+
+
+def room_of(path):
+    """The room of a file: its first folder, or the first two below bindings/."""
+    parts = Path(path).parts
+    return "/".join(parts[:2]) if parts[0] == "bindings" else parts[0]
 
 
 def adapter_of(parts):
@@ -28,17 +43,48 @@ def adapter_of(parts):
     return "/".join((parts[1], parts[2].split(".")[0]))
 
 
-def include_fault(path, included, root):
-    """What is wrong with this include of one of our headers, or None."""
-    target = included.removeprefix("ringmain/")
-    parts, own = target.split("/"), path.parts
-    if parts[0] not in RANKS or not (root / target).is_file():
-        return f"there is no {target} in the tree"
-    if parts[0] != own[0]:
-        if RANKS[parts[0]] < RANKS[own[0]] or own[0] == "tests":
+def is_public(path):
+    if path.suffix not in (".h", ".hpp"):
+        return False
+    return path.parts[0] in WHOLE or str(path.parent) in PUBLIC or str(path) == C_INTERFACE
+
+
+def target_of(path, included, angled, root):
+    """Where an include line leads: (path from the root, None), (None, what is wrong), or (None, None): not ours."""
+    if angled:
+        if not included.startswith("ringmain/"):
+            return None, None
+        target = Path(included.removeprefix("ringmain/"))
+        target = Path("bindings") / target if target.parts[0] == "c" else target
+        if not str(path).startswith(USERS):
+            return None, f'write "{target}": only users write <{included}>'
+        return (target, None) if is_public(target) else (None, f"{target} is not installed")
+    if str(path).startswith(USERS):
+        beside = path.parent / included
+        return (None, None) if (root / beside).is_file() else (None, f"users write <ringmain/…>, not \"{included}\"")
+    if is_public(path):
+        target = Path(os.path.normpath(path.parent / included))
+        wanted = os.path.relpath(target, path.parent)
+        if (root / target).is_file() and included == wanted:
+            return target, None
+        return None, f'write a relative line, as installed headers do: there is no {target}'
+    if not (root / included).is_file():
+        return None, f'there is no {included} in the tree: write the path from the root, or <{included}> if it is not ours'
+    return Path(included), None
+
+
+def include_fault(path, target):
+    """What is wrong with a file's including this one of ours, or None."""
+    own, other = room_of(path), room_of(target)
+    if other not in RANKS:
+        return f"{other}/ is no room that can be included"
+    if is_public(path) and not is_public(target):
+        return f"{path.name} is installed and {target} is not"
+    if own != other:
+        if RANKS[other] < RANKS[own] or own == "tests":
             return None
-        return f"{own[0]}/ must not include {parts[0]}/: a room includes itself and the rooms below it"
-    if own[0] == "adapters" and adapter_of(own) and adapter_of(parts) not in (None, adapter_of(own)):
+        return f"{own}/ must not include {other}/: a room includes itself and the rooms below it"
+    if own == "adapters" and adapter_of(path.parts) and adapter_of(target.parts) not in (None, adapter_of(path.parts)):
         return "adapters do not include each other; what several of them need lies in events/"
     return None
 
@@ -46,12 +92,10 @@ def include_fault(path, included, root):
 def faults_of(path, text, root):
     for number, line in enumerate(text.splitlines(), 1):
         found = INCLUDE.match(line)
-        included = found and (found["quoted"] or found["angled"])
         fault = None
-        if included and included.startswith("ringmain/"):
-            fault = include_fault(path, included, root)
-        elif found and found["quoted"] and not str(path).startswith(BY_BARE_NAME):
-            fault = f'write "ringmain/…/{included}", from the root, or <{included}> if it is not ours'
+        if found and not str(path).startswith(BY_BARE_NAME):
+            target, fault = target_of(path, found["quoted"] or found["angled"], found["angled"] is not None, root)
+            fault = fault or (target and include_fault(path, target))
         elif ORDER.search(line.split("//")[0]) and path.parts[0] not in ORDER_ROOMS:
             fault = "memory orders live in engine/: use the default order here, or move the protocol there"
         if fault:
@@ -60,7 +104,7 @@ def faults_of(path, text, root):
 
 def main():
     root = tree.root_argument(__doc__)
-    paths = [path for path in tree.files(root, {".hpp", ".cpp", ".h", ".c", ".cc", ".cu"}) if path.parts[0] in RANKS]
+    paths = [path for path in tree.files(root, {".hpp", ".cpp", ".h", ".c", ".cc", ".cu"}) if room_of(path) in RANKS]
     findings = []
     for path in paths:
         findings += faults_of(path, (root / path).read_text(encoding="utf-8"), root)

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "ringmain/bus/event.hpp"
-#include "ringmain/bus/origin.hpp"
+#include "../../bus/event.hpp"
+#include "../../bus/origin.hpp"
 
 namespace ringmain::sinks {
 

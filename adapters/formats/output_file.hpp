@@ -19,10 +19,10 @@
 #include <unistd.h>
 #include <utility>
 
-#include "ringmain/bus/result.hpp"
+#include "../../bus/result.hpp"
 
-#include "ringmain/adapters/formats/high_descriptor.hpp"
-#include "ringmain/adapters/formats/output_open.hpp"
+#include "high_descriptor.hpp"
+#include "output_open.hpp"
 
 namespace ringmain::registry {
 

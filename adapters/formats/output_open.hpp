@@ -17,7 +17,7 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "ringmain/bus/result.hpp"
+#include "../../bus/result.hpp"
 
 namespace ringmain::registry {
 

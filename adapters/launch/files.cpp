@@ -1,12 +1,12 @@
-#include "ringmain/adapters/launch/files.hpp"
+#include "adapters/launch/files.hpp"
 
 #include <unistd.h>
 #include <utility>
 
-#include "ringmain/bus/rank.hpp"
+#include "bus/rank.hpp"
 
-#include "ringmain/adapters/formats/output_open.hpp"
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/formats/output_open.hpp"
+#include "adapters/registry.hpp"
 
 namespace ringmain::run {
 

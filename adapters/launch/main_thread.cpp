@@ -1,4 +1,4 @@
-#include "ringmain/adapters/launch/main_thread.hpp"
+#include "adapters/launch/main_thread.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "ringmain/engine/system/settle.hpp"
+#include "engine/system/settle.hpp"
 
 namespace ringmain::run {
 namespace {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "ringmain/adapters/registry.hpp"
-#include "ringmain/adapters/run.hpp"
+#include "adapters/registry.hpp"
+#include "adapters/run.hpp"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)

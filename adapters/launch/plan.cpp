@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "ringmain/adapters/formats/output_file.hpp"
-#include "ringmain/adapters/run.hpp"
+#include "adapters/formats/output_file.hpp"
+#include "adapters/run.hpp"
 
 namespace ringmain::run {
 namespace {

@@ -18,8 +18,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "ringmain/adapters/launch/main_thread.hpp"
-#include "ringmain/adapters/run.hpp"
+#include "adapters/launch/main_thread.hpp"
+#include "adapters/run.hpp"
 
 namespace ringmain::run {
 

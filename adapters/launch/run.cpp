@@ -1,4 +1,4 @@
-#include "ringmain/adapters/run.hpp"
+#include "adapters/run.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -13,18 +13,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ringmain/engine/publish/missed.hpp"
+#include "engine/publish/missed.hpp"
 
-#include "ringmain/bus/first_use.hpp"
+#include "bus/first_use.hpp"
 
-#include "ringmain/adapters/formats/output_open.hpp"
-#include "ringmain/adapters/launch/files.hpp"
-#include "ringmain/adapters/launch/main_thread.hpp"
-#include "ringmain/adapters/launch/running.hpp"
-#include "ringmain/adapters/launch/text.hpp"
-#include "ringmain/adapters/launch/thread.hpp"
-#include "ringmain/adapters/registry.hpp"
-#include "ringmain/adapters/run.h"
+#include "adapters/formats/output_open.hpp"
+#include "adapters/launch/files.hpp"
+#include "adapters/launch/main_thread.hpp"
+#include "adapters/launch/running.hpp"
+#include "adapters/launch/text.hpp"
+#include "adapters/launch/thread.hpp"
+#include "adapters/registry.hpp"
+#include "adapters/run.h"
 
 namespace ringmain::run {
 

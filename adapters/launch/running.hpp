@@ -18,11 +18,11 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/adapters/launch/files.hpp"
-#include "ringmain/adapters/launch/text.hpp"
-#include "ringmain/adapters/launch/thread.hpp"
-#include "ringmain/adapters/registry.hpp"
-#include "ringmain/adapters/run.hpp"
+#include "adapters/launch/files.hpp"
+#include "adapters/launch/text.hpp"
+#include "adapters/launch/thread.hpp"
+#include "adapters/registry.hpp"
+#include "adapters/run.hpp"
 
 namespace ringmain::run {
 

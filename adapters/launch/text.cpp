@@ -1,4 +1,4 @@
-#include "ringmain/adapters/launch/text.hpp"
+#include "adapters/launch/text.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
-#include "ringmain/engine/publish/missed.hpp"
+#include "engine/publish/missed.hpp"
 
-#include "ringmain/adapters/launch/thread.hpp"
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/launch/thread.hpp"
+#include "adapters/registry.hpp"
 
 namespace ringmain::run {
 

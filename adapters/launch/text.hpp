@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/rank.hpp"
+#include "bus/bus.hpp"
+#include "bus/rank.hpp"
 
 namespace ringmain::run {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/launch/thread.hpp"
+#include "adapters/launch/thread.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -22,11 +22,11 @@
 #include <thread>
 #include <unistd.h>
 
-#include "ringmain/engine/system/settle.hpp"
+#include "engine/system/settle.hpp"
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/formats/high_descriptor.hpp"
+#include "adapters/formats/high_descriptor.hpp"
 
 namespace ringmain::run {
 namespace {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/bus/options.hpp"
+#include "bus/options.hpp"
 
 namespace ringmain::run {
 

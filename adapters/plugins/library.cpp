@@ -1,4 +1,4 @@
-#include "ringmain/adapters/plugins/library.hpp"
+#include "adapters/plugins/library.hpp"
 
 #include <array>
 #include <cerrno>
@@ -11,10 +11,10 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "ringmain/adapters/plugin.hpp"
-#include "ringmain/adapters/plugins/probe.hpp"
-#include "ringmain/adapters/plugins/sha256.hpp"
-#include "ringmain/adapters/plugins/trust.hpp"
+#include "adapters/plugin.hpp"
+#include "adapters/plugins/probe.hpp"
+#include "adapters/plugins/sha256.hpp"
+#include "adapters/plugins/trust.hpp"
 
 namespace ringmain::registry {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/provider.hpp"
+#include "adapters/provider.hpp"
 
 namespace ringmain::registry {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/plugins/manifest.hpp"
+#include "adapters/plugins/manifest.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 namespace ringmain::registry {
 namespace {

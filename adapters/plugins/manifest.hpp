@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/provider.hpp"
+#include "adapters/provider.hpp"
 
 namespace ringmain::registry {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/plugins/places.hpp"
+#include "adapters/plugins/places.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "ringmain/adapters/plugins/trust.hpp"
+#include "adapters/plugins/trust.hpp"
 
 namespace ringmain::registry {
 namespace {

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/plugins/manifest.hpp"
+#include "adapters/plugins/manifest.hpp"
 
 namespace ringmain::registry {
 

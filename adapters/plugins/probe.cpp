@@ -1,4 +1,4 @@
-#include "ringmain/adapters/plugins/probe.hpp"
+#include "adapters/plugins/probe.hpp"
 
 #include <array>
 #include <cerrno>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 // glibc's other name for clone(), which ThreadSanitizer does not take for a fork of its own world.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...) noexcept;

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "ringmain/adapters/plugin.hpp"
+#include "adapters/plugin.hpp"
 
 namespace ringmain::registry {
 

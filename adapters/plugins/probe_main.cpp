@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "ringmain/adapters/plugins/probe.hpp"
+#include "adapters/plugins/probe.hpp"
 
 int main(int count, char** words) {
   if (count != 2) {

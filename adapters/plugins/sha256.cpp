@@ -1,4 +1,4 @@
-#include "ringmain/adapters/plugins/sha256.hpp"
+#include "adapters/plugins/sha256.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Has a loaded library a table that we can read?
 #include <dlfcn.h>
 
-#include "ringmain/adapters/plugins/probe.hpp"
+#include "adapters/plugins/probe.hpp"
 
 namespace ringmain::registry {
 

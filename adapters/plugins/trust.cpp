@@ -1,4 +1,4 @@
-#include "ringmain/adapters/plugins/trust.hpp"
+#include "adapters/plugins/trust.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,7 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 namespace ringmain::registry {
 namespace {

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/adapters/plugins/library.hpp"
-#include "ringmain/adapters/plugins/places.hpp"
-#include "ringmain/adapters/registry.hpp"
-#include "ringmain/adapters/registry/entry.hpp"
-#include "ringmain/adapters/registry/voice.hpp"
+#include "adapters/plugins/library.hpp"
+#include "adapters/plugins/places.hpp"
+#include "adapters/registry.hpp"
+#include "adapters/registry/entry.hpp"
+#include "adapters/registry/voice.hpp"
 
 namespace ringmain::registry {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 namespace ringmain::registry {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 namespace ringmain::registry {
 

@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "ringmain/adapters/plugin.hpp"
-#include "ringmain/adapters/plugins/library.hpp"
-#include "ringmain/adapters/registry/core.hpp"
+#include "adapters/plugin.hpp"
+#include "adapters/plugins/library.hpp"
+#include "adapters/registry/core.hpp"
 
 namespace ringmain::registry {
 namespace {

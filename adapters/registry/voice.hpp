@@ -8,9 +8,9 @@
 #include <utility>
 #include <variant>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/registry_events.hpp"
+#include "adapters/registry_events.hpp"
 
 namespace ringmain::registry {
 

@@ -24,10 +24,10 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "../../bus/bus.hpp"
 
-#include "ringmain/adapters/formats/json_line.hpp"
-#include "ringmain/adapters/formats/output_file.hpp"
+#include "../formats/json_line.hpp"
+#include "../formats/output_file.hpp"
 
 namespace ringmain::sinks {
 

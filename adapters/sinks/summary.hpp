@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "../../bus/bus.hpp"
 
 namespace ringmain::sinks {
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "ringmain/bus/bus.hpp"
+#include "../../bus/bus.hpp"
 
 namespace ringmain::heartbeat {
 

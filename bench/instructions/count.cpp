@@ -1,16 +1,16 @@
 // Question: how many instructions does one publish take, and one dispatch? Exact, without a clock.
 //
-// Run under callgrind by bench/scripts/bench_instructions.py, which counts what lies inside the functions
-// named count_*: kEvents turns of a loop around one call each.
+// Run under callgrind by bench/scripts/bench_instructions.py, which counts what lies inside the
+// functions named count_*: kEvents turns of a loop around one call each.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/test_bus.hpp"
+#include "bus/bus.hpp"
+#include "bus/test_bus.hpp"
 
-#include "ringmain/bench/events.hpp"
+#include "bench/events.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <functional>
 #include <thread>
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/producers.hpp"
-#include "ringmain/bench/questions.hpp"
+#include "bench/events.hpp"
+#include "bench/producers.hpp"
+#include "bench/questions.hpp"
 
 namespace ringmain::bench {
 

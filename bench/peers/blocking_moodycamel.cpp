@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "ringmain/bench/peers/async_peer.hpp"
+#include "bench/peers/async_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

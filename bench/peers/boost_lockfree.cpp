@@ -1,7 +1,7 @@
 // Peer: Boost.Lockfree's bounded queue. It has no way to sleep: its worker looks and yields.
 #include <boost/lockfree/queue.hpp>
 
-#include "ringmain/bench/peers/async_peer.hpp"
+#include "bench/peers/async_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -1,7 +1,7 @@
 // Peer: eventpp's EventQueue with a worker that waits and processes what is there.
 #include <eventpp/eventqueue.h>
 
-#include "ringmain/bench/peers/async_peer.hpp"
+#include "bench/peers/async_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -2,9 +2,9 @@
 // it. Off, it answers row 1's question; on, it records and calls nobody back.
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
-#include "ringmain/bench/peers/lttng_provider.hpp"
-#include "ringmain/bench/repetition.hpp"
-#include "ringmain/bench/time_each.hpp"
+#include "bench/peers/lttng_provider.hpp"
+#include "bench/repetition.hpp"
+#include "bench/time_each.hpp"
 
 namespace ringmain::bench {
 namespace {

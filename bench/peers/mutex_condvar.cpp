@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "ringmain/bench/peers/async_peer.hpp"
+#include "bench/peers/async_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

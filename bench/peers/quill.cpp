@@ -7,9 +7,9 @@
 #include <quill/sinks/NullSink.h>
 #include <vector>
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/questions.hpp"
-#include "ringmain/bench/repetition.hpp"
+#include "bench/events.hpp"
+#include "bench/questions.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 namespace {

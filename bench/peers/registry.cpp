@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bench/peers/sync_peer.hpp"
+#include "bench/peers/sync_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

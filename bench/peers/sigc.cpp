@@ -2,7 +2,7 @@
 #include <sigc++/sigc++.h>
 #include <utility>
 
-#include "ringmain/bench/peers/sync_peer.hpp"
+#include "bench/peers/sync_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -1,7 +1,7 @@
 // Peer: Boost.Signals2.
 #include <boost/signals2.hpp>
 
-#include "ringmain/bench/peers/sync_peer.hpp"
+#include "bench/peers/sync_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/sinks/base_sink.h>
 
-#include "ringmain/bench/peers/async_peer.hpp"
+#include "bench/peers/async_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/cache_line.hpp"
+#include "engine/system/atomics.hpp"
+#include "engine/system/cache_line.hpp"
 
-#include "ringmain/bench/events.hpp"
-#include "ringmain/bench/repetition.hpp"
+#include "bench/events.hpp"
+#include "bench/repetition.hpp"
 
 namespace ringmain::bench {
 

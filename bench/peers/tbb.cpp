@@ -6,7 +6,7 @@
 #include <oneapi/tbb/task_scheduler_observer.h>
 #include <optional>
 
-#include "ringmain/bench/peers/async_peer.hpp"
+#include "bench/peers/async_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

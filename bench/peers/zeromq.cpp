@@ -3,7 +3,7 @@
 #include <memory>
 #include <zmq.hpp>
 
-#include "ringmain/bench/peers/async_peer.hpp"
+#include "bench/peers/async_peer.hpp"
 
 namespace ringmain::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bindings/c/handles.hpp"
+#include "bindings/c/handles.hpp"
 
 namespace ringmain::c {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringmain/bindings/c/errors.hpp"
+#include "bindings/c/errors.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -13,9 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/bindings/c/ringmain.h"
+#include "bindings/c/ringmain.h"
 
 namespace ringmain::c {
 

@@ -5,10 +5,10 @@
 #include <mutex>
 #include <vector>
 
-#include "ringmain/bus/erased.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "bus/erased.hpp"
+#include "bus/subscription.hpp"
 
-#include "ringmain/bindings/c/errors.hpp"
+#include "bindings/c/errors.hpp"
 
 struct ringmain_channel {
   ringmain::engine::ChannelCore* core;  // its bus holds it

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "ringmain/bus/mailbox.hpp"
+#include "bus/mailbox.hpp"
 
-#include "ringmain/bindings/c/handles.hpp"
+#include "bindings/c/handles.hpp"
 
 namespace ringmain::c {
 namespace {

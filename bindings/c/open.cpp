@@ -3,7 +3,7 @@
 #include <string>
 #include <thread>
 
-#include "ringmain/bindings/c/handles.hpp"
+#include "bindings/c/handles.hpp"
 
 using namespace ringmain::c;  // NOLINT(google-build-using-namespace): this is its face
 using ringmain::Bus;

@@ -3,11 +3,11 @@
 #include <cstring>
 #include <string>
 
-#include "ringmain/engine/publish/thread_lanes.hpp"
+#include "engine/publish/thread_lanes.hpp"
 
-#include "ringmain/bus/origin.hpp"
+#include "bus/origin.hpp"
 
-#include "ringmain/bindings/c/handles.hpp"
+#include "bindings/c/handles.hpp"
 
 namespace ringmain::c {
 namespace {

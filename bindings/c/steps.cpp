@@ -4,10 +4,10 @@
 #include <bit>
 #include <optional>
 
-#include "ringmain/events/steps/log.hpp"
-#include "ringmain/events/steps/source.hpp"
+#include "events/steps/log.hpp"
+#include "events/steps/source.hpp"
 
-#include "ringmain/bindings/c/handles.hpp"
+#include "bindings/c/handles.hpp"
 
 using namespace ringmain::c;  // NOLINT(google-build-using-namespace): this is its face
 

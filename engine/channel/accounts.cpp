@@ -1,4 +1,4 @@
-#include "ringmain/engine/channel/accounts.hpp"
+#include "engine/channel/accounts.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -8,7 +8,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ringmain/engine/channel/channel_core.hpp"
+#include "channel_core.hpp"
 
 namespace ringmain::engine {
 

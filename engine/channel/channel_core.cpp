@@ -1,4 +1,4 @@
-#include "ringmain/engine/channel/channel_core.hpp"
+#include "engine/channel/channel_core.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ringmain/engine/publish/missed.hpp"
-#include "ringmain/engine/publish/queue_ops.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/publish/missed.hpp"
+#include "engine/publish/queue_ops.hpp"
 
 namespace ringmain::engine {
 namespace {

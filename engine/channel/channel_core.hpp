@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/engine/system/clock.hpp"
-#include "ringmain/engine/watch/histogram.hpp"
-#include "ringmain/engine/publish/lane.hpp"
-#include "ringmain/engine/deliver/merge.hpp"
-#include "ringmain/engine/deliver/pull.hpp"
-#include "ringmain/engine/system/ref.hpp"
-#include "ringmain/engine/subscribe/snapshot.hpp"
+#include "../deliver/merge.hpp"
+#include "../deliver/pull.hpp"
+#include "../publish/lane.hpp"
+#include "../subscribe/snapshot.hpp"
+#include "../system/clock.hpp"
+#include "../system/ref.hpp"
+#include "../watch/histogram.hpp"
 
 namespace ringmain::engine {
 

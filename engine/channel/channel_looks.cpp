@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <new>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/channel/channel_core.hpp"
+#include "engine/deliver/workers.hpp"
 
 namespace ringmain::engine {
 namespace {

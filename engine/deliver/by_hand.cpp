@@ -5,7 +5,7 @@
 // never signal; the first worker's state, which has no thread, shows what is read.
 #include <mutex>
 
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
 
 namespace ringmain::engine {
 

@@ -1,10 +1,10 @@
-#include "ringmain/engine/deliver/drain.hpp"
+#include "engine/deliver/drain.hpp"
 
 #include <algorithm>
 #include <climits>
 
-#include "ringmain/engine/publish/queue_ops.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/publish/queue_ops.hpp"
 
 namespace ringmain::engine {
 namespace {

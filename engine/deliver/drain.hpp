@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <span>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/watch/watchdog.hpp"
+#include "../channel/channel_core.hpp"
+#include "../watch/watchdog.hpp"
 
 namespace ringmain::engine {
 

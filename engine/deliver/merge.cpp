@@ -1,10 +1,10 @@
-#include "ringmain/engine/deliver/merge.hpp"
+#include "engine/deliver/merge.hpp"
 
 #include <algorithm>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/deliver/drain.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/channel/channel_core.hpp"
+#include "engine/deliver/drain.hpp"
+#include "engine/deliver/workers.hpp"
 
 namespace ringmain::engine {
 namespace {

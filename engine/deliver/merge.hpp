@@ -17,9 +17,9 @@
 #include <memory>
 #include <vector>
 
-#include "ringmain/engine/publish/lane.hpp"
-#include "ringmain/engine/system/ref.hpp"
-#include "ringmain/engine/subscribe/subscriber.hpp"
+#include "../publish/lane.hpp"
+#include "../subscribe/subscriber.hpp"
+#include "../system/ref.hpp"
 
 namespace ringmain::engine {
 

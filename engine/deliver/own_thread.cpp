@@ -1,4 +1,4 @@
-#include "ringmain/engine/deliver/own_thread.hpp"
+#include "engine/deliver/own_thread.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -6,9 +6,9 @@
 #include <system_error>
 #include <utility>
 
-#include "ringmain/engine/system/farewell.hpp"
-#include "ringmain/engine/system/settle.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/system/farewell.hpp"
+#include "engine/system/settle.hpp"
 
 namespace ringmain::engine {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <thread>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/deliver/drain.hpp"
-#include "ringmain/engine/system/wait_strategy.hpp"
+#include "../channel/channel_core.hpp"
+#include "../system/wait_strategy.hpp"
+#include "drain.hpp"
 
 namespace ringmain::engine {
 

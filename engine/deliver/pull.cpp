@@ -1,13 +1,13 @@
-#include "ringmain/engine/deliver/pull.hpp"
+#include "engine/deliver/pull.hpp"
 
 #include <cerrno>
 #include <climits>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/system/clock.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/channel/channel_core.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/system/clock.hpp"
 
 namespace ringmain::engine {
 namespace {

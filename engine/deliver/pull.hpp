@@ -8,8 +8,8 @@
 #pragma once
 #include <cstdint>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/cache_line.hpp"
+#include "../system/atomics.hpp"
+#include "../system/cache_line.hpp"
 
 namespace ringmain::engine {
 

@@ -11,8 +11,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/cache_line.hpp"
+#include "../system/atomics.hpp"
+#include "../system/cache_line.hpp"
 
 namespace ringmain::engine {
 

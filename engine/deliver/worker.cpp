@@ -2,7 +2,7 @@
 #include <bit>
 #include <utility>
 
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
 
 namespace ringmain::engine {
 namespace {

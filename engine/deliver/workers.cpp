@@ -1,4 +1,4 @@
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "ringmain/engine/system/settle.hpp"
+#include "engine/system/settle.hpp"
 
 namespace ringmain::engine {
 

@@ -18,14 +18,14 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/system/clock.hpp"
-#include "ringmain/engine/deliver/drain.hpp"
-#include "ringmain/engine/system/fork.hpp"
-#include "ringmain/engine/subscribe/graveyard.hpp"
-#include "ringmain/engine/watch/housekeeper.hpp"
-#include "ringmain/engine/deliver/rota.hpp"
-#include "ringmain/engine/system/wait_strategy.hpp"
+#include "../channel/channel_core.hpp"
+#include "../subscribe/graveyard.hpp"
+#include "../system/clock.hpp"
+#include "../system/fork.hpp"
+#include "../system/wait_strategy.hpp"
+#include "../watch/housekeeper.hpp"
+#include "drain.hpp"
+#include "rota.hpp"
 
 namespace ringmain::engine {
 

@@ -11,8 +11,8 @@
 #include <sched.h>
 #include <utility>
 
-#include "ringmain/engine/system/farewell.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/system/farewell.hpp"
 
 namespace ringmain::engine {
 namespace {

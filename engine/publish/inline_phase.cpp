@@ -1,4 +1,4 @@
-#include "ringmain/engine/publish/inline_phase.hpp"
+#include "engine/publish/inline_phase.hpp"
 
 #include <cerrno>
 

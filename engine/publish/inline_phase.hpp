@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/engine/subscribe/graveyard.hpp"
-#include "ringmain/engine/subscribe/snapshot.hpp"
+#include "../subscribe/graveyard.hpp"
+#include "../subscribe/snapshot.hpp"
 
 namespace ringmain::engine {
 

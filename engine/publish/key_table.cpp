@@ -1,4 +1,4 @@
-#include "ringmain/engine/publish/key_table.hpp"
+#include "engine/publish/key_table.hpp"
 
 #include <algorithm>
 #include <bit>

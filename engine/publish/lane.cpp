@@ -1,4 +1,4 @@
-#include "ringmain/engine/publish/lane.hpp"
+#include "engine/publish/lane.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,12 +6,12 @@
 #include <cstring>
 #include <new>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/system/clock.hpp"
-#include "ringmain/engine/publish/inline_phase.hpp"
-#include "ringmain/engine/publish/missed.hpp"
-#include "ringmain/engine/publish/queue_ops.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/channel/channel_core.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/publish/inline_phase.hpp"
+#include "engine/publish/missed.hpp"
+#include "engine/publish/queue_ops.hpp"
+#include "engine/system/clock.hpp"
 
 namespace ringmain::engine {
 namespace {

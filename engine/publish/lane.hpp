@@ -25,12 +25,12 @@
 #include <cstdint>
 #include <new>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/cache_line.hpp"
-#include "ringmain/engine/channel/channel_line.hpp"
-#include "ringmain/engine/publish/mpmc_queue.hpp"
-#include "ringmain/engine/publish/overflow.hpp"
-#include "ringmain/engine/publish/slot.hpp"
+#include "../channel/channel_line.hpp"
+#include "../system/atomics.hpp"
+#include "../system/cache_line.hpp"
+#include "mpmc_queue.hpp"
+#include "overflow.hpp"
+#include "slot.hpp"
 
 namespace ringmain::engine {
 

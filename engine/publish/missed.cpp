@@ -1,9 +1,9 @@
-#include "ringmain/engine/publish/missed.hpp"
+#include "engine/publish/missed.hpp"
 
 #include <new>
 #include <sys/mman.h>
 
-#include "ringmain/engine/publish/lane.hpp"
+#include "engine/publish/lane.hpp"
 
 namespace ringmain::engine {
 namespace {

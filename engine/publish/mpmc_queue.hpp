@@ -27,8 +27,8 @@
 #endif
 #pragma GCC diagnostic pop
 
-#include "ringmain/engine/system/cache_line.hpp"
-#include "ringmain/engine/publish/slot.hpp"
+#include "../system/cache_line.hpp"
+#include "slot.hpp"
 
 namespace ringmain::engine {
 

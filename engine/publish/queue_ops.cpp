@@ -1,4 +1,4 @@
-#include "ringmain/engine/publish/queue_ops.hpp"
+#include "engine/publish/queue_ops.hpp"
 
 #include <array>
 #include <memory>

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstddef>
 
-#include "ringmain/engine/publish/mpmc_queue.hpp"
+#include "mpmc_queue.hpp"
 
 namespace ringmain::engine {
 

@@ -1,4 +1,4 @@
-#include "ringmain/engine/publish/thread_lanes.hpp"
+#include "engine/publish/thread_lanes.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <vector>
 
-#include "ringmain/engine/publish/missed.hpp"
+#include "engine/publish/missed.hpp"
 
 namespace ringmain::engine {
 namespace {

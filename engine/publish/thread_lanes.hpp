@@ -4,7 +4,7 @@
 // The table lives in the library (initial-exec): thread_local templates in headers would pin every
 // plugin that publishes. An entry holds its channel, so that bus and thread may die in any order.
 #pragma once
-#include "ringmain/engine/channel/channel_core.hpp"
+#include "../channel/channel_core.hpp"
 
 namespace ringmain::engine {
 

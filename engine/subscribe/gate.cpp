@@ -1,6 +1,6 @@
-#include "ringmain/engine/subscribe/gate.hpp"
+#include "engine/subscribe/gate.hpp"
 
-#include "ringmain/engine/system/clock.hpp"
+#include "engine/system/clock.hpp"
 
 namespace ringmain::engine {
 

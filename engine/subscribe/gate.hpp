@@ -10,7 +10,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ringmain/engine/system/atomics.hpp"
+#include "../system/atomics.hpp"
 
 namespace ringmain::engine {
 

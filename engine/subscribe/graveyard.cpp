@@ -1,4 +1,4 @@
-#include "ringmain/engine/subscribe/graveyard.hpp"
+#include "engine/subscribe/graveyard.hpp"
 
 namespace ringmain::engine {
 

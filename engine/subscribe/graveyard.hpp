@@ -6,9 +6,9 @@
 // failed, that nobody will dig any more. Models: tests/model/inline_relacy.cpp, gate_destroy.pml
 // -DBURY.
 #pragma once
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/cache_line.hpp"
-#include "ringmain/engine/subscribe/subscriber.hpp"
+#include "../system/atomics.hpp"
+#include "../system/cache_line.hpp"
+#include "subscriber.hpp"
 
 namespace ringmain::engine {
 

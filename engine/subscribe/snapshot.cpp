@@ -1,4 +1,4 @@
-#include "ringmain/engine/subscribe/snapshot.hpp"
+#include "engine/subscribe/snapshot.hpp"
 
 #include <algorithm>
 #include <utility>

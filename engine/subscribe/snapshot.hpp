@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/subscribe/subscriber.hpp"
+#include "../system/atomics.hpp"
+#include "subscriber.hpp"
 
 namespace ringmain::engine {
 

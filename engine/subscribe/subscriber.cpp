@@ -1,4 +1,4 @@
-#include "ringmain/engine/subscribe/subscriber.hpp"
+#include "engine/subscribe/subscriber.hpp"
 
 #include <new>
 

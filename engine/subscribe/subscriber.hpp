@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <string>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/clock.hpp"
-#include "ringmain/engine/subscribe/gate.hpp"
-#include "ringmain/engine/publish/slot.hpp"
-#include "ringmain/engine/subscribe/throws.hpp"
+#include "../publish/slot.hpp"
+#include "../system/atomics.hpp"
+#include "../system/clock.hpp"
+#include "gate.hpp"
+#include "throws.hpp"
 
 namespace ringmain::engine {
 

@@ -1,13 +1,13 @@
-#include "ringmain/engine/subscribe/throws.hpp"
+#include "engine/subscribe/throws.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <exception>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/subscribe/subscriber.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/channel/channel_core.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/subscribe/subscriber.hpp"
 
 namespace ringmain::engine {
 

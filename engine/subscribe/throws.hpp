@@ -11,7 +11,7 @@
 #include <mutex>
 #include <string>
 
-#include "ringmain/engine/system/atomics.hpp"
+#include "../system/atomics.hpp"
 
 namespace ringmain::engine {
 

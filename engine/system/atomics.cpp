@@ -1,4 +1,4 @@
-#include "ringmain/engine/system/atomics.hpp"
+#include "engine/system/atomics.hpp"
 
 #include <cerrno>
 #include <climits>
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ringmain/engine/system/clock.hpp"
+#include "engine/system/clock.hpp"
 
 namespace ringmain::engine {
 namespace {

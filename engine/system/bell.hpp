@@ -8,7 +8,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ringmain/engine/system/atomics.hpp"
+#include "atomics.hpp"
 
 namespace ringmain::engine {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ringmain/engine/system/clock.hpp"
+#include "clock.hpp"
 
 namespace ringmain::engine {
 class Farewell {

@@ -1,4 +1,4 @@
-#include "ringmain/engine/system/fork.hpp"
+#include "engine/system/fork.hpp"
 
 #include <new>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "ringmain/engine/system/atomics.hpp"
+#include "atomics.hpp"
 
 namespace ringmain::engine {
 

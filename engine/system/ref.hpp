@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/fork.hpp"
+#include "atomics.hpp"
+#include "fork.hpp"
 
 namespace ringmain::engine {
 

@@ -1,4 +1,4 @@
-#include "ringmain/engine/system/settle.hpp"
+#include "engine/system/settle.hpp"
 
 #include <cstdio>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
 
 namespace ringmain::engine {
 

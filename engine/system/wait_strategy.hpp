@@ -12,8 +12,8 @@
 #include <sched.h>
 #include <utility>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/clock.hpp"
+#include "atomics.hpp"
+#include "clock.hpp"
 
 namespace ringmain::engine {
 

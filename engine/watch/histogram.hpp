@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/engine/system/atomics.hpp"
+#include "../system/atomics.hpp"
 
 namespace ringmain::engine {
 

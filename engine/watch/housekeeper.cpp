@@ -1,4 +1,4 @@
-#include "ringmain/engine/watch/housekeeper.hpp"
+#include "engine/watch/housekeeper.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -6,10 +6,10 @@
 #include <system_error>
 #include <utility>
 
-#include "ringmain/engine/system/clock.hpp"
-#include "ringmain/engine/system/farewell.hpp"
-#include "ringmain/engine/system/settle.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/system/clock.hpp"
+#include "engine/system/farewell.hpp"
+#include "engine/system/settle.hpp"
 
 namespace ringmain::engine {
 

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/engine/system/bell.hpp"
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/deliver/drain.hpp"
-#include "ringmain/engine/watch/watchdog.hpp"
+#include "../channel/channel_core.hpp"
+#include "../deliver/drain.hpp"
+#include "../system/bell.hpp"
+#include "watchdog.hpp"
 
 namespace ringmain::engine {
 

@@ -3,9 +3,9 @@
 #include <array>
 #include <cstddef>
 
-#include "ringmain/bus/event.hpp"
+#include "../../bus/event.hpp"
 
-#include "ringmain/events/step.hpp"
+#include "../step.hpp"
 
 namespace ringmain::step {
 

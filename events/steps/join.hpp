@@ -15,10 +15,10 @@
 #include <concepts>
 #include <utility>
 
-#include "ringmain/bus/bus.hpp"
+#include "../../bus/bus.hpp"
 
-#include "ringmain/events/step.hpp"
-#include "ringmain/events/steps/follower.hpp"
+#include "../step.hpp"
+#include "follower.hpp"
 
 namespace ringmain::step {
 

@@ -24,9 +24,9 @@
 #include <string_view>
 #include <utility>
 
-#include "ringmain/bus/bus.hpp"
+#include "../../bus/bus.hpp"
 
-#include "ringmain/events/steps/follower.hpp"
+#include "follower.hpp"
 
 namespace ringmain::step {
 

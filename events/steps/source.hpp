@@ -12,9 +12,9 @@
 #include <memory>
 #include <utility>
 
-#include "ringmain/bus/bus.hpp"
+#include "../../bus/bus.hpp"
 
-#include "ringmain/events/step.hpp"
+#include "../step.hpp"
 
 namespace ringmain::step {
 

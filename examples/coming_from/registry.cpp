@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include <ringmain/bus/bus.hpp>
 
 struct Allocation {
   std::uint64_t bytes;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "ringmain/bus/bus.hpp"
+#include <ringmain/bus/bus.hpp>
 
 struct Step {
   int number;

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "ringmain/adapters/plugin.hpp"
+#include <ringmain/adapters/plugin.hpp>
 
 namespace example {
 

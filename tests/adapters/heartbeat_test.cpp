@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/heartbeat.hpp"
+#include "adapters/sources/heartbeat.hpp"
 
 #include <chrono>
 #include <vector>

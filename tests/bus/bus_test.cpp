@@ -1,5 +1,5 @@
 // Channels by name, flush, figures, environment: what the bus as a whole promises.
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 #include <array>
 #include <atomic>
@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
 namespace {

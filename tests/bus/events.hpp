@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 namespace ringmain::tests {
 

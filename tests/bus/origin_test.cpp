@@ -1,5 +1,5 @@
 // Whose is a line, and which operation is meant? Nobody else's, and no other.
-#include "ringmain/bus/origin.hpp"
+#include "bus/origin.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -13,11 +13,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/test_bus.hpp"
+#include "bus/bus.hpp"
+#include "bus/test_bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/erased.hpp"
+#include "bus/bus.hpp"
+#include "bus/erased.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
+#include "tests/bus/events.hpp"
 
 namespace ringmain::tests {
 

@@ -1,5 +1,5 @@
 // Does a bus without threads deliver what, when and in the order it says, and end as a bus does?
-#include "ringmain/bus/test_bus.hpp"
+#include "bus/test_bus.hpp"
 
 #include <atomic>
 #include <memory>
@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
+#include "tests/bus/events.hpp"
 
 namespace ringmain::tests {
 

@@ -1,5 +1,5 @@
 // Whatever a program's file holds, is it only read, and never past its end?
-#include "ringmain/cli/program_file.hpp"
+#include "cli/program_file.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/engine/channel/channel_core.hpp"
-#include "ringmain/engine/deliver/drain.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/channel/channel_core.hpp"
+#include "engine/deliver/drain.hpp"
+#include "engine/deliver/workers.hpp"
 
 namespace ringmain::tests {
 

@@ -12,12 +12,12 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/clock.hpp"
-#include "ringmain/engine/system/farewell.hpp"
-#include "ringmain/engine/watch/histogram.hpp"
-#include "ringmain/engine/publish/slot.hpp"
-#include "ringmain/engine/system/wait_strategy.hpp"
+#include "engine/publish/slot.hpp"
+#include "engine/system/atomics.hpp"
+#include "engine/system/clock.hpp"
+#include "engine/system/farewell.hpp"
+#include "engine/system/wait_strategy.hpp"
+#include "engine/watch/histogram.hpp"
 
 namespace ringmain::engine {
 namespace {

@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/events/steps/join.hpp"
-#include "ringmain/events/steps/source.hpp"
+#include "events/steps/join.hpp"
+#include "events/steps/source.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
+#include "tests/bus/events.hpp"
 
 namespace ringmain::step {
 namespace {

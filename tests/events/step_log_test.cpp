@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/events/steps/log.hpp"
-#include "ringmain/events/steps/source.hpp"
+#include "events/steps/log.hpp"
+#include "events/steps/source.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
+#include "tests/bus/events.hpp"
 
 namespace ringmain::step {
 namespace {

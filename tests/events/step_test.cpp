@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/events/steps/source.hpp"
+#include "events/steps/source.hpp"
 
 namespace ringmain::step {
 namespace {

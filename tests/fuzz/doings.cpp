@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "ringmain/tests/fuzz/scene.hpp"
+#include "tests/fuzz/scene.hpp"
 
 namespace ringmain::fuzz {
 namespace {

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 namespace ringmain::fuzz {
 

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ringmain/tests/fuzz/scene.hpp"
+#include "tests/fuzz/scene.hpp"
 
 namespace ringmain::fuzz {
 namespace {

@@ -2,8 +2,8 @@
 // themselves and others, subscribe, and ask for what is refused there.
 #include <stdexcept>
 
-#include "ringmain/tests/fuzz/inside.hpp"
-#include "ringmain/tests/fuzz/scene.hpp"
+#include "tests/fuzz/inside.hpp"
+#include "tests/fuzz/scene.hpp"
 
 namespace ringmain::fuzz {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringmain/tests/fuzz/journal.hpp"
+#include "tests/fuzz/journal.hpp"
 
 namespace ringmain::fuzz {
 

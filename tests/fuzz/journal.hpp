@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/fuzz/events.hpp"
+#include "tests/fuzz/events.hpp"
 
 namespace ringmain::fuzz {
 

@@ -1,8 +1,8 @@
-#include "ringmain/tests/fuzz/operations.hpp"
+#include "tests/fuzz/operations.hpp"
 
 #include <sstream>
 
-#include "ringmain/tests/fuzz/events.hpp"
+#include "tests/fuzz/events.hpp"
 
 namespace ringmain::fuzz {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringmain/tests/fuzz/oracle.hpp"
+#include "tests/fuzz/oracle.hpp"
 
 #include <algorithm>
 

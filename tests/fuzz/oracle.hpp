@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/tests/fuzz/journal.hpp"
-#include "ringmain/tests/fuzz/operations.hpp"
+#include "tests/fuzz/journal.hpp"
+#include "tests/fuzz/operations.hpp"
 
 namespace ringmain::fuzz {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ringmain/tests/fuzz/oracle.hpp"
+#include "tests/fuzz/oracle.hpp"
 
 namespace ringmain::fuzz {
 

@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/tests/fuzz/inside.hpp"
-#include "ringmain/tests/fuzz/scene.hpp"
+#include "tests/fuzz/inside.hpp"
+#include "tests/fuzz/scene.hpp"
 
 namespace ringmain::fuzz {
 namespace {

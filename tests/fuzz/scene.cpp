@@ -1,4 +1,4 @@
-#include "ringmain/tests/fuzz/scene.hpp"
+#include "tests/fuzz/scene.hpp"
 
 #include <algorithm>
 #include <thread>

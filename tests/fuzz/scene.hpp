@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/test_bus.hpp"
+#include "bus/test_bus.hpp"
 
-#include "ringmain/tests/fuzz/operations.hpp"
-#include "ringmain/tests/fuzz/oracle.hpp"
-#include "ringmain/tests/fuzz/typed.hpp"
+#include "tests/fuzz/operations.hpp"
+#include "tests/fuzz/oracle.hpp"
+#include "tests/fuzz/typed.hpp"
 
 namespace ringmain::fuzz {
 

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <stdexcept>
 
-#include "ringmain/tests/fuzz/scene.hpp"
+#include "tests/fuzz/scene.hpp"
 
 namespace ringmain::fuzz {
 

@@ -1,4 +1,4 @@
-#include "ringmain/tests/fuzz/typed.hpp"
+#include "tests/fuzz/typed.hpp"
 
 #include <cstdlib>
 #include <new>

@@ -5,10 +5,10 @@
 #include <memory>
 #include <span>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/fuzz/events.hpp"
-#include "ringmain/tests/fuzz/journal.hpp"
+#include "tests/fuzz/events.hpp"
+#include "tests/fuzz/journal.hpp"
 
 namespace ringmain::fuzz {
 

@@ -58,35 +58,54 @@ class Layers(CheckTest):
             self.write(name, "#pragma once\n")
 
     def test_a_room_may_include_itself_and_those_below(self):
-        self.write("bus/bus.cpp", '#include "ringmain/bus/bus.hpp"\n#include "ringmain/engine/publish/lane.hpp"\n')
-        self.write("adapters/sinks/lines.hpp", '#include "ringmain/events/cuda.hpp"\n'
-                                               '#include "ringmain/adapters/registry.hpp"\n#include <vector>\n')
-        self.write("tests/cli/cli_test.cpp", '#include "ringmain/cli/cli.hpp"\n')
+        self.write("bus/bus.cpp", '#include "bus/bus.hpp"\n#include "engine/publish/lane.hpp"\n')
+        self.write("adapters/sinks/lines.hpp", '#include "../../events/cuda.hpp"\n'
+                                               '#include "../registry.hpp"\n#include <vector>\n')
+        self.write("tests/cli/cli_test.cpp", '#include "cli/cli.hpp"\n')
         self.write("bindings/c/ringmain.h", "")
-        self.write("adapters/sources/mpi/publish.hpp", '#include "ringmain/bindings/c/ringmain.h"\n')
+        self.write("adapters/sources/mpi/publish.hpp", '#include "bindings/c/ringmain.h"\n')
         self.assert_passes(self.CHECK)
 
     def test_a_room_may_not_include_one_above(self):
-        self.write("engine/bad.cpp", '#include "ringmain/bus/bus.hpp"\n')
+        self.write("engine/bad.cpp", '#include "bus/bus.hpp"\n')
         self.assert_fails(self.CHECK, "engine/bad.cpp:1: engine/ must not include bus/")
         self.write("engine/bad.cpp", "")
-        self.write("events/bad.hpp", '#include "ringmain/adapters/registry.hpp"\n')
+        self.write("events/bad.hpp", '#include "../adapters/registry.hpp"\n')
         self.assert_fails(self.CHECK, "events/bad.hpp:1: events/ must not include adapters/")
 
     def test_rooms_of_the_same_height_do_not_include_each_other(self):
-        self.write("bench/bad.cpp", "#include <ringmain/cli/cli.hpp>\n")
+        self.write("bench/bad.cpp", '#include "cli/cli.hpp"\n')
         self.assert_fails(self.CHECK, "bench/ must not include cli/")
 
     def test_adapters_do_not_include_each_other(self):
-        self.write("adapters/sources/nccl/source.hpp", '#include "ringmain/adapters/sources/cuda/source.hpp"\n')
+        self.write("adapters/sources/nccl/source.hpp", '#include "adapters/sources/cuda/source.hpp"\n')
         self.assert_fails(self.CHECK, "adapters do not include each other")
 
-    def test_includes_carry_the_projects_name(self):
+    def test_an_installed_header_includes_installed_ones_by_relative_lines(self):
+        self.write("bus/bad.hpp", '#include "engine/publish/lane.hpp"\n')
+        self.assert_fails(self.CHECK, "bus/bad.hpp:1: write a relative line")
+        self.write("bus/bad.hpp", '#include "../engine/publish/lane.hpp"\n')
+        self.assert_passes(self.CHECK)
+        self.write("adapters/launch/own.hpp", "")
+        self.write("adapters/bad.hpp", '#include "launch/own.hpp"\n')
+        self.assert_fails(self.CHECK, "bad.hpp is installed and adapters/launch/own.hpp is not")
+
+    def test_others_write_the_path_from_the_root(self):
         self.write("bus/bad.cpp", '#include "bus.hpp"\n')
-        self.assert_fails(self.CHECK, 'bus/bad.cpp:1: write "ringmain/')
+        self.assert_fails(self.CHECK, "bus/bad.cpp:1: there is no bus.hpp in the tree")
+        self.write("bus/bad.cpp", "#include <ringmain/bus/bus.hpp>\n")
+        self.assert_fails(self.CHECK, 'bus/bad.cpp:1: write "bus/bus.hpp": only users write')
+
+    def test_examples_write_what_users_write(self):
+        self.write("examples/one.cpp", "#include <ringmain/bus/bus.hpp>\n")
+        self.assert_passes(self.CHECK)
+        self.write("examples/one.cpp", '#include "bus/bus.hpp"\n')
+        self.assert_fails(self.CHECK, "examples/one.cpp:1: users write <ringmain/")
+        self.write("examples/one.cpp", "#include <ringmain/cli/cli.hpp>\n")
+        self.assert_fails(self.CHECK, "cli/cli.hpp is not installed")
 
     def test_an_included_file_is_there(self):
-        self.write("bus/bad.cpp", '#include "ringmain/bus/gone.hpp"\n')
+        self.write("bus/bad.cpp", '#include "bus/gone.hpp"\n')
         self.assert_fails(self.CHECK, "there is no bus/gone.hpp")
 
     def test_memory_orders_live_in_the_engine(self):

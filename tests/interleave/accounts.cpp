@@ -1,11 +1,11 @@
 // Scenarios: what may accuse the bus looks on while others publish, are refused, and are heard,
 // also in signal handlers.
-#include "ringmain/engine/channel/accounts.hpp"
+#include "engine/channel/accounts.hpp"
 
 #include <array>
 
-#include "ringmain/tests/interleave/rig.hpp"
-#include "ringmain/tests/interleave/scenarios.hpp"
+#include "tests/interleave/rig.hpp"
+#include "tests/interleave/scenarios.hpp"
 
 namespace ringmain::interleave {
 

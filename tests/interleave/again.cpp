@@ -1,10 +1,10 @@
 // Scenarios: what is made has the place, and perhaps the memory, of what has gone.
 #include <memory>
 
-#include "ringmain/engine/deliver/pull.hpp"
+#include "engine/deliver/pull.hpp"
 
-#include "ringmain/tests/interleave/rig.hpp"
-#include "ringmain/tests/interleave/scenarios.hpp"
+#include "tests/interleave/rig.hpp"
+#include "tests/interleave/scenarios.hpp"
 
 namespace ringmain::interleave {
 namespace {

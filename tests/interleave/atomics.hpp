@@ -1,4 +1,5 @@
-// The engine's view of the scheduler: given as RINGMAIN_ATOMICS_HEADER (see engine/system/atomics.hpp).
+// The engine's view of the scheduler: given as RINGMAIN_ATOMICS_HEADER (see
+// engine/system/atomics.hpp).
 //
 // Every access is a step of scheduler.hpp; outside a schedule it is a plain one.
 #pragma once
@@ -6,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ringmain/tests/interleave/scheduler.hpp"
+#include "tests/interleave/scheduler.hpp"
 
 namespace ringmain::engine {
 

@@ -1,10 +1,10 @@
 // Scenarios: what goes on beside the flow: calls in publishing threads, eviction, the housekeeper.
 #include <memory>
 
-#include "ringmain/engine/system/clock.hpp"
+#include "engine/system/clock.hpp"
 
-#include "ringmain/tests/interleave/rig.hpp"
-#include "ringmain/tests/interleave/scenarios.hpp"
+#include "tests/interleave/rig.hpp"
+#include "tests/interleave/scenarios.hpp"
 
 namespace ringmain::interleave {
 namespace {

@@ -1,11 +1,11 @@
 // Scenarios: subscribers, mailboxes and threads come and go while events flow.
 #include <memory>
 
-#include "ringmain/engine/deliver/pull.hpp"
-#include "ringmain/engine/publish/thread_lanes.hpp"
+#include "engine/deliver/pull.hpp"
+#include "engine/publish/thread_lanes.hpp"
 
-#include "ringmain/tests/interleave/rig.hpp"
-#include "ringmain/tests/interleave/scenarios.hpp"
+#include "tests/interleave/rig.hpp"
+#include "tests/interleave/scenarios.hpp"
 
 namespace ringmain::interleave {
 

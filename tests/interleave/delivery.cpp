@@ -3,12 +3,12 @@
 #include <climits>
 #include <new>
 
-#include "ringmain/engine/system/clock.hpp"
-#include "ringmain/engine/deliver/merge.hpp"
-#include "ringmain/engine/deliver/own_thread.hpp"
+#include "engine/deliver/merge.hpp"
+#include "engine/deliver/own_thread.hpp"
+#include "engine/system/clock.hpp"
 
-#include "ringmain/tests/interleave/rig.hpp"
-#include "ringmain/tests/interleave/scenarios.hpp"
+#include "tests/interleave/rig.hpp"
+#include "tests/interleave/scenarios.hpp"
 
 namespace ringmain::interleave {
 namespace {

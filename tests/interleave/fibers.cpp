@@ -1,4 +1,4 @@
-#include "ringmain/tests/interleave/fibers.hpp"
+#include "tests/interleave/fibers.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Scenarios: events flow from publishers to workers that park, pass leases, and end.
-#include "ringmain/engine/deliver/rota.hpp"
+#include "engine/deliver/rota.hpp"
 
-#include "ringmain/tests/interleave/rig.hpp"
-#include "ringmain/tests/interleave/scenarios.hpp"
+#include "tests/interleave/rig.hpp"
+#include "tests/interleave/scenarios.hpp"
 
 namespace ringmain::interleave {
 

@@ -17,8 +17,8 @@
 #include <sys/mman.h>
 #include <utility>
 
-#include "ringmain/tests/interleave/memory.hpp"
-#include "ringmain/tests/interleave/scheduler.hpp"
+#include "tests/interleave/memory.hpp"
+#include "tests/interleave/scheduler.hpp"
 
 namespace ringmain::interleave {
 namespace {

@@ -10,7 +10,8 @@ and perhaps further pairs of old and new. With FAULT false the new text must mea
 
 A fault whose old text is not there (any more) is left out of the copy and said so by the program's --list and by
 the fault's test, so that a change of the engine breaks that test and not the build.
-Usage: plant.py FAULTS ENGINE_DIR OUT
+What lies below STAND_IN takes the place of the engine's file of that name.
+Usage: plant.py FAULTS ENGINE_DIR OUT [STAND_IN]
 """
 
 import re
@@ -38,10 +39,13 @@ def pattern(old):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
-    faults, engine, out = (Path(argument) for argument in sys.argv[1:])
-    texts = {f"engine/{path.name}": path.read_text() for path in engine.iterdir() if path.suffix in (".hpp", ".cpp")}
+    faults, engine, out, *stand_in = (Path(argument) for argument in sys.argv[1:])
+    texts = {}
+    for folder in (engine, *(folder / "engine" for folder in stand_in)):
+        for path in folder.rglob("*.[ch]pp"):
+            texts[f"engine/{path.relative_to(folder)}"] = path.read_text()
     rows = []
     for number, (name, scenarios, file, edits) in enumerate(blocks(faults.read_text())):
         text, planted = texts.get(file, ""), True
@@ -52,14 +56,13 @@ def main():
         if planted:
             texts[file] = text
         rows.append(f'{{"{name}", "{" ".join(scenarios)}", {str(planted).lower()}}},')
-    folder = out / "ringmain" / "engine"
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        path = folder / Path(name).name
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_text() != text:
             path.write_text(text)
-    for stale in folder.iterdir():
-        if f"engine/{stale.name}" not in texts:
+    for stale in (out / "engine").rglob("*.[ch]pp"):
+        if str(stale.relative_to(out)) not in texts:
             stale.unlink()
     (out / "faults.inc").write_text("\n".join(rows) + "\n")
 

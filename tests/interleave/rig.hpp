@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/tests/engine/rig.hpp"
-#include "ringmain/tests/interleave/scheduler.hpp"
+#include "tests/engine/rig.hpp"
+#include "tests/interleave/scheduler.hpp"
 
 namespace ringmain::interleave {
 

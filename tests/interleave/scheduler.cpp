@@ -1,10 +1,10 @@
-#include "ringmain/tests/interleave/scheduler.hpp"
+#include "tests/interleave/scheduler.hpp"
 
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#include "ringmain/tests/interleave/world.hpp"
+#include "tests/interleave/world.hpp"
 
 namespace ringmain::interleave {
 

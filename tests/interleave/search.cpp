@@ -16,8 +16,8 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "ringmain/tests/interleave/rig.hpp"
-#include "ringmain/tests/interleave/scenarios.hpp"
+#include "tests/interleave/rig.hpp"
+#include "tests/interleave/scenarios.hpp"
 
 namespace ringmain::interleave {
 

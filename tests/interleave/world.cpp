@@ -1,11 +1,11 @@
-#include "ringmain/tests/interleave/world.hpp"
+#include "tests/interleave/world.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "ringmain/tests/interleave/memory.hpp"
+#include "tests/interleave/memory.hpp"
 
 namespace ringmain::interleave {
 namespace {

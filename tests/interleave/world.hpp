@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/tests/interleave/fibers.hpp"
-#include "ringmain/tests/interleave/scheduler.hpp"
-#include "ringmain/tests/stress/oracle.hpp"
+#include "tests/interleave/fibers.hpp"
+#include "tests/interleave/scheduler.hpp"
+#include "tests/stress/oracle.hpp"
 
 namespace ringmain::interleave {
 

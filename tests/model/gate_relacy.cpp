@@ -10,9 +10,9 @@
 // call after the wait; nobody sleeps for ever.
 // Mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
-#include "ringmain/tests/model/relacy_atomics.hpp"
+#include "tests/model/relacy_atomics.hpp"
 //
-#include "ringmain/engine/subscribe/gate.cpp"
+#include "engine/subscribe/gate.cpp"
 
 using ringmain::engine::Gate;
 

@@ -8,9 +8,9 @@
 // Checked: no data race on the news; nobody dozes for ever. Naps end by themselves.
 // Mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
-#include "ringmain/tests/model/relacy_atomics.hpp"
+#include "tests/model/relacy_atomics.hpp"
 //
-#include "ringmain/engine/system/bell.hpp"
+#include "engine/system/bell.hpp"
 
 using ringmain::engine::Atomic;
 using ringmain::engine::Bell;

@@ -13,16 +13,16 @@
 // call after the wait; nobody sleeps for ever; in the end nothing is left.
 // Forms and mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
-#include "ringmain/tests/model/relacy_atomics.hpp"
+#include "tests/model/relacy_atomics.hpp"
 //
 #include <algorithm>
 #include <vector>
 
-#include "ringmain/engine/subscribe/gate.cpp"
-#include "ringmain/engine/subscribe/graveyard.cpp"
-#include "ringmain/engine/publish/inline_phase.cpp"
-#include "ringmain/engine/subscribe/snapshot.cpp"
-#include "ringmain/engine/subscribe/subscriber.cpp"
+#include "engine/publish/inline_phase.cpp"
+#include "engine/subscribe/gate.cpp"
+#include "engine/subscribe/graveyard.cpp"
+#include "engine/subscribe/snapshot.cpp"
+#include "engine/subscribe/subscriber.cpp"
 
 using ringmain::engine::Gate;
 using ringmain::engine::Graveyard;

@@ -10,9 +10,9 @@
 // Checked: no data race on slots, on the callback's state or on the lane's publisher; each event
 // once, in order, for its publisher; nothing accepted is lost; nobody sleeps for ever (deadlock).
 // Forms and mutants: see relacy_search.hpp; the sites are named in lane_core.hpp.
-#include "ringmain/tests/model/relacy_search.hpp"
+#include "tests/model/relacy_search.hpp"
 //
-#include "ringmain/tests/model/lane_core.hpp"
+#include "tests/model/lane_core.hpp"
 
 struct Test : rl::test_suite<Test, 3> {
   static constexpr int kScenes = 6;

@@ -1,7 +1,7 @@
 // Question: are the memory orders of engine/deliver/pull.cpp enough under the C++ memory model?
 //
 // The real pull.cpp, compiled with relacy_atomics.hpp and a stand-in for the channel
-// (stand_in/ringmain/engine/channel_core.hpp). Scenes:
+// (stand_in/engine/channel/channel_core.hpp). Scenes:
 //   1 two feeders, two events each | a reader that waits and drains until it has all
 //   2 a feeder, three events | the same reader
 //   3 a feeder, then stop() | a reader that waits until the bus has stopped
@@ -11,9 +11,9 @@
 // before rouse_reader() is seen by the reader that it roused.
 // Forms and mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
-#include "ringmain/tests/model/relacy_atomics.hpp"
+#include "tests/model/relacy_atomics.hpp"
 //
-#include "ringmain/engine/deliver/pull.cpp"
+#include "engine/deliver/pull.cpp"
 
 using ringmain::engine::ChannelCore;
 

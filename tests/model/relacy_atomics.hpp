@@ -1,8 +1,8 @@
 // How does the real engine code run under Relacy?
 //
-// Given as RINGMAIN_ATOMICS_HEADER (see engine/system/atomics.hpp): the same names over Relacy's atomics,
-// in the forms and with the mutants of relacy_search.hpp. An access belongs to the function it is
-// written in.
+// Given as RINGMAIN_ATOMICS_HEADER (see engine/system/atomics.hpp): the same names over Relacy's
+// atomics, in the forms and with the mutants of relacy_search.hpp. An access belongs to the
+// function it is written in.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 //
-#include "ringmain/tests/model/relacy_search.hpp"
+#include "tests/model/relacy_search.hpp"
 
 // Relacy puts macros of its own in the place of these; the engine means the real ones.
 #undef new

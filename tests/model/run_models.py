@@ -143,10 +143,8 @@ def search_with_spin(row, work):
 def compile_for_relacy(row, source, work, tools):
     call([sys.executable, HERE / "relacy_cxx20.py", work / "relacy_cxx20", tools.relacy],
          work, "copying Relacy")
-    (work / "include").mkdir()
-    (work / "include" / "ringmain").symlink_to(HERE.parents[1])
     call([tools.cxx, "-std=c++20", "-O0", "-w", "-isystem", "relacy_cxx20",
-          "-iquote", HERE / "stand_in", "-Iinclude",
+          "-iquote", HERE / "stand_in", "-iquote", HERE.parents[1],
           *row.compiler_flags, *row.flags, "-o", "search", source], work,
          f"compiling {row.model}")
 

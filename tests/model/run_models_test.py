@@ -20,7 +20,7 @@ active proctype count() { do :: x < LIMIT -> x++ :: else -> break od; assert(x =
 """
 SLEEPER = "bool woken; active proctype sleeper() { (woken) }\n"
 SCHEDULES = """
-#include "ringmain/tests/model/relacy_search.hpp"
+#include "tests/model/relacy_search.hpp"
 struct Test : rl::test_suite<Test, 2> {
   static constexpr int kScenes = 1;
   rl::atomic<int> ready;

@@ -9,13 +9,13 @@
 // retired; nothing leaks (Relacy's heap, which also gives addresses out again).
 // Forms and mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
-#include "ringmain/tests/model/relacy_atomics.hpp"
+#include "tests/model/relacy_atomics.hpp"
 //
 #include <algorithm>
 #include <vector>
 
-#include "ringmain/engine/subscribe/snapshot.cpp"
-#include "ringmain/engine/subscribe/subscriber.cpp"
+#include "engine/subscribe/snapshot.cpp"
+#include "engine/subscribe/subscriber.cpp"
 
 using ringmain::engine::Reading;
 using ringmain::engine::Snapshot;

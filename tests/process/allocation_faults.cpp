@@ -1,4 +1,4 @@
-#include "ringmain/tests/process/allocation_faults.hpp"
+#include "tests/process/allocation_faults.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ringmain/tests/process/sanitized.hpp"
+#include "tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/process/sanitized.hpp"
+#include "tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
 

@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/process/child.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/process/child.hpp"
 
 namespace ringmain::tests {
 namespace {

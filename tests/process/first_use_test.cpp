@@ -1,5 +1,5 @@
 // Is whoever asked told before the process's bus is used, and does nobody pass meanwhile?
-#include "ringmain/bus/first_use.hpp"
+#include "bus/first_use.hpp"
 
 #include <atomic>
 #include <barrier>
@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
+#include "tests/bus/events.hpp"
 
 namespace ringmain::tests {
 namespace {

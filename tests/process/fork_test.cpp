@@ -13,13 +13,13 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/publish/missed.hpp"
+#include "engine/publish/missed.hpp"
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/process/child.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/process/child.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -11,10 +11,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/process/sanitized.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/process/sanitized.hpp"
 
 #if defined(__has_feature)
 #define RINGMAIN_TESTS_THREADS_WATCHED __has_feature(thread_sanitizer)

@@ -11,13 +11,13 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/test_bus.hpp"
+#include "bus/bus.hpp"
+#include "bus/test_bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/process/allocation_faults.hpp"
-#include "ringmain/tests/process/child.hpp"
-#include "ringmain/tests/process/script.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/process/allocation_faults.hpp"
+#include "tests/process/child.hpp"
+#include "tests/process/script.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 #define RINGMAIN_TESTS_SHOWN __attribute__((visibility("default")))
 

@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
+#include "tests/bus/events.hpp"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <system_error>
 #include <thread>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
+#include "tests/bus/events.hpp"
 
 namespace ringmain::tests {
 

@@ -16,11 +16,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/process/child.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/process/child.hpp"
 
 namespace {
 std::atomic<int> threads_to_give{1 << 30};

@@ -7,11 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/bus/events.hpp"
-#include "ringmain/tests/process/child.hpp"
-#include "ringmain/tests/process/sanitized.hpp"
+#include "tests/bus/events.hpp"
+#include "tests/process/child.hpp"
+#include "tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "ringmain/tests/stress/scenarios.hpp"
+#include "tests/stress/scenarios.hpp"
 
 namespace ringmain::stress {
 namespace {

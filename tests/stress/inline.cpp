@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/tests/stress/scenarios.hpp"
+#include "tests/stress/scenarios.hpp"
 
 namespace ringmain::stress {
 namespace {

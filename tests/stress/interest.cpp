@@ -4,9 +4,9 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bus/bus_events.hpp"
+#include "bus/bus_events.hpp"
 
-#include "ringmain/tests/stress/scenarios.hpp"
+#include "tests/stress/scenarios.hpp"
 
 namespace ringmain::stress {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 namespace ringmain::stress {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <functional>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/tests/stress/oracle.hpp"
+#include "tests/stress/oracle.hpp"
 
 namespace ringmain::stress {
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "ringmain/tests/stress/scenarios.hpp"
-#include "ringmain/tests/stress/totals.hpp"
+#include "tests/stress/scenarios.hpp"
+#include "tests/stress/totals.hpp"
 
 namespace ringmain::stress {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <thread>
 
-#include "ringmain/tests/stress/scenarios.hpp"
+#include "tests/stress/scenarios.hpp"
 
 namespace ringmain::stress {
 namespace {

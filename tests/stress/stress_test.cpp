@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/stress/scenarios.hpp"
+#include "tests/stress/scenarios.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #define RINGMAIN_STRESS_PERCENT 15

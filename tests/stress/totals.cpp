@@ -1,4 +1,4 @@
-#include "ringmain/tests/stress/totals.hpp"
+#include "tests/stress/totals.hpp"
 
 #include <cerrno>
 #include <cstdio>

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "ringmain/tests/stress/scenarios.hpp"
+#include "tests/stress/scenarios.hpp"
 
 namespace ringmain::stress {
 

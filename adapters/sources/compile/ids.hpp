@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "ringmain/events/compile.hpp"
+#include "../../../events/compile.hpp"
 
 namespace ringmain::compile {
 

@@ -1,10 +1,10 @@
-#include "ringmain/adapters/sources/compile/log_reader.hpp"
+#include "adapters/sources/compile/log_reader.hpp"
 
 #include <charconv>
 #include <numeric>
 #include <optional>
 
-#include "ringmain/adapters/sources/compile/dynamo/md5.hpp"
+#include "adapters/sources/compile/dynamo/md5.hpp"
 
 namespace ringmain::compile {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "ringmain/adapters/sources/compile/trace_tap.hpp"
+#include "trace_tap.hpp"
 
 namespace ringmain::compile {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/compile/registry.hpp"
+#include "adapters/sources/compile/registry.hpp"
 
 #include <chrono>
 #include <stdexcept>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/adapters/sources/compile/dynamo/span_id.hpp"
-#include "ringmain/adapters/sources/compile/scope.hpp"
+#include "adapters/sources/compile/dynamo/span_id.hpp"
+#include "adapters/sources/compile/scope.hpp"
 
 namespace ringmain::compile {
 namespace {

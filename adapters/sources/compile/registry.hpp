@@ -17,9 +17,9 @@
 #include <memory>
 #include <mutex>
 
-#include "ringmain/bus/bus.hpp"
+#include "../../../bus/bus.hpp"
 
-#include "ringmain/events/compile.hpp"
+#include "../../../events/compile.hpp"
 
 namespace ringmain::compile {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/compile/scope.hpp"
+#include "adapters/sources/compile/scope.hpp"
 
 #include <chrono>
 #include <cstdlib>

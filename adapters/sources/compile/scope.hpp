@@ -8,7 +8,7 @@
 #include <exception>
 #include <utility>
 
-#include "ringmain/adapters/sources/compile/registry.hpp"
+#include "registry.hpp"
 
 namespace ringmain::compile {
 

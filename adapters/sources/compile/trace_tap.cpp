@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/compile/trace_tap.hpp"
+#include "adapters/sources/compile/trace_tap.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/adapters/sources/compile/dynamo/interpreter.hpp"
-#include "ringmain/adapters/sources/compile/dynamo/span_id.hpp"
+#include "adapters/sources/compile/dynamo/interpreter.hpp"
+#include "adapters/sources/compile/dynamo/span_id.hpp"
 
 namespace ringmain::compile {
 namespace {

@@ -18,9 +18,9 @@
 #include <string>
 #include <string_view>
 
-#include "ringmain/bus/bus.hpp"
+#include "../../../bus/bus.hpp"
 
-#include "ringmain/events/compile.hpp"
+#include "../../../events/compile.hpp"
 
 namespace ringmain::compile {
 

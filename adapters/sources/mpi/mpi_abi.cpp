@@ -1,9 +1,9 @@
-#include "ringmain/adapters/sources/mpi/mpi_abi.hpp"
+#include "adapters/sources/mpi/mpi_abi.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
-#include "ringmain/adapters/sources/mpi/mpi_say.hpp"
+#include "adapters/sources/mpi/mpi_say.hpp"
 
 namespace ringmain::mpi {
 namespace {

@@ -9,9 +9,9 @@
 #include <mpi.h>
 #include <type_traits>
 
-#include "ringmain/adapters/sources/mpi/mpi_calls.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_groups.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_requests.hpp"
+#include "adapters/sources/mpi/mpi_calls.hpp"
+#include "adapters/sources/mpi/mpi_groups.hpp"
+#include "adapters/sources/mpi/mpi_requests.hpp"
 
 // Open MPI's Fortran passes C's MPI_… by. MPICH's mpif.h calls it, so that is watched in C; its
 // mpi_f08 calls it too where buffers are given, and passes it by elsewhere (Wait, Barrier, Init).

@@ -1,6 +1,6 @@
 // Where do the calls of a program go that has this kind of MPI? Each line of mpi_calls.hpp becomes
 // a function here.
-#include "ringmain/adapters/sources/mpi/mpi_watch.hpp"
+#include "adapters/sources/mpi/mpi_watch.hpp"
 
 namespace ringmain::mpi {
 namespace {

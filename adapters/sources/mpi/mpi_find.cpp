@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/mpi/mpi_find.hpp"
+#include "adapters/sources/mpi/mpi_find.hpp"
 
 #include <cstddef>
 #include <cstdio>

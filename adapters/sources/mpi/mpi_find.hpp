@@ -1,6 +1,6 @@
 // Which MPI has this process, and what watches it?
 #pragma once
-#include "ringmain/adapters/sources/mpi/mpi_calls.hpp"
+#include "adapters/sources/mpi/mpi_calls.hpp"
 
 namespace ringmain::mpi {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/mpi/mpi_fortran.hpp"
+#include "adapters/sources/mpi/mpi_fortran.hpp"
 
 #include <algorithm>
 #include <array>

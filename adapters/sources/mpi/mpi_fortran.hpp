@@ -1,7 +1,7 @@
 // What does Fortran say in other words than C? Addresses that stand for "ignore" and "in place",
 // and statuses.
 #pragma once
-#include "ringmain/adapters/sources/mpi/mpi_abi.hpp"
+#include "adapters/sources/mpi/mpi_abi.hpp"
 
 namespace ringmain::mpi::fortran {
 

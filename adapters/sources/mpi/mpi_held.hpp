@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-#include "ringmain/adapters/sources/mpi/mpi_watch.hpp"
+#include "adapters/sources/mpi/mpi_watch.hpp"
 
 namespace ringmain::mpi {
 

@@ -4,8 +4,8 @@
 // Fortran gives all by reference and handles as integers. In mpi_f08 a handle is a struct of one
 // integer, so it looks the same.
 #pragma once
-#include "ringmain/adapters/sources/mpi/mpi_abi.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_fortran.hpp"
+#include "adapters/sources/mpi/mpi_abi.hpp"
+#include "adapters/sources/mpi/mpi_fortran.hpp"
 
 namespace ringmain::mpi {
 

@@ -15,8 +15,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "ringmain/adapters/sources/mpi/mpi_calls.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_find.hpp"
+#include "adapters/sources/mpi/mpi_calls.hpp"
+#include "adapters/sources/mpi/mpi_find.hpp"
 
 namespace ringmain::mpi {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/adapters/run.h"
-#include "ringmain/adapters/sources/mpi/mpi_watch.hpp"
+#include "adapters/run.h"
+#include "adapters/sources/mpi/mpi_watch.hpp"
 
 namespace ringmain::mpi {
 namespace {

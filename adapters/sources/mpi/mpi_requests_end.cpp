@@ -1,5 +1,5 @@
-#include "ringmain/adapters/sources/mpi/mpi_held.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_watch.hpp"
+#include "adapters/sources/mpi/mpi_held.hpp"
+#include "adapters/sources/mpi/mpi_watch.hpp"
 
 namespace ringmain::mpi {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/mpi/mpi_say.hpp"
+#include "adapters/sources/mpi/mpi_say.hpp"
 
 #include <array>
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <unistd.h>
 
-#include "ringmain/events/collective.hpp"
+#include "events/collective.hpp"
 
 namespace ringmain::mpi {
 namespace {

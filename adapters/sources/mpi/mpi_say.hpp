@@ -3,9 +3,9 @@
 #pragma once
 #include <cstdint>
 
-#include "ringmain/adapters/sources/mpi/mpi_requests.hpp"
+#include "bindings/c/ringmain.h"
 
-#include "ringmain/bindings/c/ringmain.h"
+#include "adapters/sources/mpi/mpi_requests.hpp"
 
 namespace ringmain::mpi {
 

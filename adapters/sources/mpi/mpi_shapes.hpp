@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ringmain/adapters/sources/mpi/mpi_kinds.hpp"
+#include "adapters/sources/mpi/mpi_kinds.hpp"
 
 namespace ringmain::mpi::shapes {
 

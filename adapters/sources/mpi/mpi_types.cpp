@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "ringmain/adapters/sources/mpi/mpi_abi.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_say.hpp"
+#include "adapters/sources/mpi/mpi_abi.hpp"
+#include "adapters/sources/mpi/mpi_say.hpp"
 
 namespace ringmain::mpi {
 namespace {

@@ -9,10 +9,10 @@
 #include <array>
 #include <cstdint>
 
-#include "ringmain/adapters/sources/mpi/mpi_abi.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_fortran.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_say.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_shapes.hpp"
+#include "adapters/sources/mpi/mpi_abi.hpp"
+#include "adapters/sources/mpi/mpi_fortran.hpp"
+#include "adapters/sources/mpi/mpi_say.hpp"
+#include "adapters/sources/mpi/mpi_shapes.hpp"
 
 namespace ringmain::mpi {
 

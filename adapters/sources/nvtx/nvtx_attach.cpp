@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "ringmain/adapters/sources/nvtx/nvtx_say.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
+#include "adapters/sources/nvtx/nvtx_say.hpp"
+#include "adapters/sources/nvtx/nvtx_source.hpp"
 
 namespace ringmain::nvtx {
 namespace {

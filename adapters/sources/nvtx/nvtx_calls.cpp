@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ringmain/adapters/sources/nvtx/nvtx_names.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_say.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
+#include "adapters/sources/nvtx/nvtx_names.hpp"
+#include "adapters/sources/nvtx/nvtx_say.hpp"
+#include "adapters/sources/nvtx/nvtx_source.hpp"
 
 namespace ringmain::nvtx {
 namespace {

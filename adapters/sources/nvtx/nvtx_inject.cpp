@@ -6,9 +6,9 @@
 #include <string>
 #include <unistd.h>
 
-#include "ringmain/adapters/run.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
+#include "adapters/run.hpp"
+#include "adapters/sources/nvtx/nvtx_source.hpp"
+#include "adapters/sources/nvtx/nvtx_steps.hpp"
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     ringmain::nvtx::abi::GetExportTable get) noexcept;

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/nvtx/nvtx_names.hpp"
+#include "adapters/sources/nvtx/nvtx_names.hpp"
 
 #include <bit>
 #include <map>

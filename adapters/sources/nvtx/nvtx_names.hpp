@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ringmain/events/nvtx.hpp"
+#include "events/nvtx.hpp"
 
 namespace ringmain::nvtx {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
+#include "adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::nvtx {
 namespace {

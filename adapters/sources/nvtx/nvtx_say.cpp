@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/nvtx/nvtx_say.hpp"
+#include "adapters/sources/nvtx/nvtx_say.hpp"
 
 #include <array>
 #include <atomic>
@@ -8,12 +8,12 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "ringmain/events/nvtx.hpp"
+#include "events/nvtx.hpp"
 
-#include "ringmain/adapters/sources/nvtx/nvtx_names.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_stack.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_started.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
+#include "adapters/sources/nvtx/nvtx_names.hpp"
+#include "adapters/sources/nvtx/nvtx_stack.hpp"
+#include "adapters/sources/nvtx/nvtx_started.hpp"
+#include "adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::nvtx {
 namespace {

@@ -4,9 +4,9 @@
 // else one publish, and for ranges a look at the clock. No lock, no system call but the
 // first of a thread.
 #pragma once
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/sources/nvtx/nvtx_abi.hpp"
+#include "adapters/sources/nvtx/nvtx_abi.hpp"
 
 namespace ringmain::nvtx {
 

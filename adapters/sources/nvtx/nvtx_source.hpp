@@ -1,8 +1,8 @@
 // How does ringmain get into a program's copies of NVTX, and share them with another tool?
 #pragma once
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/sources/nvtx/nvtx_abi.hpp"
+#include "adapters/sources/nvtx/nvtx_abi.hpp"
 
 namespace ringmain::nvtx {
 

@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/events/nvtx.hpp"
+#include "events/nvtx.hpp"
 
-#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
+#include "adapters/sources/nvtx/nvtx_steps.hpp"
 
 namespace ringmain::nvtx {
 

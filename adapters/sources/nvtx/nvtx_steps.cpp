@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
+#include "adapters/sources/nvtx/nvtx_steps.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "ringmain/bus/erased.hpp"
+#include "bus/erased.hpp"
 
 namespace ringmain::nvtx {
 namespace {

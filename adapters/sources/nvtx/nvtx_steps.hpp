@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/events/nvtx.hpp"
-#include "ringmain/events/step.hpp"
+#include "events/nvtx.hpp"
+#include "events/step.hpp"
 
 namespace ringmain::nvtx {
 

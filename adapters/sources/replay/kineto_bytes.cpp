@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/kineto_bytes.hpp"
+#include "adapters/sources/replay/kineto_bytes.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -11,9 +11,9 @@
 #include <span>
 #include <string>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_options.hpp"
+#include "adapters/sources/replay/kineto_options.hpp"
 
 namespace ringmain::replay {
 

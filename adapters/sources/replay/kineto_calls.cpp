@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/kineto_calls.hpp"
+#include "adapters/sources/replay/kineto_calls.hpp"
 
 #include <algorithm>
 #include <array>

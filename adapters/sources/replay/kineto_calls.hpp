@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ringmain/events/cuda.hpp"
+#include "events/cuda.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_record.hpp"
+#include "adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {
 

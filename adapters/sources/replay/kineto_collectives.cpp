@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/kineto_collectives.hpp"
+#include "adapters/sources/replay/kineto_collectives.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "ringmain/adapters/sources/replay/kineto_terms.hpp"
+#include "adapters/sources/replay/kineto_terms.hpp"
 
 namespace ringmain::replay {
 namespace {

@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/events/collective.hpp"
+#include "events/collective.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_calls.hpp"
-#include "ringmain/adapters/sources/replay/kineto_parse.hpp"
-#include "ringmain/adapters/sources/replay/kineto_record.hpp"
+#include "adapters/sources/replay/kineto_calls.hpp"
+#include "adapters/sources/replay/kineto_parse.hpp"
+#include "adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/kineto_cut.hpp"
+#include "adapters/sources/replay/kineto_cut.hpp"
 
 #include <array>
 #include <cstring>

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_bytes.hpp"
-#include "ringmain/adapters/sources/replay/kineto_options.hpp"
+#include "adapters/sources/replay/kineto_bytes.hpp"
+#include "adapters/sources/replay/kineto_options.hpp"
 
 namespace ringmain::replay {
 

@@ -1,9 +1,9 @@
-#include "ringmain/adapters/sources/replay/kineto_index.hpp"
+#include "adapters/sources/replay/kineto_index.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "ringmain/events/replay.hpp"
+#include "events/replay.hpp"
 
 namespace ringmain::replay {
 

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_collectives.hpp"
-#include "ringmain/adapters/sources/replay/kineto_lanes.hpp"
-#include "ringmain/adapters/sources/replay/kineto_reader.hpp"
-#include "ringmain/adapters/sources/replay/kineto_syncs.hpp"
+#include "adapters/sources/replay/kineto_collectives.hpp"
+#include "adapters/sources/replay/kineto_lanes.hpp"
+#include "adapters/sources/replay/kineto_reader.hpp"
+#include "adapters/sources/replay/kineto_syncs.hpp"
 
 namespace ringmain::replay {
 

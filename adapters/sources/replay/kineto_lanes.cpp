@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/kineto_lanes.hpp"
+#include "adapters/sources/replay/kineto_lanes.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ringmain/bus/text.hpp"
+#include "bus/text.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_record.hpp"
+#include "adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {
 

@@ -1,9 +1,9 @@
-#include "ringmain/adapters/sources/replay/kineto_map.hpp"
+#include "adapters/sources/replay/kineto_map.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#include "ringmain/adapters/sources/replay/kineto_parse.hpp"
+#include "adapters/sources/replay/kineto_parse.hpp"
 
 namespace ringmain::replay {
 namespace {

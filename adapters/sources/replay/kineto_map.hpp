@@ -20,15 +20,15 @@
 #include <variant>
 #include <vector>
 
-#include "ringmain/bus/text.hpp"
+#include "bus/text.hpp"
 
-#include "ringmain/events/collective.hpp"
-#include "ringmain/events/cuda.hpp"
-#include "ringmain/events/replay.hpp"
+#include "events/collective.hpp"
+#include "events/cuda.hpp"
+#include "events/replay.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_calls.hpp"
-#include "ringmain/adapters/sources/replay/kineto_index.hpp"
-#include "ringmain/adapters/sources/replay/kineto_record.hpp"
+#include "adapters/sources/replay/kineto_calls.hpp"
+#include "adapters/sources/replay/kineto_index.hpp"
+#include "adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/kineto_parse.hpp"
+#include "adapters/sources/replay/kineto_parse.hpp"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-#include "ringmain/adapters/sources/replay/kineto_record.hpp"
+#include "adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {
 

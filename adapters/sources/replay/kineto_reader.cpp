@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/kineto_reader.hpp"
+#include "adapters/sources/replay/kineto_reader.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -12,13 +12,13 @@
 #include <string>
 #include <utility>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_bytes.hpp"
-#include "ringmain/adapters/sources/replay/kineto_cut.hpp"
-#include "ringmain/adapters/sources/replay/kineto_options.hpp"
-#include "ringmain/adapters/sources/replay/kineto_parse.hpp"
-#include "ringmain/adapters/sources/replay/kineto_record.hpp"
+#include "adapters/sources/replay/kineto_bytes.hpp"
+#include "adapters/sources/replay/kineto_cut.hpp"
+#include "adapters/sources/replay/kineto_options.hpp"
+#include "adapters/sources/replay/kineto_parse.hpp"
+#include "adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {
 

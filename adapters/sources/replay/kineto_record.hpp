@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/adapters/sources/replay/kineto_options.hpp"
+#include "adapters/sources/replay/kineto_options.hpp"
 
 namespace ringmain::replay {
 

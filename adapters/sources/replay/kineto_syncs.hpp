@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringmain/adapters/sources/replay/kineto_record.hpp"
+#include "adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/kineto_terms.hpp"
+#include "adapters/sources/replay/kineto_terms.hpp"
 
 #include <charconv>
 #include <iterator>

@@ -1,10 +1,10 @@
-#include "ringmain/adapters/sources/replay/kineto_trace.hpp"
+#include "adapters/sources/replay/kineto_trace.hpp"
 
 #include <optional>
 #include <span>
 #include <utility>
 
-#include "ringmain/adapters/sources/replay/kineto_index.hpp"
+#include "adapters/sources/replay/kineto_index.hpp"
 
 namespace ringmain::replay {
 

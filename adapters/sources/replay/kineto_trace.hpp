@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_lanes.hpp"
-#include "ringmain/adapters/sources/replay/kineto_map.hpp"
-#include "ringmain/adapters/sources/replay/kineto_options.hpp"
-#include "ringmain/adapters/sources/replay/kineto_reader.hpp"
+#include "adapters/sources/replay/kineto_lanes.hpp"
+#include "adapters/sources/replay/kineto_map.hpp"
+#include "adapters/sources/replay/kineto_options.hpp"
+#include "adapters/sources/replay/kineto_reader.hpp"
 
 namespace ringmain::replay {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/adapters/sources/replay/kineto_map.hpp"
+#include "adapters/sources/replay/kineto_map.hpp"
 
 namespace ringmain::replay {
 

@@ -1,11 +1,11 @@
-#include "ringmain/adapters/sources/replay/replay_provider.hpp"
+#include "adapters/sources/replay/replay_provider.hpp"
 
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
 
-#include "ringmain/adapters/sources/replay/replay_source.hpp"
+#include "adapters/sources/replay/replay_source.hpp"
 
 namespace ringmain::replay {
 namespace {

@@ -1,7 +1,7 @@
 // A replay by its name: `replay:trace.json.gz`, at recorded speed, on whatever bus it is opened
 // with.
 #pragma once
-#include "ringmain/adapters/provider.hpp"
+#include "adapters/provider.hpp"
 
 namespace ringmain::replay {
 

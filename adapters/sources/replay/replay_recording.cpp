@@ -1,10 +1,10 @@
-#include "ringmain/adapters/sources/replay/replay_recording.hpp"
+#include "adapters/sources/replay/replay_recording.hpp"
 
 #include <algorithm>
 #include <bitset>
 #include <optional>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 namespace ringmain::replay {
 

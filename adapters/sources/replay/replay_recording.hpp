@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_trace.hpp"
-#include "ringmain/adapters/sources/replay/replay_options.hpp"
-#include "ringmain/adapters/sources/replay/replay_store.hpp"
+#include "adapters/sources/replay/kineto_trace.hpp"
+#include "adapters/sources/replay/replay_options.hpp"
+#include "adapters/sources/replay/replay_store.hpp"
 
 namespace ringmain::replay {
 

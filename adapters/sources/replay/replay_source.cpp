@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/replay_source.hpp"
+#include "adapters/sources/replay/replay_source.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/origin.hpp"
+#include "bus/origin.hpp"
 
-#include "ringmain/adapters/sources/replay/replay_handover.hpp"
-#include "ringmain/adapters/sources/replay/replay_pace.hpp"
-#include "ringmain/adapters/sources/replay/replay_voice.hpp"
+#include "adapters/sources/replay/replay_handover.hpp"
+#include "adapters/sources/replay/replay_pace.hpp"
+#include "adapters/sources/replay/replay_voice.hpp"
 
 namespace ringmain::replay {
 namespace {

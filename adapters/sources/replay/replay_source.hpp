@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/sources/replay/replay_options.hpp"
-#include "ringmain/adapters/sources/replay/replay_recording.hpp"
-#include "ringmain/adapters/sources/replay/replay_visitors.hpp"
+#include "adapters/sources/replay/replay_options.hpp"
+#include "adapters/sources/replay/replay_recording.hpp"
+#include "adapters/sources/replay/replay_visitors.hpp"
 
 namespace ringmain::replay {
 

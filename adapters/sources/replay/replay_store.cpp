@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/replay_store.hpp"
+#include "adapters/sources/replay/replay_store.hpp"
 
 #include <algorithm>
 #include <cerrno>

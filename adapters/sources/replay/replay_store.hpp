@@ -11,9 +11,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_trace.hpp"
+#include "adapters/sources/replay/kineto_trace.hpp"
 
 namespace ringmain::replay {
 

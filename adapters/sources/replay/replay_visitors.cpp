@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/replay/replay_visitors.hpp"
+#include "adapters/sources/replay/replay_visitors.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -18,9 +18,9 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/sources/replay/replay_recording.hpp"
+#include "adapters/sources/replay/replay_recording.hpp"
 
 namespace ringmain::replay {
 

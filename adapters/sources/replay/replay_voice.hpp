@@ -4,9 +4,9 @@
 #include <tuple>
 #include <variant>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_map.hpp"
+#include "adapters/sources/replay/kineto_map.hpp"
 
 namespace ringmain::replay {
 

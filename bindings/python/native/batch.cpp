@@ -1,11 +1,11 @@
-#include "ringmain/bindings/python/native/batch.hpp"
+#include "bindings/python/native/batch.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <utility>
 
-#include "ringmain/bindings/python/native/refuse.hpp"
+#include "bindings/python/native/refuse.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "ringmain/engine/channel/channel_core.hpp"
+#include "engine/channel/channel_core.hpp"
 
-#include "ringmain/bindings/python/native/layout.hpp"
+#include "bindings/python/native/layout.hpp"
 
 namespace ringmain::python {
 

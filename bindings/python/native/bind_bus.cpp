@@ -6,7 +6,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include "ringmain/bindings/python/native/bus.hpp"
+#include "bindings/python/native/bus.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringmain/bindings/python/native/bus.hpp"
+#include "bindings/python/native/bus.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ringmain/bus/erased.hpp"
+#include "bus/erased.hpp"
 
-#include "ringmain/bindings/python/native/batch.hpp"
+#include "bindings/python/native/batch.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/bindings/python/native/channel.hpp"
-#include "ringmain/bindings/python/native/dispatcher.hpp"
-#include "ringmain/bindings/python/native/inline_hear.hpp"
-#include "ringmain/bindings/python/native/say.hpp"
+#include "bindings/python/native/channel.hpp"
+#include "bindings/python/native/dispatcher.hpp"
+#include "bindings/python/native/inline_hear.hpp"
+#include "bindings/python/native/say.hpp"
 
 namespace ringmain::python {
 

@@ -1,4 +1,4 @@
-#include "ringmain/bindings/python/native/channel.hpp"
+#include "bindings/python/native/channel.hpp"
 
 #include <bit>
 #include <cstring>
@@ -9,12 +9,12 @@
 #include <new>
 #include <tuple>
 
-#include "ringmain/engine/publish/thread_lanes.hpp"
+#include "engine/publish/thread_lanes.hpp"
 
-#include "ringmain/bus/erased.hpp"
+#include "bus/erased.hpp"
 
-#include "ringmain/bindings/python/native/gil.hpp"
-#include "ringmain/bindings/python/native/say.hpp"
+#include "bindings/python/native/gil.hpp"
+#include "bindings/python/native/say.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -2,11 +2,11 @@
 #pragma once
 #include <string>
 
-#include "ringmain/engine/channel/channel_core.hpp"
+#include "engine/channel/channel_core.hpp"
 
-#include "ringmain/bus/publisher.hpp"
+#include "bus/publisher.hpp"
 
-#include "ringmain/bindings/python/native/layout.hpp"
+#include "bindings/python/native/layout.hpp"
 
 namespace ringmain::python {
 

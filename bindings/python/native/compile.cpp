@@ -7,9 +7,9 @@
 #include <nanobind/stl/vector.h>
 #include <string>
 
-#include "ringmain/adapters/sources/compile/trace_tap.hpp"
+#include "bindings/python/native/bus.hpp"
 
-#include "ringmain/bindings/python/native/bus.hpp"
+#include "adapters/sources/compile/trace_tap.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -4,9 +4,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringmain/events/all.hpp"
+#include "events/all.hpp"
 
-#include "ringmain/bindings/python/native/channel.hpp"
+#include "bindings/python/native/channel.hpp"
 
 namespace ringmain::python {
 

@@ -1,4 +1,4 @@
-#include "ringmain/bindings/python/native/dispatcher.hpp"
+#include "bindings/python/native/dispatcher.hpp"
 
 #include <array>
 #include <cerrno>
@@ -10,10 +10,10 @@
 #include <unistd.h>
 #include <utility>
 
-#include "ringmain/engine/subscribe/subscriber.hpp"
+#include "engine/subscribe/subscriber.hpp"
 
-#include "ringmain/bindings/python/native/batch.hpp"
-#include "ringmain/bindings/python/native/inline_hear.hpp"
+#include "bindings/python/native/batch.hpp"
+#include "bindings/python/native/inline_hear.hpp"
 
 namespace ringmain::python {
 namespace {

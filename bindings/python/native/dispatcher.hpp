@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "ringmain/engine/system/fork.hpp"
+#include "engine/system/fork.hpp"
 
-#include "ringmain/bus/mailbox.hpp"
+#include "bus/mailbox.hpp"
 
-#include "ringmain/bindings/python/native/gil.hpp"
+#include "bindings/python/native/gil.hpp"
 
 namespace ringmain::python {
 

@@ -1,11 +1,11 @@
-#include "ringmain/bindings/python/native/gil.hpp"
+#include "bindings/python/native/gil.hpp"
 
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
 
-#include "ringmain/engine/system/fork.hpp"
+#include "engine/system/fork.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -1,13 +1,13 @@
-#include "ringmain/bindings/python/native/inline_hear.hpp"
+#include "bindings/python/native/inline_hear.hpp"
 
 #include <nanobind/stl/string.h>
 #include <new>
 #include <stdexcept>
 #include <utility>
 
-#include "ringmain/bus/channel.hpp"
+#include "bus/channel.hpp"
 
-#include "ringmain/bindings/python/native/batch.hpp"
+#include "bindings/python/native/batch.hpp"
 
 namespace ringmain::python {
 namespace {

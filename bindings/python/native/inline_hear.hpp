@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
-#include "ringmain/bus/options.hpp"
-#include "ringmain/bus/subscription.hpp"
+#include "bus/options.hpp"
+#include "bus/subscription.hpp"
 
-#include "ringmain/bindings/python/native/channel.hpp"
-#include "ringmain/bindings/python/native/gil.hpp"
+#include "bindings/python/native/channel.hpp"
+#include "bindings/python/native/gil.hpp"
 
 namespace ringmain::python {
 

@@ -1,4 +1,4 @@
-#include "ringmain/bindings/python/native/layout.hpp"
+#include "bindings/python/native/layout.hpp"
 
 #include <algorithm>
 #include <bit>

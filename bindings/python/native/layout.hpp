@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringmain/bus/event.hpp"
+#include "bus/event.hpp"
 
 namespace ringmain::python {
 namespace nb = nanobind;

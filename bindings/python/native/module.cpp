@@ -1,7 +1,7 @@
 // The extension module ringmain._native: what Python's own layer in python/ringmain is made of.
-#include "ringmain/bindings/python/native/batch.hpp"
-#include "ringmain/bindings/python/native/bus.hpp"
-#include "ringmain/bindings/python/native/channel.hpp"
+#include "bindings/python/native/batch.hpp"
+#include "bindings/python/native/bus.hpp"
+#include "bindings/python/native/channel.hpp"
 
 NB_MODULE(_native, m) {
   m.doc() = "The bus behind the package ringmain. Use the package.";

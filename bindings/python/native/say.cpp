@@ -1,10 +1,10 @@
-#include "ringmain/bindings/python/native/say.hpp"
+#include "bindings/python/native/say.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
-#include "ringmain/bindings/python/native/bus.hpp"
-#include "ringmain/bindings/python/native/refuse.hpp"
+#include "bindings/python/native/bus.hpp"
+#include "bindings/python/native/refuse.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ringmain/bindings/python/native/channel.hpp"
+#include "bindings/python/native/channel.hpp"
 
 namespace ringmain::python {
 

@@ -7,14 +7,14 @@
 #include <optional>
 #include <vector>
 
-#include "ringmain/bus/erased.hpp"
+#include "bus/erased.hpp"
 
-#include "ringmain/events/steps/log.hpp"
-#include "ringmain/events/steps/source.hpp"
+#include "events/steps/log.hpp"
+#include "events/steps/source.hpp"
 
-#include "ringmain/bindings/python/native/batch.hpp"
-#include "ringmain/bindings/python/native/bus.hpp"
-#include "ringmain/bindings/python/native/say.hpp"
+#include "bindings/python/native/batch.hpp"
+#include "bindings/python/native/bus.hpp"
+#include "bindings/python/native/say.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/test_bus.hpp"
+#include "bus/test_bus.hpp"
 
-#include "ringmain/adapters/sources/compile/scope.hpp"
+#include "adapters/sources/compile/scope.hpp"
 
-#include "ringmain/tests/adapters/compile/original.hpp"
+#include "tests/adapters/compile/original.hpp"
 
 namespace ringmain::compile {
 namespace {

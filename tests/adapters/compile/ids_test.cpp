@@ -1,5 +1,5 @@
 // Are Dynamo's ids read as PyTorch writes them, and hostile ones refused?
-#include "ringmain/adapters/sources/compile/ids.hpp"
+#include "adapters/sources/compile/ids.hpp"
 
 #include <random>
 #include <string>

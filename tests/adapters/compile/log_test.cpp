@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/compile/dynamo/md5.hpp"
-#include "ringmain/adapters/sources/compile/log_reader.hpp"
+#include "adapters/sources/compile/dynamo/md5.hpp"
+#include "adapters/sources/compile/log_reader.hpp"
 
-#include "ringmain/tests/adapters/compile/tap_rig.hpp"
+#include "tests/adapters/compile/tap_rig.hpp"
 
 namespace ringmain::compile {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/compile/scope.hpp"
-#include "ringmain/adapters/sources/compile/trace_tap.hpp"
+#include "adapters/sources/compile/scope.hpp"
+#include "adapters/sources/compile/trace_tap.hpp"
 
 namespace ringmain::compile {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/compile/dynamo/text.hpp"
+#include "adapters/sources/compile/dynamo/text.hpp"
 
-#include "ringmain/tests/adapters/compile/tap_rig.hpp"
+#include "tests/adapters/compile/tap_rig.hpp"
 
 namespace ringmain::compile {
 namespace {

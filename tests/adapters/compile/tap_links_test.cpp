@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/adapters/compile/tap_rig.hpp"
+#include "tests/adapters/compile/tap_rig.hpp"
 
 namespace ringmain::compile {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "ringmain/bus/test_bus.hpp"
+#include "bus/test_bus.hpp"
 
-#include "ringmain/adapters/sources/compile/trace_tap.hpp"
+#include "adapters/sources/compile/trace_tap.hpp"
 
 namespace ringmain::compile {
 

@@ -1,7 +1,7 @@
 // Are PyTorch's records put together as what happened?
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/adapters/compile/tap_rig.hpp"
+#include "tests/adapters/compile/tap_rig.hpp"
 
 namespace ringmain::compile {
 namespace {

@@ -1,5 +1,5 @@
 // Is in PyTorch's texts what is in them, and in other texts nothing?
-#include "ringmain/adapters/sources/compile/dynamo/text.hpp"
+#include "adapters/sources/compile/dynamo/text.hpp"
 
 #include <random>
 #include <string>

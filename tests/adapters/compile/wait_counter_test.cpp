@@ -13,11 +13,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/events/compile.hpp"
+#include "events/compile.hpp"
 
-#include "ringmain/adapters/sources/compile/waits/abi.hpp"
+#include "adapters/sources/compile/waits/abi.hpp"
 
 namespace ringmain::compile {
 namespace {

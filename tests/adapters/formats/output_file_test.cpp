@@ -1,5 +1,5 @@
 // Does a sink's file get whole lines, and nobody else's file a byte?
-#include "ringmain/adapters/formats/output_file.hpp"
+#include "adapters/formats/output_file.hpp"
 
 #include <atomic>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // Into which files does a sink write, and who shares them?
-#include "ringmain/adapters/formats/output_open.hpp"
+#include "adapters/formats/output_open.hpp"
 
 #include <atomic>
 #include <csignal>

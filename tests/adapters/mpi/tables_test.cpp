@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/mpi/mpi_groups.hpp"
-#include "ringmain/adapters/sources/mpi/mpi_requests.hpp"
+#include "adapters/sources/mpi/mpi_groups.hpp"
+#include "adapters/sources/mpi/mpi_requests.hpp"
 
 namespace ringmain::mpi {
 namespace {

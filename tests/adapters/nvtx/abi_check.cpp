@@ -5,7 +5,7 @@
 #include <nvtx3/nvToolsExtPayload.h>
 #include <nvtx3/nvToolsExtSync.h>
 
-#include "ringmain/adapters/sources/nvtx/nvtx_abi.hpp"
+#include "adapters/sources/nvtx/nvtx_abi.hpp"
 
 namespace ringmain::nvtx::abi {
 

@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/events/nvtx.hpp"
+#include "events/nvtx.hpp"
 
-#include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
+#include "adapters/sources/nvtx/nvtx_source.hpp"
 
-#include "ringmain/tests/adapters/nvtx/fake_copy.hpp"
+#include "tests/adapters/nvtx/fake_copy.hpp"
 
 namespace ringmain::nvtx {
 namespace {

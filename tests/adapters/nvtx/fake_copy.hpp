@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/adapters/sources/nvtx/nvtx_abi.hpp"
+#include "adapters/sources/nvtx/nvtx_abi.hpp"
 
 namespace ringmain::nvtx {
 

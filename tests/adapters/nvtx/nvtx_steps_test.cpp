@@ -1,5 +1,5 @@
 // Do the ranges that a user names become the steps and phases of train.step?
-#include "ringmain/adapters/sources/nvtx/nvtx_steps.hpp"
+#include "adapters/sources/nvtx/nvtx_steps.hpp"
 
 #include <string>
 #include <string_view>
@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
+#include "adapters/sources/nvtx/nvtx_source.hpp"
 
-#include "ringmain/tests/adapters/nvtx/fake_copy.hpp"
+#include "tests/adapters/nvtx/fake_copy.hpp"
 
 namespace ringmain::nvtx {
 namespace {

@@ -1,5 +1,5 @@
 // Is each call to NVTX said exactly, from each copy of it, and passed on to another tool?
-#include "ringmain/events/nvtx.hpp"
+#include "events/nvtx.hpp"
 
 #include <mutex>
 #include <set>
@@ -12,10 +12,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/nvtx/nvtx_source.hpp"
-#include "ringmain/adapters/sources/nvtx/nvtx_started.hpp"
+#include "adapters/sources/nvtx/nvtx_source.hpp"
+#include "adapters/sources/nvtx/nvtx_started.hpp"
 
-#include "ringmain/tests/adapters/nvtx/fake_copy.hpp"
+#include "tests/adapters/nvtx/fake_copy.hpp"
 
 namespace ringmain::nvtx {
 namespace {

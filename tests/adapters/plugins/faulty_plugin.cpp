@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "ringmain/adapters/plugin.hpp"
+#include "adapters/plugin.hpp"
 
 namespace {
 

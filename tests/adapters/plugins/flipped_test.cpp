@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
-#include "ringmain/tests/adapters/plugins/plugin_files.hpp"
+#include "tests/adapters/plugins/plugin_files.hpp"
 
 namespace ringmain::registry {
 namespace {

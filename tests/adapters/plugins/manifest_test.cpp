@@ -1,12 +1,12 @@
 // Is what a manifest says read as it is meant, and what it should not say named with its line?
-#include "ringmain/adapters/plugins/manifest.hpp"
+#include "adapters/plugins/manifest.hpp"
 
 #include <random>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/plugins/sha256.hpp"
+#include "adapters/plugins/sha256.hpp"
 
 namespace ringmain::registry {
 namespace {

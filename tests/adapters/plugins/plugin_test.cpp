@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
-#include "ringmain/tests/adapters/plugins/plugin_files.hpp"
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/adapters/plugins/plugin_files.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::registry {
 namespace {

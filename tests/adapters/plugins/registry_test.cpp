@@ -1,6 +1,6 @@
 // Does the registry keep its word: one key per name, tags per name, loaded once, retried,
 // removable?
-#include "ringmain/adapters/registry.hpp"
+#include "adapters/registry.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -12,10 +12,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/registry_events.hpp"
-#include "ringmain/adapters/sources/heartbeat.hpp"
+#include "adapters/registry_events.hpp"
+#include "adapters/sources/heartbeat.hpp"
 
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::registry {
 namespace {

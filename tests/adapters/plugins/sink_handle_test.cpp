@@ -1,5 +1,5 @@
 // Does a sink that knows no types hear everything, one call at a time, whatever it throws?
-#include "ringmain/adapters/sink_handle.hpp"
+#include "adapters/sink_handle.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -11,9 +11,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/events/steps/source.hpp"
+#include "events/steps/source.hpp"
 
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::registry {
 namespace {

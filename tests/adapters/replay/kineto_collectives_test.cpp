@@ -1,9 +1,9 @@
 // Do annotation, operator, launch and kernel of one collective find each other?
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/replay/kineto_terms.hpp"
+#include "adapters/sources/replay/kineto_terms.hpp"
 
-#include "ringmain/tests/adapters/replay/kineto_support.hpp"
+#include "tests/adapters/replay/kineto_support.hpp"
 
 namespace ringmain::replay {
 namespace {

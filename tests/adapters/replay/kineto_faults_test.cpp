@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/adapters/replay/kineto_support.hpp"
+#include "tests/adapters/replay/kineto_support.hpp"
 
 namespace ringmain::replay {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <variant>
 
-#include "ringmain/tests/adapters/replay/kineto_support.hpp"
+#include "tests/adapters/replay/kineto_support.hpp"
 
 namespace ringmain::replay {
 namespace {

@@ -1,7 +1,7 @@
 // Does each record become the event that it stands for?
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/adapters/replay/kineto_support.hpp"
+#include "tests/adapters/replay/kineto_support.hpp"
 
 namespace ringmain::replay {
 namespace {

@@ -1,5 +1,5 @@
 // Are times and numbers read to the last digit, and is everything else refused?
-#include "ringmain/adapters/sources/replay/kineto_parse.hpp"
+#include "adapters/sources/replay/kineto_parse.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ringmain/tests/adapters/replay/kineto_support.hpp"
+#include "tests/adapters/replay/kineto_support.hpp"
 
 #include <stdexcept>
 #include <sys/mman.h>

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ringmain/bus/result.hpp"
+#include "bus/result.hpp"
 
-#include "ringmain/adapters/sources/replay/kineto_trace.hpp"
+#include "adapters/sources/replay/kineto_trace.hpp"
 
 namespace ringmain::replay {
 

@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/adapters/sources/replay/replay_pace.hpp"
-#include "ringmain/adapters/sources/replay/replay_recording.hpp"
-#include "ringmain/adapters/sources/replay/replay_source.hpp"
-#include "ringmain/adapters/sources/replay/replay_store.hpp"
+#include "adapters/sources/replay/replay_pace.hpp"
+#include "adapters/sources/replay/replay_recording.hpp"
+#include "adapters/sources/replay/replay_source.hpp"
+#include "adapters/sources/replay/replay_store.hpp"
 
 namespace ringmain::replay {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sinks/json_lines.hpp"
+#include "adapters/sinks/json_lines.hpp"
 
 #include <cstdint>
 #include <cstdlib>

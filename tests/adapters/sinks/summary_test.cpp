@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sinks/summary.hpp"
+#include "adapters/sinks/summary.hpp"
 
 #include <chrono>
 #include <cstdio>

@@ -3,10 +3,10 @@
 #include <functional>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
-#include "ringmain/bus/erased.hpp"
+#include "bus/bus.hpp"
+#include "bus/erased.hpp"
 
-#include "ringmain/tests/bindings/c/c_support.hpp"
+#include "tests/bindings/c/c_support.hpp"
 
 namespace ringmain::tests {
 namespace {

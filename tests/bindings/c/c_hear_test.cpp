@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "ringmain/tests/bindings/c/c_support.hpp"
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/bindings/c/c_support.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
 namespace {

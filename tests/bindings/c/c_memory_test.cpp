@@ -1,8 +1,8 @@
 // Does each allocation behind the C interface fail as a code, with nothing thrown and nothing lost?
 #include <thread>
 
-#include "ringmain/tests/bindings/c/c_support.hpp"
-#include "ringmain/tests/process/allocation_faults.hpp"
+#include "tests/bindings/c/c_support.hpp"
+#include "tests/process/allocation_faults.hpp"
 
 namespace ringmain::tests {
 namespace {

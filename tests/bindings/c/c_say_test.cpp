@@ -2,10 +2,10 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bus/origin.hpp"
+#include "bus/origin.hpp"
 
-#include "ringmain/tests/bindings/c/c_support.hpp"
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/bindings/c/c_support.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -4,11 +4,11 @@
 #include <thread>
 #include <vector>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/events/step.hpp"
+#include "events/step.hpp"
 
-#include "ringmain/tests/bindings/c/c_support.hpp"
+#include "tests/bindings/c/c_support.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/bindings/c/ringmain.h"
+#include "bindings/c/ringmain.h"
 
 namespace ringmain::tests {
 

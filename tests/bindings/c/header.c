@@ -1,6 +1,6 @@
 /* Is ringmain.h C, of every standard, and C++? Compiled as each; and does every struct have the
  * size and the places that a program of another compiler, or Fortran, was built for? */
-#include "ringmain/bindings/c/ringmain.h"
+#include "bindings/c/ringmain.h"
 
 #define RINGMAIN_ASSERT_AT(line, holds) typedef char ringmain_assert_##line[(holds) ? 1 : -1]
 #define RINGMAIN_ASSERT_IN(line, holds) RINGMAIN_ASSERT_AT(line, holds)

@@ -1,2 +1,2 @@
 // Is ringmain.h C++ too, of the oldest standard?
-#include "ringmain/tests/bindings/c/header.c"
+#include "tests/bindings/c/header.c"

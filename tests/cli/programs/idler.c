@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ringmain/bindings/c/ringmain.h"
+#include "bindings/c/ringmain.h"
 
 typedef struct {
   uint64_t number;

@@ -10,8 +10,8 @@
 #include <thread>
 #include <unistd.h>
 
-#include "ringmain/adapters/registry.hpp"
-#include "ringmain/adapters/run.hpp"
+#include "adapters/registry.hpp"
+#include "adapters/run.hpp"
 
 namespace {
 struct Joined {

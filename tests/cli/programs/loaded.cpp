@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 namespace {
 struct Loaded {

@@ -4,7 +4,7 @@
 //
 // neighbour WORD [ARGUMENT…]; without a word: all words, one a line.
 #define _GNU_SOURCE
-#include "ringmain/tests/cli/programs/neighbour.h"
+#include "tests/cli/programs/neighbour.h"
 
 static const struct neighbour* const kTables[] = {
     neighbour_descriptors, neighbour_ends, neighbour_signals, neighbour_processes, neighbour_state};

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 
-#include "ringmain/tests/cli/programs/neighbour.h"
+#include "tests/cli/programs/neighbour.h"
 
 static int new_file(const char* name) {
   return open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);

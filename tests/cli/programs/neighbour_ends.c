@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "ringmain/tests/cli/programs/neighbour.h"
+#include "tests/cli/programs/neighbour.h"
 
 static void say_goodbye(void) {
   puts("goodbye");

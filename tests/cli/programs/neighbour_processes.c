@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "ringmain/tests/cli/programs/neighbour.h"
+#include "tests/cli/programs/neighbour.h"
 
 extern char** environ;
 

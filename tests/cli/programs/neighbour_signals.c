@@ -5,7 +5,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "ringmain/tests/cli/programs/neighbour.h"
+#include "tests/cli/programs/neighbour.h"
 
 static volatile sig_atomic_t handled;
 static pthread_t main_thread;

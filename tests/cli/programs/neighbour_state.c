@@ -15,7 +15,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "ringmain/tests/cli/programs/neighbour.h"
+#include "tests/cli/programs/neighbour.h"
 
 int neighbour_errno_at_start;
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
 namespace {
 

@@ -1,10 +1,10 @@
 // Is a fault of a ledger named, and nothing else, also while somebody is between two counts?
 
-#include "ringmain/engine/channel/accounts.hpp"
+#include "engine/channel/accounts.hpp"
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

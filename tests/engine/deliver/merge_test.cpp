@@ -1,6 +1,6 @@
 // Are the events of many lanes handed out in the order of their tickets, and never held up for
 // ever?
-#include "ringmain/engine/deliver/merge.hpp"
+#include "engine/deliver/merge.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::tests {
 namespace {

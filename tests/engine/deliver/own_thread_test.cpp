@@ -1,11 +1,11 @@
 // May a subscriber's own thread be joined while it is being started?
-#include "ringmain/engine/deliver/own_thread.hpp"
+#include "engine/deliver/own_thread.hpp"
 
 #include <thread>
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

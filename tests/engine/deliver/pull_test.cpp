@@ -1,5 +1,5 @@
 // Does a reader that sleeps on a pulled channel wake for every event, with futex and descriptor?
-#include "ringmain/engine/deliver/pull.hpp"
+#include "engine/deliver/pull.hpp"
 
 #include <atomic>
 #include <poll.h>
@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

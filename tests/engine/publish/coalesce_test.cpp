@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/publish/key_table.hpp"
+#include "engine/publish/key_table.hpp"
 
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

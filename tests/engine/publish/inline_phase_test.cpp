@@ -1,5 +1,5 @@
 // The inline phase and the graveyard by themselves: who is shown what, and who destroys whom?
-#include "ringmain/engine/publish/inline_phase.hpp"
+#include "engine/publish/inline_phase.hpp"
 
 #include <array>
 #include <atomic>
@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/publish/thread_lanes.hpp"
+#include "engine/publish/thread_lanes.hpp"
 
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

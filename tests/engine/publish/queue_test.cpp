@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/publish/queue_ops.hpp"
-#include "ringmain/engine/publish/slot.hpp"
+#include "engine/publish/queue_ops.hpp"
+#include "engine/publish/slot.hpp"
 
 namespace ringmain::engine {
 namespace {

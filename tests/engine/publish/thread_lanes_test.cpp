@@ -1,5 +1,5 @@
 // Does a thread find its lane in each of many channels, and let go of those that have ended?
-#include "ringmain/engine/publish/thread_lanes.hpp"
+#include "engine/publish/thread_lanes.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

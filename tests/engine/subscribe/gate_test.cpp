@@ -1,5 +1,5 @@
 // May a call still start, is one running, who destroys the captures, and does exactly one do so?
-#include "ringmain/engine/subscribe/gate.hpp"
+#include "engine/subscribe/gate.hpp"
 
 #include <atomic>
 #include <thread>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::engine {
 namespace {

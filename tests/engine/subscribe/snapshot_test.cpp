@@ -1,11 +1,11 @@
 // Who is called, in which order, and when is a row of subscribers that nobody reads freed?
-#include "ringmain/engine/subscribe/snapshot.hpp"
+#include "engine/subscribe/snapshot.hpp"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {

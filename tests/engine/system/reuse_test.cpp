@@ -13,10 +13,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/deliver/own_thread.hpp"
+#include "engine/deliver/own_thread.hpp"
 
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace {
 

@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/watch/housekeeper.hpp"
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
+#include "engine/watch/housekeeper.hpp"
 
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::tests {
 namespace {

@@ -1,7 +1,7 @@
 // What does the housekeeper see, when does it say so, and does it sleep when nobody needs it?
 //
 // Rounds are made by hand at times of the test's own, where time matters.
-#include "ringmain/engine/watch/housekeeper.hpp"
+#include "engine/watch/housekeeper.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/deliver/workers.hpp"
+#include "engine/deliver/workers.hpp"
 
-#include "ringmain/tests/engine/eventually.hpp"
-#include "ringmain/tests/engine/rig.hpp"
+#include "tests/engine/eventually.hpp"
+#include "tests/engine/rig.hpp"
 
 namespace ringmain::tests {
 namespace {

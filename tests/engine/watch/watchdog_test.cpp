@@ -1,5 +1,5 @@
 // Does the housekeeper sleep as deeply as it may, and does it tell a long turn from its own pause?
-#include "ringmain/engine/watch/watchdog.hpp"
+#include "engine/watch/watchdog.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ringmain/engine/system/bell.hpp"
+#include "engine/system/bell.hpp"
 
-#include "ringmain/tests/engine/eventually.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
 namespace {

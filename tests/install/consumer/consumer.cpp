@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <iostream>
 
-#include "ringmain/bus/bus.hpp"
+#include <ringmain/bus/bus.hpp>
 
 struct Tick {
   std::uint64_t id;

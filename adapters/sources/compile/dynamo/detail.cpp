@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "ringmain/adapters/sources/compile/dynamo/interpreter.hpp"
-#include "ringmain/adapters/sources/compile/dynamo/text.hpp"
+#include "adapters/sources/compile/dynamo/interpreter.hpp"
+#include "adapters/sources/compile/dynamo/text.hpp"
 
 namespace ringmain::compile {
 namespace {

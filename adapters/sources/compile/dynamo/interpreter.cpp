@@ -1,9 +1,9 @@
-#include "ringmain/adapters/sources/compile/dynamo/interpreter.hpp"
+#include "adapters/sources/compile/dynamo/interpreter.hpp"
 
 #include <algorithm>
 
-#include "ringmain/adapters/sources/compile/dynamo/text.hpp"
-#include "ringmain/adapters/sources/compile/ids.hpp"
+#include "adapters/sources/compile/dynamo/text.hpp"
+#include "adapters/sources/compile/ids.hpp"
 
 namespace ringmain::compile {
 namespace {

@@ -13,11 +13,11 @@
 #include <variant>
 #include <vector>
 
-#include "ringmain/events/compile.hpp"
+#include "events/compile.hpp"
 
-#include "ringmain/adapters/sources/compile/dynamo/json.hpp"
-#include "ringmain/adapters/sources/compile/dynamo/spans.hpp"
-#include "ringmain/adapters/sources/compile/trace_tap.hpp"
+#include "adapters/sources/compile/dynamo/json.hpp"
+#include "adapters/sources/compile/dynamo/spans.hpp"
+#include "adapters/sources/compile/trace_tap.hpp"
 
 namespace ringmain::compile {
 

@@ -7,7 +7,7 @@
 #include <simdjson.h>
 #include <string_view>
 
-#include "ringmain/bus/text.hpp"
+#include "bus/text.hpp"
 
 namespace ringmain::compile {
 

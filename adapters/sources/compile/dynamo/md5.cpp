@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/compile/dynamo/md5.hpp"
+#include "adapters/sources/compile/dynamo/md5.hpp"
 
 #include <bit>
 #include <cmath>

@@ -1,8 +1,8 @@
 // Phases, and sizes that become symbols.
 #include <cmath>
 
-#include "ringmain/adapters/sources/compile/dynamo/interpreter.hpp"
-#include "ringmain/adapters/sources/compile/ids.hpp"
+#include "adapters/sources/compile/dynamo/interpreter.hpp"
+#include "adapters/sources/compile/ids.hpp"
 
 namespace ringmain::compile {
 namespace {

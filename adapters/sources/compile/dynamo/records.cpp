@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "ringmain/adapters/sources/compile/dynamo/interpreter.hpp"
-#include "ringmain/adapters/sources/compile/dynamo/text.hpp"
-#include "ringmain/adapters/sources/compile/ids.hpp"
+#include "adapters/sources/compile/dynamo/interpreter.hpp"
+#include "adapters/sources/compile/dynamo/text.hpp"
+#include "adapters/sources/compile/ids.hpp"
 
 namespace ringmain::compile {
 namespace {

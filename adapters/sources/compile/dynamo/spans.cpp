@@ -1,11 +1,11 @@
-#include "ringmain/adapters/sources/compile/dynamo/spans.hpp"
+#include "adapters/sources/compile/dynamo/spans.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "ringmain/adapters/sources/compile/dynamo/span_id.hpp"
-#include "ringmain/adapters/sources/compile/dynamo/text.hpp"
-#include "ringmain/adapters/sources/compile/ids.hpp"
+#include "adapters/sources/compile/dynamo/span_id.hpp"
+#include "adapters/sources/compile/dynamo/text.hpp"
+#include "adapters/sources/compile/ids.hpp"
 
 namespace ringmain::compile {
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ringmain/events/compile.hpp"
+#include "events/compile.hpp"
 
 namespace ringmain::compile {
 

@@ -1,4 +1,4 @@
-#include "ringmain/adapters/sources/compile/dynamo/text.hpp"
+#include "adapters/sources/compile/dynamo/text.hpp"
 
 #include <algorithm>
 #include <charconv>

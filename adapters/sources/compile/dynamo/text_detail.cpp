@@ -1,7 +1,7 @@
 // Guards one by one, and bytecode.
 #include <charconv>
 
-#include "ringmain/adapters/sources/compile/dynamo/text.hpp"
+#include "adapters/sources/compile/dynamo/text.hpp"
 
 namespace ringmain::compile {
 namespace {

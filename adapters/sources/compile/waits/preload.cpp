@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "ringmain/adapters/sources/compile/waits/abi.hpp"
+#include "adapters/sources/compile/waits/abi.hpp"
 
 namespace ringmain::compile {
 namespace {

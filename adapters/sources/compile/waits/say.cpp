@@ -8,12 +8,12 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "ringmain/bus/bus.hpp"
+#include "bus/bus.hpp"
 
-#include "ringmain/events/compile.hpp"
+#include "events/compile.hpp"
 
-#include "ringmain/adapters/run.hpp"
-#include "ringmain/adapters/sources/compile/waits/abi.hpp"
+#include "adapters/run.hpp"
+#include "adapters/sources/compile/waits/abi.hpp"
 
 namespace ringmain::compile {
 namespace {

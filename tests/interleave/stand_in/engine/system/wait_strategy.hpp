@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringmain/engine/system/atomics.hpp"
-#include "ringmain/engine/system/clock.hpp"
+#include "engine/system/atomics.hpp"
+#include "engine/system/clock.hpp"
 
 namespace ringmain::engine {
 

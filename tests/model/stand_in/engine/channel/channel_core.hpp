@@ -1,7 +1,7 @@
-// What engine/deliver/pull.cpp asks of a channel, and nothing else: for pull_relacy.cpp, where a whole
-// channel would be too large to search. Found before the real header of this name.
+// What engine/deliver/pull.cpp asks of a channel, and nothing else: for pull_relacy.cpp, where a
+// whole channel would be too large to search. Found before the real header of this name.
 #pragma once
-#include "ringmain/engine/deliver/pull.hpp"
+#include "engine/deliver/pull.hpp"
 
 namespace ringmain::engine {
 

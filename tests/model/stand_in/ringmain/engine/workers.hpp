@@ -1,3 +1,0 @@
-// Nothing: what engine/deliver/pull.cpp asks of the workers is in the stand-in for channel_core.hpp.
-#pragma once
-#include "ringmain/engine/channel/channel_core.hpp"
