@@ -26,7 +26,7 @@ std::size_t Workers::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
   workers_.front()->reading.store(nullptr, std::memory_order_release);  // N2
   delivering_.store(0, std::memory_order_release);                      // Q2
   futex_wake(delivering_, 1);
-  dig();
+  reclaim_captures();
   return taken;
 }
 

@@ -44,7 +44,7 @@ void Worker::run() noexcept {
     if (all_.aborting() && all_.forked()) return;
     if (served) continue;
     if (all_.stopped()) break;
-    if (dig()) continue;
+    if (reclaim_captures()) continue;
     if (wait_.look_again()) {
       search();
     } else {
@@ -130,12 +130,12 @@ void Worker::stop_searching() noexcept {
 
 /// Destructors of captures are callbacks too: nothing is held while they run. False: there are
 /// none.
-bool Worker::dig() noexcept {
-  if (!all_.graveyard_.occupied()) return false;
+bool Worker::reclaim_captures() noexcept {
+  if (!all_.retire_list_.occupied()) return false;
   stop_searching();
   pass_all_but(nullptr);
   if (all_.count_ > 1 && all_.rota_.anything()) all_.wake_one(woke_);
-  all_.dig();
+  all_.reclaim_captures();
   return true;
 }
 
@@ -217,7 +217,7 @@ void Worker::sweep() noexcept {
   }
   if (all_.realtime_.load(std::memory_order_relaxed) != 0)
     all_.signal_realtime();  // relaxed: soon is enough
-  if (dig()) return;
+  if (reclaim_captures()) return;
   given_.clear();
   std::erase_if(held_, [this](const Held& h) {
     if (!h.channel->is_quiet()) return false;
@@ -318,7 +318,7 @@ void Worker::park() noexcept {
   searching_ = false;
   if (rests) all_.resting_.fetch_add(1, std::memory_order_seq_cst);  // L3: then the waiters
   recheck();
-  if (held_.size() == kept && !all_.rota_.anything() && !all_.graveyard_.occupied() &&
+  if (held_.size() == kept && !all_.rota_.anything() && !all_.retire_list_.occupied() &&
       !all_.stopped()) {
     rests ? rest(seen) : sleep(seen);
   }

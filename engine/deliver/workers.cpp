@@ -23,7 +23,7 @@ Workers::Workers(WorkersOptions options) : ForkWitness(kForkWorkers), options_(s
 
 Workers::~Workers() {
   end_watching();
-  if (!forked()) graveyard_.close();  // where nobody called stop()
+  if (!forked()) retire_list_.close();  // where nobody called stop()
 }
 
 /// No lock: another thread may have held it. What is in the table is held by it.
@@ -159,7 +159,7 @@ void Workers::wake_one(std::uint64_t& woke) noexcept {
   woke = park;  // now only: a signal handler that comes before and waits for room wakes it itself
 }
 
-void Workers::wake_digger() noexcept {
+void Workers::wake_reclaimer() noexcept {
   std::uint64_t woke = 0;
   wake_one(woke);
 }

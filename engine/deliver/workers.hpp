@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "../channel/channel_core.hpp"
-#include "../subscribe/graveyard.hpp"
+#include "../subscribe/retire_list.hpp"
 #include "../system/clock.hpp"
 #include "../system/fork.hpp"
 #include "../system/wait_strategy.hpp"
@@ -81,7 +81,7 @@ struct Worker final : Drainer {
   void sweep_rota() noexcept;
   void pass_all_but(const ChannelCore* kept) noexcept;
   void stop_searching() noexcept;
-  bool dig() noexcept;
+  bool reclaim_captures() noexcept;
   void sweep() noexcept;
   void give_up() noexcept;
   bool give_up_but_patient() noexcept;
@@ -157,12 +157,12 @@ class Workers final : public Counted, private ForkWitness {
     return tickets_.load(std::memory_order_acquire);  // T2
   }
 
-  // --- captures that a publishing thread was the last to use (graveyard.hpp) ---
-  [[nodiscard]] Graveyard& graveyard() noexcept { return graveyard_; }
-  /// Something was buried there.
-  void wake_digger() noexcept;
+  // --- captures that a publishing thread was the last to use (retire_list.hpp) ---
+  [[nodiscard]] RetireList& retire_list() noexcept { return retire_list_; }
+  /// Something was retired there.
+  void wake_reclaimer() noexcept;
   /// Destroys what lies there. Threads: any, holding no lock; calls the destructors of captures.
-  void dig() noexcept { graveyard_.dig(); }
+  void reclaim_captures() noexcept { retire_list_.reclaim_all(); }
 
   // --- without threads (by_hand.cpp) ---
   [[nodiscard]] bool by_hand() const noexcept { return options_.by_hand; }
@@ -271,7 +271,7 @@ class Workers final : public Counted, private ForkWitness {
   Atomic<std::uint32_t> realtime_{0};
   Atomic<std::int64_t> rest_ns_{0};
   Atomic<std::uint32_t> resting_{0};
-  Graveyard graveyard_;
+  RetireList retire_list_;
   alignas(kLineBytes) Atomic<std::uint32_t> done_key_{0};
   Atomic<std::uint32_t> gone_{0};
   Atomic<std::uint32_t> stopping_{0};

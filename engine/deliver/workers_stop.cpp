@@ -204,7 +204,7 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
     }
     joined = false;
   }
-  graveyard_.close();  // nobody digs any more: who buries later destroys
+  retire_list_.close();  // nobody reclaims any more: a thread that retires one later destroys it
   if (!drained || !joined) result.left = left_over(abort);
   let_go(joined);
   stopping_.store(0, std::memory_order_release);  // Q2

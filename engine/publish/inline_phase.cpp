@@ -24,13 +24,13 @@ InlineDepth::~InlineDepth() {
 }
 
 InlinePhase show_inline(const Atomic<const Snapshot*>& current, Reading& reading,
-                        Graveyard& graveyard, const std::byte* event, bool wakes) noexcept {
+                        RetireList& retire_list, const std::byte* event, bool wakes) noexcept {
   const int saved = errno;  // a publisher's errno is its own
   InlinePhase phase;
   if (const Snapshot* snapshot = protect(current, reading)) {
     for (Subscriber* s : snapshot->subscribers) {
       phase.judgement = show_to(*s, event);
-      if (s->gate.leave_to_bury(wakes) && graveyard.bury(*s)) phase.buried = true;
+      if (s->gate.leave_to_retire(wakes) && retire_list.retire(*s)) phase.retired = true;
       if (phase.judgement.veto) break;
     }
   }

@@ -3,14 +3,14 @@
 //
 // No lock: the row of subscribers is protected as in drain.cpp (snapshot.hpp), by a word of the
 // lane for each level of nesting, for an inline callback may publish again. A subscriber that left
-// meanwhile is buried, not destroyed (graveyard.hpp). Model: tests/model/inline_relacy.cpp.
+// meanwhile is retired, not destroyed (retire_list.hpp). Model: tests/model/inline_relacy.cpp.
 //
 // Cost: per event and subscriber four read-modify-writes; nothing where nobody subscribed inline.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
-#include "../subscribe/graveyard.hpp"
+#include "../subscribe/retire_list.hpp"
 #include "../subscribe/snapshot.hpp"
 
 namespace ringmain::engine {
@@ -31,13 +31,13 @@ class InlineDepth {
 
 struct InlinePhase {
   Judgement judgement;
-  bool buried = false;  // somebody should dig
+  bool retired = false;  // somebody should reclaim it
 };
 /// Shows one event to the subscribers in `current`. `reading`: this level's word of the caller's
 /// lane. `wakes`: the thread may make a system call for who waits for a call to end. Lock-free but
 /// for the callbacks. Keeps errno.
 [[nodiscard]] InlinePhase show_inline(const Atomic<const Snapshot*>& current, Reading& reading,
-                                      Graveyard& graveyard, const std::byte* event,
+                                      RetireList& retire_list, const std::byte* event,
                                       bool wakes) noexcept;
 
 }  // namespace ringmain::engine

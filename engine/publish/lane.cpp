@@ -257,9 +257,9 @@ Pushed observe(Lane& lane) noexcept {
   Workers& workers = lane.channel->workers();
   const InlinePhase phase =
       show_inline(lane.channel->inline_snapshot(), lane.inline_readings[depth.level()],
-                  workers.graveyard(), event.bytes, !lane.options.realtime);
+                  workers.retire_list(), event.bytes, !lane.options.realtime);
   --lane.phases;
-  if (phase.buried && !lane.options.realtime) workers.wake_digger();
+  if (phase.retired && !lane.options.realtime) workers.wake_reclaimer();
   const std::uint32_t state =
       lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
   if ((state & ChannelLine::kForked) != 0) return forked(state);  // by an inline callback

@@ -1,11 +1,11 @@
 // Gates: how does a subscriber leave while workers may be calling it?
 //
-// One word {CLOSED, BARRED, DEFERRED, DEAD, GONE, BURIED, AWAITED, running count}, changed by
+// One word {CLOSED, BARRED, DEFERRED, DEAD, GONE, RETIRED, AWAITED, running count}, changed by
 // read-modify-write only. A worker counts itself in before it looks at CLOSED, so that whoever
 // closes sees it or is seen by it. Who sleeps has said so by AWAITED: most subscribers leave while
 // nobody calls them, and then nobody makes a system call. The subscriber's captures are destroyed
 // once, by the holder of DEAD; GONE says that it is over. A publishing thread never destroys them:
-// it says BURIED, once, and others dig. Model: tests/model/gate_destroy.pml (and
+// it says RETIRED, once, and others reclaim. Model: tests/model/gate_destroy.pml (and
 // unsubscribe_quiescence.pml, its older half).
 #pragma once
 #include <cstdint>
@@ -30,20 +30,21 @@ class Gate {
     wake(left);
     return false;
   }
-  /// Publishing thread: counts itself out. True: the caller must bury the subscriber, for others to
-  /// claim_buried(). `wakes`: makes a system call where somebody may wait for this call; without,
-  /// they must look by themselves (wait() with look_ns).
-  [[nodiscard]] bool leave_to_bury(bool wakes) noexcept {
+  /// Publishing thread: counts itself out. True: the caller must retire the subscriber, for others
+  /// to claim_retired(). `wakes`: makes a system call where somebody may wait for this call;
+  /// without, they must look by themselves (wait() with look_ns).
+  [[nodiscard]] bool leave_to_retire(bool wakes) noexcept {
     const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // G1
     if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
     const bool mine = (left & kDeferred) != 0 && (left & kDead) == 0 &&
-                      (word_.fetch_or(kBuried, std::memory_order_acq_rel) & kBuried) == 0;  // G1
+                      (word_.fetch_or(kRetired, std::memory_order_acq_rel) & kRetired) == 0;  // G1
     if (wakes) wake(left);
     return mine;
   }
-  /// By who digs: nobody runs or will. True: the caller must destroy the captures, then call
-  /// gone(). Not by comparing: a late thread that bounces the count buries nothing again.
-  [[nodiscard]] bool claim_buried() noexcept {
+  /// By the thread that reclaims: nobody runs or will. True: the caller must destroy the captures,
+  /// then call gone(). Not by comparing: a late thread that bounces the count retires nothing
+  /// again.
+  [[nodiscard]] bool claim_retired() noexcept {
     return (word_.fetch_or(kDead, std::memory_order_acq_rel) & kDead) == 0;  // G1
   }
   /// Worker, between two events of a batch: has somebody closed or barred it?
@@ -87,7 +88,7 @@ class Gate {
     kDeferred = 1u << 30,
     kDead = 1u << 29,
     kGone = 1u << 28,
-    kBuried = 1u << 27,
+    kRetired = 1u << 27,
     kBarred = 1u << 26,
     kAwaited = 1u << 25,
     kCount = kAwaited - 1

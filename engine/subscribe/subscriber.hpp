@@ -126,11 +126,11 @@ struct Subscriber {
   bool patient = false;  // its events may lie while a worker rests
   bool detach_on_throw = false;
   bool veto_on_throw = false;
-  std::uint32_t threw_id = 0;           // the reason of a veto by throwing: a name's id
-  Subscriber* buried_before = nullptr;  // in the graveyard
-  std::uint32_t watch_id = 0;           // unique in the process, never 0: what a drainer shows
-  std::int64_t budget_ns = 0;           // longer turns are told; 0: never
-  Writers writers = Writers::one;       // of its counts: many where its calls overlap
+  std::uint32_t threw_id = 0;            // the reason of a veto by throwing: a name's id
+  Subscriber* retired_before = nullptr;  // in the retire list
+  std::uint32_t watch_id = 0;            // unique in the process, never 0: what a drainer shows
+  std::int64_t budget_ns = 0;            // longer turns are told; 0: never
+  Writers writers = Writers::one;        // of its counts: many where its calls overlap
   Gate gate;
   Atomic<std::uint32_t> holders{1};
   // offered = delivered + threw + filtered + skipped once the calls are over (I3)

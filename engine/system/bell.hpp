@@ -19,7 +19,7 @@ class Bell {
     kNews = 2,      // a subscriber was quarantined or threw
     kInterest = 4,  // somebody subscribed or left, or asks what the interest is
     kWaiting = 8,   // a removal waits for long
-    kBuried = 16,   // captures wait for their destruction
+    kRetired = 16,  // captures wait for their destruction
     kBusy = 32,     // a worker works again, or one's budget is smaller
     kLast = 64,     // stop() is about to close the channels: say what is to be said
     kQuit = 128

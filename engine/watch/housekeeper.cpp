@@ -107,7 +107,7 @@ bool Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked
     // Nothing is lost: the next round finds it again.
   }
   const bool all = !herald_ || herald_->round(rung, now);
-  workers_.dig();
+  workers_.reclaim_captures();
   if (all || last) tell_rounds(number);  // else who waits, also for this one, waits for the next
   return all;
 }

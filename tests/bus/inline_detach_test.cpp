@@ -95,7 +95,7 @@ TEST_F(InlineDetachTest, ResetInItsOwnCallIsDeferredAndThePublishingThreadDestro
   EXPECT_EQ(ticks_.publish({2}), PublishCode::unheard);
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(eventually([&] { return destroyed_by.load() != std::thread::id(); }))
-      << "a worker digs though nothing was ever queued";
+      << "a worker reclaims though nothing was ever queued";
   EXPECT_NE(destroyed_by.load(), std::this_thread::get_id());
   EXPECT_EQ(sub.wait_quiescent(kLong), Detached::done);
 }
@@ -109,7 +109,7 @@ TEST_F(InlineDetachTest, AHandleDestroyedInItsOwnCallLeavesTheCapturesToOthers) 
   EXPECT_NE(destroyed_by.load(), std::this_thread::get_id());
 }
 
-TEST_F(InlineDetachTest, WaitingLaterNeedsNobodyToDig) {
+TEST_F(InlineDetachTest, WaitingLaterNeedsNobodyToReclaim) {
   // The only worker is busy: the waiter destroys the captures, unless the housekeeper came first.
   Bus bus(with_workers(1));
   auto& ticks = bus.channel<Tick>();
@@ -127,7 +127,7 @@ TEST_F(InlineDetachTest, WaitingLaterNeedsNobodyToDig) {
   door.open();
 }
 
-TEST_F(InlineDetachTest, StopDigsWhatNoWorkerCould) {
+TEST_F(InlineDetachTest, StopReclaimsWhatNoWorkerCould) {
   std::atomic<std::thread::id> destroyed_by{};
   auto bus = std::make_unique<Bus>(with_workers(1));
   auto& ticks = bus->channel<Tick>();

@@ -14,8 +14,8 @@
  *   give up          (a deadline, and the handle is let go) as reset, inside
  *   wait later       a deferred handle, from outside: as reset, outside
  *   leave, inline    (in a publishing thread, where captures must not die) w as in leave; DEFERRED and
- *                      not DEAD: fetch_or(BURIED), once: into the graveyard; then wake all, if w has AWAITED
- *   dig              (a worker, the housekeeper, stop()) fetch_or(DEAD): not set before: destroy
+ *                      not DEAD: fetch_or(RETIRED), once: onto the retire list; then wake all, if w has AWAITED
+ *   reclaim          (a worker, the housekeeper, stop()) fetch_or(DEAD): not set before: destroy
  *
  * What the model taught:
  *  - A claim that fails because a late worker bounces the count is not a lost claim: the waiter must
@@ -33,9 +33,9 @@
  *    two threads never get so far: a subscription has one handle, and one thread at a time uses it.
  *    For what the same thread is destroying it must not wait.  No lock may be held that such a
  *    reset() takes.
- *  - A buried one is not claimed by who buries it, so that an outside waiter need not wait for whoever
- *    digs; and who digs must not take a failed CAS for a lost claim: the late thread that bounced the
- *    count has buried nothing (BURY_CAS).
+ *  - A retired one is not claimed by the thread that retires it, so that an outside waiter need not wait
+ *    for whoever reclaims; and a thread that reclaims must not take a failed CAS for a lost claim: the late thread that bounced the
+ *    count has retired nothing (RETIRE_CAS).
  *  - Whoever wakes looks at AWAITED in what its own RMW found. Looked at before that RMW, a waiter that says
  *    it in between sleeps for ever (AWAITED_BEFORE); so does one that does not say it (UNSAID).
  *  - The word outlives every snapshot and every waiter: leave touches it after its last RMW (wake).
@@ -45,7 +45,7 @@
  * Scenes   INSIDE (a callback may reset any subscription)  NO_OUTSIDE  TOGETHER (three outside
  *          threads, all reset subscription 0)  DEADLINE (outside threads may give up)  DTOR
  *          (destroying a closure resets the other subscription)  HAND_OVER (workers let a
- *          housekeeper destroy)  BURY (the workers are publishing threads, a housekeeper digs)
+ *          housekeeper destroy)  RETIRE (the workers are publishing threads, a housekeeper reclaims)
  * Checked  destroyed once; no callback after an outside reset() has returned, nor during or after
  *          destruction; an outside reset() that returns finds the destruction finished; a callback
  *          that closed itself gets no further event of its run; in the end all that is closed is
@@ -61,8 +61,8 @@
 #define DEAD     64
 #define GONE    128
 #define AWAITED 256
-#ifdef BURY
-#define BURIED    8
+#ifdef RETIRE
+#define RETIRED    8
 #define COUNT(w) ((w) & 7)
 #else
 #define COUNT(w) ((w) & 15)
@@ -75,8 +75,8 @@ byte asleep[6];                     /* 1 + the word a thread sleeps on          
 /* ---- ghosts ---- */
 byte running[2], begun[2], finished;
 bool ended[2], returned[2], handed[2];
-#ifdef BURY
-byte buried[2];
+#ifdef RETIRE
+byte retired[2];
 #endif
 
 #ifdef WAKE_ONE                     /* M, with TOGETHER */
@@ -188,15 +188,15 @@ inline dispose(s) {                 /* the claim is won */
 inline leave(s) {
   atomic { word[s]--; w = word[s] };
   if
-#if defined(BURY)
+#if defined(RETIRE)
   :: OVER(w) ->
      if
      :: (w & DEFERRED) && !(w & DEAD) ->
-#ifdef BURY_TWICE                   /* M */
-        atomic { buried[s]++; assert(buried[s] == 1); handed[s] = 1 }
+#ifdef RETIRE_TWICE                   /* M */
+        atomic { retired[s]++; assert(retired[s] == 1); handed[s] = 1 }
 #else
-        atomic { won = !(word[s] & BURIED); word[s] = word[s] | BURIED };
-        if :: won -> atomic { won = 0; buried[s]++; assert(buried[s] == 1); handed[s] = 1 } :: else fi
+        atomic { won = !(word[s] & RETIRED); word[s] = word[s] | RETIRED };
+        if :: won -> atomic { won = 0; retired[s]++; assert(retired[s] == 1); handed[s] = 1 } :: else fi
 #endif
      :: else
      fi;
@@ -328,18 +328,18 @@ out:
 #else
 #define THREADS 4
 #endif
-#ifdef BURY
-#ifdef BURY_CAS                     /* M */
-#define DIG(s) claim(s)
+#ifdef RETIRE
+#ifdef RETIRE_CAS                     /* M */
+#define RECLAIM(s) claim(s)
 #else
-#define DIG(s) atomic { won = !(word[s] & DEAD); word[s] = word[s] | DEAD }
+#define RECLAIM(s) atomic { won = !(word[s] & DEAD); word[s] = word[s] | DEAD }
 #endif
 proctype housekeeper(byte me) {
   byte x, d; short w, seen;
   bool won;
   do
-  :: atomic { handed[0] -> handed[0] = 0 }; DIG(0); if :: won -> won = 0; destroy(0) :: else fi
-  :: atomic { handed[1] -> handed[1] = 0 }; DIG(1); if :: won -> won = 0; destroy(1) :: else fi
+  :: atomic { handed[0] -> handed[0] = 0 }; RECLAIM(0); if :: won -> won = 0; destroy(0) :: else fi
+  :: atomic { handed[1] -> handed[1] = 0 }; RECLAIM(1); if :: won -> won = 0; destroy(1) :: else fi
   :: atomic { finished == THREADS && !handed[0] && !handed[1] -> break }
   od
 }
@@ -366,7 +366,7 @@ init {
     run outside(3, 1);
 #endif
 #endif
-#if defined(HAND_OVER) || defined(BURY)
+#if defined(HAND_OVER) || defined(RETIRE)
     run housekeeper(HOUSEKEEPER);
 #endif
   };

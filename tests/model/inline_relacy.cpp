@@ -1,17 +1,17 @@
 // Question: may publishing threads read the row of inline subscribers, nested and at once, while
 // these leave; and who destroys whose captures?
 //
-// The real show_inline(), Graveyard, SubscriberList and Gate, compiled with relacy_atomics.hpp. Two
-// publishing threads with two words each, as lanes have them, and a third thread. Scenes:
+// The real show_inline(), RetireList, SubscriberList and Gate, compiled with relacy_atomics.hpp.
+// Two publishing threads with two words each, as lanes have them, and a third thread. Scenes:
 //   1 outside   both publish twice | a subscriber comes, another is reset outside: it waits
-//   2 inside    the first call resets its own subscription | somebody digs until both are done
+//   2 inside    the first call resets its own subscription | somebody reclaims until both are done
 //   3 nested    each call publishes again, one level deeper | as 1
-//   4 stop      as 2 | the graveyard is closed, some time after the reset
-//   5 later     as 2 | waits for the deferred one; nobody digs before
+//   4 stop      as 2 | the retire list is closed, some time after the reset
+//   5 later     as 2 | waits for the deferred one; nobody reclaims before
 // Checked: no row that is read is freed; no data race between calls, destroying and what the waiter
-// does next; captures are destroyed once, and by no publishing thread while somebody may dig; no
-// call after the wait; nobody sleeps for ever; in the end nothing is left.
-// Forms and mutants: see relacy_search.hpp.
+// does next; captures are destroyed once, and by no publishing thread while somebody may reclaim;
+// no call after the wait; nobody sleeps for ever; in the end nothing is left. Forms and mutants:
+// see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "tests/model/relacy_atomics.hpp"
 //
@@ -20,14 +20,14 @@
 
 #include "engine/publish/inline_phase.cpp"
 #include "engine/subscribe/gate.cpp"
-#include "engine/subscribe/graveyard.cpp"
+#include "engine/subscribe/retire_list.cpp"
 #include "engine/subscribe/snapshot.cpp"
 #include "engine/subscribe/subscriber.cpp"
 
 using ringmain::engine::Gate;
-using ringmain::engine::Graveyard;
 using ringmain::engine::Judgement;
 using ringmain::engine::Reading;
+using ringmain::engine::RetireList;
 using ringmain::engine::Snapshot;
 using ringmain::engine::Subscriber;
 using ringmain::engine::SubscriberList;
@@ -49,7 +49,7 @@ struct Test : rl::test_suite<Test, 3> {
   };
 
   SubscriberList list;
-  Graveyard yard;
+  RetireList retire_list;
   Reading reading[2 * kLevels] = {nullptr, nullptr, nullptr, nullptr};
   rl::var<int> room[kRows];             // each row's memory: 1 built, 0 freed
   rl::var<int> captures[kSubscribers];  // 1 alive, 0 destroyed
@@ -68,7 +68,7 @@ struct Test : rl::test_suite<Test, 3> {
     add(1);
   }
   void after() {
-    yard.dig();
+    retire_list.reclaim_all();
     if (reset) RL_ASSERT(destroyed == 1);
     for (Reading& r : reading) RL_ASSERT(r.latest() == nullptr);
     list.reclaim({});
@@ -147,8 +147,9 @@ struct Test : rl::test_suite<Test, 3> {
   static bool wakes() { return scene != 2 && scene != 4; }
   void publish(int thread, int level) {
     const Call call{thread, level};
-    (void)ringmain::engine::show_inline(list.current(), reading[kLevels * thread + level], yard,
-                                        reinterpret_cast<const std::byte*>(&call), wakes());
+    (void)ringmain::engine::show_inline(list.current(), reading[kLevels * thread + level],
+                                        retire_list, reinterpret_cast<const std::byte*>(&call),
+                                        wakes());
   }
   void destroy(int index) {
     RL_ASSERT(++destroyed == 1);
@@ -169,7 +170,7 @@ struct Test : rl::test_suite<Test, 3> {
     if (scene >= 4) {
       while (has_reset($).load(rl::mo_acquire) == 0) rl::yield(1, $);
     }
-    if (scene == 4) return yard.close();
+    if (scene == 4) return retire_list.close();
     if (scene == 5) {
       if (made[0]->gate.wait(-1) == Gate::Waited::claimed)
         ringmain::engine::destroy_captures(*made[0]);
@@ -177,7 +178,7 @@ struct Test : rl::test_suite<Test, 3> {
       return;
     }
     while (finished($).load(rl::mo_acquire) != 2) {
-      yard.dig();
+      retire_list.reclaim_all();
       rl::yield(1, $);
     }
   }

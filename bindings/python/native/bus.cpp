@@ -196,7 +196,7 @@ std::shared_ptr<Hearing> NativeBus::subscribe(nb::object what, nb::object callba
   check_open();
   if (forked()) (void)make_box(what, std::move(options));  // throws
   Dispatcher& by = started_dispatcher();
-  dig();
+  reclaim_retired();
   return by.add(make_box(what, std::move(options)), std::move(callback), asked.name,
                 detach_on_raise);
 }
@@ -253,7 +253,7 @@ void NativeBus::end_python(Seconds limit) {
   for (const auto& hearing : std::exchange(inline_, {}))
     (void)python::remove(*hearing, deadline.left_seconds());
   if (dispatcher_) (void)dispatcher_->stop(deadline.left_seconds());
-  dig();
+  reclaim_retired();
 }
 
 bool NativeBus::close(Seconds limit) {
@@ -291,7 +291,7 @@ void shut_down() {
   }
   begin_exit();
   wait_for_released(std::chrono::seconds(10));  // who waits in slices is back at once
-  dig();
+  reclaim_retired();
 }
 
 }  // namespace ringmain::python

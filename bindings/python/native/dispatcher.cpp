@@ -115,7 +115,7 @@ Detached Dispatcher::remove(Hearing& hearing, Seconds limit) {
       callback = std::exchange(hearing.callback, nullptr);
     }
     ringmain::detail::close_mailbox(box);
-    bury(callback);
+    retire(callback);
     return true;
   });
   return quiet ? Detached::done : Detached::timeout;
@@ -181,7 +181,7 @@ bool Dispatcher::stop(Seconds limit) {
     return true;
   });
   for (const auto& h : left) (void)remove(*h, Seconds(0.0));
-  dig();
+  reclaim_retired();
   return ended;
 }
 
@@ -205,9 +205,9 @@ void Dispatcher::end_turn(const std::shared_ptr<Hearing>& hearing) {
   ringmain::detail::PullMailbox* box = nullptr;
   {
     const Lock lock(mutex_);
-    if (hearing->closed) {  // meanwhile; who waits for it finds it done, and digs
+    if (hearing->closed) {  // meanwhile; who waits for it finds it done, and reclaims
       box = take_out(*hearing);
-      bury(std::exchange(hearing->callback, nullptr));
+      retire(std::exchange(hearing->callback, nullptr));
     }
     hearing->busy = false;
   }
@@ -245,7 +245,7 @@ std::size_t Dispatcher::serve(std::uint64_t id, PyThreadState*& saved) {
     PyEval_RestoreThread(saved);
     ++counts.gil_taken;
     call(*hearing, python_batch(std::move(room), run));
-    dig();
+    reclaim_retired();
     saved = PyEval_SaveThread();
     ++counts.batches;
     counts.events += run.count;

@@ -12,9 +12,9 @@ namespace {
 
 std::atomic<bool> exit_begun{false};
 std::atomic<int> released{0};
-std::atomic<bool> something_buried{false};
+std::atomic<bool> something_retired{false};
 
-enum : unsigned { kForkGraves = 8, kForkReleased = 9 };  // leaves: nothing is locked under them
+enum : unsigned { kForkRetired = 8, kForkReleased = 9 };  // leaves: nothing is locked under them
 
 /// In a fork's child there are no other threads that could be in Released.
 class Forgetting final : public engine::ForkWitness {
@@ -24,16 +24,17 @@ class Forgetting final : public engine::ForkWitness {
 };
 [[maybe_unused]] const Forgetting& forgetting = *new Forgetting;
 
-struct Graves {
-  engine::ForkMutex mutex{kForkGraves};
+struct RetiredObjects {
+  engine::ForkMutex mutex{kForkRetired};
   std::vector<PyObject*> objects;
 };
-Graves& graves() {
-  static Graves& all = *new Graves;  // never destroyed: captures may die behind static objects
+RetiredObjects& retired_objects() {
+  static RetiredObjects& all =
+      *new RetiredObjects;  // never destroyed: captures may die behind static objects
   return all;
 }
 // Made before there are threads: a fork while another one is in the guard would leave it locked.
-[[maybe_unused]] const Graves& made_at_load = graves();
+[[maybe_unused]] const RetiredObjects& made_at_load = retired_objects();
 
 }  // namespace
 
@@ -69,23 +70,23 @@ Released::~Released() {
   --released;
 }
 
-void bury(PyObject* object) noexcept {
+void retire(PyObject* object) noexcept {
   if (object == nullptr) return;
-  const std::lock_guard lock(graves().mutex);
+  const std::lock_guard lock(retired_objects().mutex);
   try {
-    graves().objects.push_back(object);
-    something_buried = true;
+    retired_objects().objects.push_back(object);
+    something_retired = true;
   } catch (const std::bad_alloc&) {  // it is kept for ever, which harms nobody
   }
 }
 
-void dig() noexcept {
-  if (!something_buried) return;
+void reclaim_retired() noexcept {
+  if (!something_retired) return;
   std::vector<PyObject*> found;
   {
-    const std::lock_guard lock(graves().mutex);
-    something_buried = false;
-    found.swap(graves().objects);
+    const std::lock_guard lock(retired_objects().mutex);
+    something_retired = false;
+    found.swap(retired_objects().objects);
   }
   for (PyObject* object : found) Py_DECREF(object);
 }

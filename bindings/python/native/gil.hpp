@@ -1,8 +1,8 @@
 // When does native code hold the GIL, and what does it do without it?
 //
 // It waits without it (Released, wait_in_slices), and lets go of Python objects without it by
-// burying them: whoever holds the GIL next digs. The interpreter's exit waits for all who are in
-// Released, so that no thread comes back to an interpreter that is gone.
+// retiring them: whoever holds the GIL next reclaims them. The interpreter's exit waits for all who
+// are in Released, so that no thread comes back to an interpreter that is gone.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -33,9 +33,9 @@ class Released {
 };
 
 /// Drops a reference, when somebody holds the GIL. Threads: any, with or without the GIL.
-void bury(PyObject* object) noexcept;
-/// Drops what was buried. With the GIL.
-void dig() noexcept;
+void retire(PyObject* object) noexcept;
+/// Drops what was retired. With the GIL.
+void reclaim_retired() noexcept;
 
 /// What Python gives as a timeout: seconds, or None for ever.
 using Seconds = std::optional<double>;
@@ -77,7 +77,7 @@ bool wait_in_slices(Seconds limit, Wait wait) {
       const Released released;
       done = wait(slice);
     }
-    dig();
+    reclaim_retired();
     if (done) return true;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (exiting() || deadline.left().count() == 0) return false;

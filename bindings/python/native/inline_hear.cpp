@@ -24,7 +24,7 @@ struct Judge {
         hearing(std::move(other.hearing)),
         channel(other.channel) {}
   Judge& operator=(Judge&&) = delete;
-  ~Judge() { bury(callback); }  // on whichever thread called last
+  ~Judge() { retire(callback); }  // on whichever thread called last
 };
 
 /// What Python raised, for those who hear of throwing subscribers.

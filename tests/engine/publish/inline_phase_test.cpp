@@ -1,4 +1,4 @@
-// The inline phase and the graveyard by themselves: who is shown what, and who destroys whom?
+// The inline phase and the retire list by themselves: who is shown what, and who destroys whom?
 #include "engine/publish/inline_phase.hpp"
 
 #include <array>
@@ -51,13 +51,13 @@ class Seer {
 class InlinePhaseTest : public ::testing::Test {
  protected:
   InlinePhase show(std::size_t level = 0) {
-    return show_inline(list_.current(), readings_.at(level), yard_, nullptr, true);
+    return show_inline(list_.current(), readings_.at(level), retire_list_, nullptr, true);
   }
   void reset_inside(Subscriber* s) {
     ASSERT_FALSE(s->gate.close_deferred());
     ASSERT_TRUE(list_.remove(s));
   }
-  Graveyard yard_;
+  RetireList retire_list_;
   SubscriberList list_;
   std::array<Reading, 2> readings_{};
 };
@@ -95,7 +95,7 @@ TEST_F(InlinePhaseTest, AClosedOneIsSkippedAndTheRestAreShown) {
   EXPECT_EQ(b.get()->delivered.get(), 1u);
 }
 
-TEST_F(InlinePhaseTest, ALastCallThatWasClosedInsideIsBuriedOnceAndDugOnce) {
+TEST_F(InlinePhaseTest, ALastCallThatWasClosedInsideIsRetiredOnceAndReclaimedOnce) {
   Subscriber* self = nullptr;
   Seer a([&](const std::byte*) {
     if (!self->gate.closed()) reset_inside(self);
@@ -103,18 +103,18 @@ TEST_F(InlinePhaseTest, ALastCallThatWasClosedInsideIsBuriedOnceAndDugOnce) {
   });
   self = a.get();
   list_.add(self);
-  EXPECT_FALSE(yard_.occupied());
-  EXPECT_TRUE(show().buried);
-  EXPECT_TRUE(yard_.occupied());
+  EXPECT_FALSE(retire_list_.occupied());
+  EXPECT_TRUE(show().retired);
+  EXPECT_TRUE(retire_list_.occupied());
   EXPECT_EQ(a.destroyed(), 0);
-  yard_.dig();
-  EXPECT_FALSE(yard_.occupied());
+  retire_list_.reclaim_all();
+  EXPECT_FALSE(retire_list_.occupied());
   EXPECT_EQ(a.destroyed(), 1);
   list_.reclaim({});
   EXPECT_EQ(a.holders(), 1u);
 }
 
-TEST_F(InlinePhaseTest, OneWhoWaitsForABuriedOneDestroysItAndTheDiggerDoesNot) {
+TEST_F(InlinePhaseTest, OneWhoWaitsForARetiredOneDestroysItAndTheReclaimerDoesNot) {
   Subscriber* self = nullptr;
   Seer a([&](const std::byte*) {
     reset_inside(self);
@@ -122,14 +122,14 @@ TEST_F(InlinePhaseTest, OneWhoWaitsForABuriedOneDestroysItAndTheDiggerDoesNot) {
   });
   self = a.get();
   list_.add(self);
-  ASSERT_TRUE(show().buried);
+  ASSERT_TRUE(show().retired);
   ASSERT_EQ(self->gate.wait(-1), Gate::Waited::claimed);
   destroy_captures(*self);
-  yard_.dig();
+  retire_list_.reclaim_all();
   EXPECT_EQ(a.destroyed(), 1);
 }
 
-TEST_F(InlinePhaseTest, InAClosedGraveyardWhoBuriesDestroys) {
+TEST_F(InlinePhaseTest, WhatIsRetiredOnAClosedListIsDestroyedAtOnce) {
   Subscriber* self = nullptr;
   Seer a([&](const std::byte*) {
     reset_inside(self);
@@ -137,13 +137,13 @@ TEST_F(InlinePhaseTest, InAClosedGraveyardWhoBuriesDestroys) {
   });
   self = a.get();
   list_.add(self);
-  yard_.close();
-  EXPECT_FALSE(yard_.occupied());
-  EXPECT_FALSE(show().buried);
+  retire_list_.close();
+  EXPECT_FALSE(retire_list_.occupied());
+  EXPECT_FALSE(show().retired);
   EXPECT_EQ(a.destroyed(), 1);
-  yard_.close();  // and again
-  yard_.dig();
-  EXPECT_FALSE(yard_.occupied());
+  retire_list_.close();  // and again
+  retire_list_.reclaim_all();
+  EXPECT_FALSE(retire_list_.occupied());
 }
 
 TEST_F(InlinePhaseTest, EachLevelProtectsItsOwnRow) {
@@ -177,7 +177,7 @@ TEST_F(InlinePhaseTest, ALeaverWithoutASystemCallIsFoundByLooking) {
   });
   list_.add(a.get());
   std::thread publisher(
-      [&] { (void)show_inline(list_.current(), readings_[1], yard_, nullptr, false); });
+      [&] { (void)show_inline(list_.current(), readings_[1], retire_list_, nullptr, false); });
   ASSERT_TRUE(door.await_arrival());
   a.get()->gate.close();
   std::thread waiter([&] {
@@ -190,12 +190,12 @@ TEST_F(InlinePhaseTest, ALeaverWithoutASystemCallIsFoundByLooking) {
   EXPECT_EQ(a.destroyed(), 1);
 }
 
-TEST(GraveyardTest, WhatManyBuryIsDestroyedOnceHoweverManyDigAndClose) {
+TEST(RetireListTest, WhatManyRetireIsDestroyedOnceHoweverManyReclaimAndClose) {
   enum : int { kThreads = 2, kEach = 2000 };
   for (const bool closes : {false, true}) {
     std::atomic<int> destroyed{0};
-    Graveyard yard;
-    std::atomic<int> burying{kThreads};
+    RetireList retire_list;
+    std::atomic<int> retiring{kThreads};
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&] {
@@ -207,25 +207,25 @@ TEST(GraveyardTest, WhatManyBuryIsDestroyedOnceHoweverManyDigAndClose) {
           };
           EXPECT_TRUE(s->gate.enter());
           EXPECT_FALSE(s->gate.close_deferred());
-          if (s->gate.leave_to_bury(true)) (void)yard.bury(*s);
+          if (s->gate.leave_to_retire(true)) (void)retire_list.retire(*s);
           drop_subscriber(s);
         }
-        --burying;
+        --retiring;
       });
     }
     threads.emplace_back([&] {
-      while (burying != 0) yard.dig();
+      while (retiring != 0) retire_list.reclaim_all();
     });
     threads.emplace_back([&] {
-      while (burying != 0) {
-        if (closes && destroyed > kEach) yard.close();
-        yard.dig();
+      while (retiring != 0) {
+        if (closes && destroyed > kEach) retire_list.close();
+        retire_list.reclaim_all();
       }
     });
     for (auto& t : threads) t.join();
-    yard.dig();
+    retire_list.reclaim_all();
     EXPECT_EQ(destroyed, kThreads * kEach);
-    EXPECT_FALSE(yard.occupied());
+    EXPECT_FALSE(retire_list.occupied());
   }
 }
 

@@ -1,12 +1,12 @@
-#include "engine/subscribe/graveyard.hpp"
+#include "engine/subscribe/retire_list.hpp"
 
 namespace ringmain::engine {
 
-bool Graveyard::bury(Subscriber& subscriber) noexcept {
+bool RetireList::retire(Subscriber& subscriber) noexcept {
   subscriber.holders.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller's row holds it
   Subscriber* top = top_.load(std::memory_order_acquire);      // Y1
   for (;;) {
-    subscriber.buried_before = top == closed() ? nullptr : top;
+    subscriber.retired_before = top == closed() ? nullptr : top;
     if (top == closed()) break;
     if (top_.compare_exchange_weak(top, &subscriber, std::memory_order_seq_cst,  // Y1, S
                                    std::memory_order_acquire)) {                 // Y1
@@ -17,7 +17,7 @@ bool Graveyard::bury(Subscriber& subscriber) noexcept {
   return false;
 }
 
-void Graveyard::dig() noexcept {
+void RetireList::reclaim_all() noexcept {
   Subscriber* top = top_.load(std::memory_order_acquire);  // Y1
   while (top != nullptr && top != closed()) {
     if (top_.compare_exchange_weak(top, nullptr, std::memory_order_acq_rel,  // Y1
@@ -27,17 +27,17 @@ void Graveyard::dig() noexcept {
   }
 }
 
-void Graveyard::close() noexcept {
+void RetireList::close() noexcept {
   Subscriber* top = top_.exchange(closed(), std::memory_order_acq_rel);  // Y1
   if (top != closed()) destroy_all(top);
 }
 
-void Graveyard::destroy_all(Subscriber* top) noexcept {
+void RetireList::destroy_all(Subscriber* top) noexcept {
   const CallbackScope scope;  // captures are the user's code: it must not wait for a callback
   while (top != nullptr) {
     Subscriber* const one = top;
-    top = one->buried_before;
-    if (one->gate.claim_buried()) destroy_captures(*one);
+    top = one->retired_before;
+    if (one->gate.claim_retired()) destroy_captures(*one);
     drop_subscriber(one);
   }
 }
