@@ -79,12 +79,12 @@ Finding cores() {
 
 Finding barrier() {
   if (!engine::barrier_is_fence()) {
-    const double heavy = cost_ns(200, [] { engine::heavy(); });
+    const double heavy = cost_ns(200, [] { engine::asymmetric_fence_heavy(); });
     return {"barrier", State::good,
             "membarrier: publishing needs no fence; a parking worker pays " + duration_text(heavy),
             ""};
   }
-  const double fence = cost_ns(10000, [] { engine::light_or_fence(); });
+  const double fence = cost_ns(10000, [] { engine::asymmetric_fence_light_or_full(); });
   const bool asked = std::getenv("RINGMAIN_BARRIER") != nullptr;
   return {
       "barrier", State::note, "fences: each publish pays two, at " + duration_text(fence) + " each",

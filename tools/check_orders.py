@@ -4,7 +4,8 @@
 In engine/, every memory order stronger than relaxed wears the name of its edge, a capital letter or more and a
 number (G1), or one letter alone at the start (S: …), in a comment on the statement or right above it. Each name must be worn on a releasing and on an acquiring
 side; acq_rel, seq_cst and a fence are both. The asymmetric barrier is an edge of its own kind: a name worn by
-light() or light_or_fence() must be worn by a heavy() too, and the other way round. An atomic operation that names
+asymmetric_fence_light() or asymmetric_fence_light_or_full() must be worn by an asymmetric_fence_heavy() too, and the
+other way round. An atomic operation that names
 no order is found as well: nobody can tell whether it was meant.
 
 Run it after the formatter, which can move a name off its line.
@@ -17,7 +18,7 @@ from collections import defaultdict
 import tree
 
 ORDER = re.compile(r"\bmemory_order(?:_|::)(?P<order>relaxed|consume|acquire|release|acq_rel|seq_cst)\b")
-BARRIER = re.compile(r"(?<![\w:.~])(?P<call>light|light_or_fence|heavy)\(\)\s*(?:;|\)|&&|\|\|)")
+BARRIER = re.compile(r"(?<![\w:.~])(?P<call>asymmetric_fence_(?:light|light_or_full|heavy))\(\)\s*(?:;|\)|&&|\|\|)")
 # "G1", and "L1-L5" for all of them.
 NAME = re.compile(r"\b(?P<letters>[A-Z]{1,3})(?P<first>\d{1,2})(?:\s?[-–]\s?(?P=letters)(?P<last>\d{1,2}))?\b")
 LETTER = re.compile(r"^/?\s*(?P<name>[A-Z])\s*(?:$|[:;,])")
@@ -26,9 +27,10 @@ OPERATION = re.compile(
 SIDES = {
     "acquire": {"acquiring"}, "consume": {"acquiring"}, "release": {"releasing"},
     "acq_rel": {"acquiring", "releasing"}, "seq_cst": {"acquiring", "releasing", "light", "heavy"},
-    "light": {"light"}, "light_or_fence": {"light"}, "heavy": {"heavy"},
+    "asymmetric_fence_light": {"light"}, "asymmetric_fence_light_or_full": {"light"},
+    "asymmetric_fence_heavy": {"heavy"},
 }
-BARRIER_ITSELF = ("atomics.hpp", "atomics.cpp")  # the bodies of light() and heavy(): no edge runs there
+BARRIER_ITSELF = ("atomics.hpp", "atomics.cpp")  # the bodies of asymmetric_fence_light() and asymmetric_fence_heavy(): no edge runs there
 PARTNER = {"acquiring": "releasing", "releasing": "acquiring", "light": "heavy", "heavy": "light"}
 
 

@@ -244,7 +244,7 @@ bool ChannelCore::anything_left() const noexcept {
     const Atomic<std::uint64_t>& gone = options_.parallel ? one.taken : one.consumed;
     // Signed: a ring's slot is seen before its lane's word.
     const auto left = static_cast<std::int64_t>(
-        (one.word.load(std::memory_order_relaxed) >> 1) -  // relaxed: heavy()
+        (one.word.load(std::memory_order_relaxed) >> 1) -  // relaxed: asymmetric_fence_heavy()
         gone.load(std::memory_order_relaxed));             // came before
     if (left > 0) return true;
   }

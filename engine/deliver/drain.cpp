@@ -104,8 +104,9 @@ const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) n
 
 /// Whoever waits for `consumed`, or for a run that is over, is told.
 void tell(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
-  light_or_fence();  // L3
-  // Relaxed: heavy() on the waiters' side comes between their store and their look at consumed.
+  asymmetric_fence_light_or_full();  // L3
+  // Relaxed: asymmetric_fence_heavy() on the waiters' side comes between their store and their look
+  // at consumed.
   if (consumed >= lane.wake_at.load(std::memory_order_relaxed)) {
     lane.room_key.fetch_add(1, std::memory_order_release);  // E1
     futex_wake(lane.room_key, INT_MAX);

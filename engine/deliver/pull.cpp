@@ -26,7 +26,7 @@ std::uint32_t doze(ChannelCore& channel) noexcept {
   // Exchanged, not stored: what a teller did before it found 1 and went must be seen from here on.
   (void)channel.pull.told.exchange(0, std::memory_order_acq_rel);  // M1
   channel.line.leased.store(0, std::memory_order_release);         // E3
-  heavy();                                                         // L2
+  asymmetric_fence_heavy();                                        // L2
   return key;
 }
 

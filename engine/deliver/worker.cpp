@@ -84,7 +84,7 @@ bool Worker::visit(std::uint32_t index, F f) noexcept {
   Atomic<ChannelCore*>& entry = all_.table_[index];
   ChannelCore* channel = entry.load(std::memory_order_acquire);                               // E6
   visiting.store(channel, std::memory_order_release);                                         // N2
-  light_or_fence();                                                                           // L5
+  asymmetric_fence_light_or_full();                                                           // L5
   const bool there = channel != nullptr && entry.load(std::memory_order_acquire) == channel;  // E6
   const bool result = there && f(*channel);
   visiting.store(nullptr, std::memory_order_release);  // N2
@@ -284,7 +284,7 @@ bool Worker::give_up_but_patient() noexcept {
 /// By now others may have disposed of it and another may have its index, and its address: what is
 /// there is judged anew.
 void Worker::recheck() noexcept {
-  heavy();  // L2
+  asymmetric_fence_heavy();  // L2
   for (const std::uint32_t index : given_) {
     if (visit(index, [](ChannelCore& channel) {
           return (channel.anything_left() ||

@@ -113,7 +113,7 @@ void Workers::dispose(ChannelCore& channel) noexcept {
 }
 
 void Workers::free_disposed() noexcept {
-  heavy();  // L5
+  asymmetric_fence_heavy();  // L5
   std::erase_if(disposed_, [this](ChannelCore* c) {
     for (const auto& w : workers_) {
       if (w->visiting.load(std::memory_order_acquire) == c) return false;  // N2

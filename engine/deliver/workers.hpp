@@ -5,8 +5,8 @@
 // whose turn it is; a worker that is about to run callbacks passes its other leases on, so that a
 // stuck callback holds up one channel, and behind them that one too if others wait. A worker that
 // is alone keeps them all, and goes round by itself. Before it parks it gives its leases up, says
-// that it is parked, makes every thread pass a barrier (heavy), and looks again. Protocol:
-// tests/model/lane_protocol.md; edges S, E3, E4, L2, L3 by the same names.
+// that it is parked, makes every thread pass a barrier (asymmetric_fence_heavy), and looks again.
+// Protocol: tests/model/lane_protocol.md; edges S, E3, E4, L2, L3 by the same names.
 #pragma once
 #include <array>
 #include <bit>
@@ -130,7 +130,7 @@ class Workers final : public Counted, private ForkWitness {
   /// L3's other half: callbacks are over, somebody may wait for that.
   void consumed_something() noexcept {
     if (waiters_.load(std::memory_order_relaxed) != 0)
-      tell_waiters();  // relaxed: L3 and heavy() order it
+      tell_waiters();  // relaxed: L3 and asymmetric_fence_heavy() order it
   }
   [[nodiscard]] bool aborting() const noexcept {
     return aborting_.load(std::memory_order_relaxed);

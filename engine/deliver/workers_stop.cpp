@@ -1,9 +1,9 @@
 // flush() and stop(): when is everything delivered, and how do the workers end?
 //
-// Both raise waiters_, make every thread pass a barrier (heavy: L1 and L3), read how much each lane
-// has published, and wait until that much is consumed. stop() first closes the channels and waits
-// until no publisher is between its two looks at the state: what is accepted then is all there will
-// be.
+// Both raise waiters_, make every thread pass a barrier (asymmetric_fence_heavy: L1 and L3), read
+// how much each lane has published, and wait until that much is consumed. stop() first closes the
+// channels and waits until no publisher is between its two looks at the state: what is accepted
+// then is all there will be.
 #include <algorithm>
 #include <array>
 #include <climits>
@@ -52,7 +52,7 @@ void free_blocked_publishers(const ChannelCore& channel) noexcept {
 
 void Workers::help(ChannelCore& channel) noexcept {
   if (channel.line.leased.load(std::memory_order_relaxed) != 0)
-    return;  // relaxed: heavy() came before
+    return;  // relaxed: asymmetric_fence_heavy() came before
   if (channel.options().pulled) return tell_reader(channel.pull);
   std::uint64_t woke = 0;
   rota_.signal(channel.index());
@@ -134,7 +134,7 @@ bool Workers::drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noe
   };
   if (closing) each([](ChannelCore& c) { c.close_line(); });
   waiters_.fetch_add(1, std::memory_order_seq_cst);  // L3
-  heavy();                                           // L1, L3
+  asymmetric_fence_heavy();                          // L1, L3
   end_rests();
   bool done = true;
   if (closing) {

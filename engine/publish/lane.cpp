@@ -77,7 +77,7 @@ Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
   const std::uint64_t published = word >> 1;
   const std::uint64_t half = std::max<std::uint64_t>(1, lane.options.capacity / 2);
   lane.wake_at.store(published - std::min(published, half), std::memory_order_seq_cst);  // L3
-  heavy();                                                                               // L3
+  asymmetric_fence_heavy();                                                              // L3
   Pushed result = Pushed::full;
   for (;;) {
     const std::uint32_t key = lane.room_key.load(std::memory_order_acquire);  // E1
@@ -85,7 +85,7 @@ Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
     if (lane.line->closing()) result = Pushed::closed;
     if (result != Pushed::full) break;
     if (lane.line->leased.load(std::memory_order_relaxed) == 0)
-      notify(lane);  // relaxed: heavy() came before
+      notify(lane);  // relaxed: asymmetric_fence_heavy() came before
     const std::int64_t left = deadline.left_ns();
     if (left == 0) break;
     futex_wait(lane.room_key, key, left);
@@ -211,7 +211,7 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std:
   std::uint64_t word = 0;
   const Pushed may = begin_with_room(lane, word);
   if (may != Pushed::accepted) return refuse(lane, may);
-  light_or_fence();  // L1
+  asymmetric_fence_light_or_full();  // L1
   if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
   if ((state & ChannelLine::kStamped) != 0 && !lane.options.source_time)
     time_ns = lane.channel->stamp_ns();
@@ -222,7 +222,7 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std:
     return undo(lane, word - 1, Pushed::no_memory);
   }
   end(lane, word, 1);
-  light_or_fence();  // L2
+  asymmetric_fence_light_or_full();  // L2
   if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
   return Pushed::accepted;
 }
@@ -231,7 +231,7 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std:
 Pushed observe(Lane& lane) noexcept {
   const std::uint64_t word = begin(lane);
   if (word == 0) return refuse(lane, Pushed::too_deep);
-  light_or_fence();  // L1
+  asymmetric_fence_light_or_full();  // L1
   if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
   count_one(lane.refused);
   count_one(lane.observed);

@@ -274,7 +274,7 @@ template <class E, class Make>
           const_cast<void*>(static_cast<const void*>(&from)), 0);
     });
   }
-  light();  // L1
+  asymmetric_fence_light();  // L1
   ChannelLine& line = *lane.line;
   if (line.closing()) [[unlikely]] {
     return undo(lane, word - 1, Pushed::closed);
@@ -300,7 +300,7 @@ template <class E, class Make>
       return undo(lane, word - 1, Pushed::no_memory);
   }
   end(lane, word, 1);
-  light();  // L2
+  asymmetric_fence_light();  // L2
   if (line.leased.load(std::memory_order_relaxed) == 0) [[unlikely]]
     notify(lane);
   return Pushed::accepted;
@@ -331,7 +331,7 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
     auto room = word < lane.word_limit ? static_cast<std::size_t>((lane.word_limit - word + 1) / 2)
                                        : std::size_t{0};
     room = room < n ? room : n;
-    light();  // L1
+    asymmetric_fence_light();  // L1
     std::uint64_t sequence =
         (word >> 1) + lane.refused.load(std::memory_order_relaxed);  // relaxed: our own
     const E* event = events;
@@ -349,7 +349,7 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
       at_once += some;
     }
     end(lane, word, at_once);
-    light();  // L2
+    asymmetric_fence_light();  // L2
     if (at_once != 0 && lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
     result.accepted = at_once;
   }

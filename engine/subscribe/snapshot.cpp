@@ -78,7 +78,7 @@ void SubscriberList::replace(std::unique_ptr<Snapshot> next, Subscriber* removed
 }
 
 void SubscriberList::reclaim(const std::vector<const Reading*>& readings) {
-  heavy();  // L4
+  asymmetric_fence_heavy();  // L4
   std::vector<const Snapshot*> read;
   read.reserve(readings.size());
   for (const Reading* r : readings) {

@@ -2,9 +2,9 @@
 // is replaced whole; a worker shows which one it reads, so that the others can be freed.
 //
 // Worker:   reading = current; L4; current unchanged? use it, else again
-// Changer:  current = new one; old one is retired; when enough are: heavy(); free those nobody
-// reads. A subscriber that was removed is freed with the last snapshot that names it. A worker that
-// stays in a callback keeps its one snapshot, and nothing that came after it. Model:
+// Changer:  current = new one; old one is retired; when enough are: asymmetric_fence_heavy(); free
+// those nobody reads. A subscriber that was removed is freed with the last snapshot that names it.
+// A worker that stays in a callback keeps its one snapshot, and nothing that came after it. Model:
 // tests/model/snapshot_hazard.pml.
 #pragma once
 #include <cstddef>
@@ -28,7 +28,7 @@ inline const Snapshot* protect(const Atomic<const Snapshot*>& current, Reading& 
   const Snapshot* seen = current.load(std::memory_order_acquire);  // N1
   for (;;) {
     reading.store(seen, std::memory_order_release);  // N2: the last one's use is over
-    light_or_fence();                                // L4
+    asymmetric_fence_light_or_full();                // L4
     const Snapshot* again = current.load(std::memory_order_acquire);  // N1
     if (again == seen) return seen;
     seen = again;
@@ -53,8 +53,8 @@ class SubscriberList {
   /// False: it is not there. The holder is dropped once no worker can see it. Throws
   /// std::bad_alloc.
   bool remove(Subscriber* subscriber);
-  /// Frees what no word in `readings` names. Cost: one heavy(). Throws std::bad_alloc, then nothing
-  /// is freed.
+  /// Frees what no word in `readings` names. Cost: one asymmetric_fence_heavy(). Throws
+  /// std::bad_alloc, then nothing is freed.
   void reclaim(const std::vector<const Reading*>& readings);
   [[nodiscard]] std::size_t retired() const noexcept { return retired_.size(); }
   /// So much is retired that reclaim() is worth its cost.
@@ -72,7 +72,8 @@ class SubscriberList {
     }
   }
 
-  /// One heavy() for as many changes: on a virtual machine it takes as long as some eighty of them.
+  /// One asymmetric_fence_heavy() for as many changes: on a virtual machine it takes as long as
+  /// some eighty of them.
   enum : std::size_t { kDueAt = 128 };
 
  private:

@@ -69,15 +69,15 @@ void register_barrier_again() noexcept {
   if (!barrier_is_fence()) (void)register_membarrier();
 }
 
-void light_or_fence() noexcept {
+void asymmetric_fence_light_or_full() noexcept {
   if (barrier_is_fence()) {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // L1-L5: the fence form
   } else {
-    light();
+    asymmetric_fence_light();
   }
 }
 
-void heavy() noexcept {
+void asymmetric_fence_heavy() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // L1-L5: the caller's own half
   const Form known = known_form();
   if (known == kFence) return;

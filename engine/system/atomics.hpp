@@ -1,8 +1,8 @@
 // Atomics, the asymmetric barrier, and futexes: all that the protocols ask of the machine.
 //
 // One seam: a test build may define RINGMAIN_ATOMICS_HEADER to a header that gives Atomic,
-// AtomicRef, light, heavy, futex_wait and futex_wake in this namespace, and so run the real
-// protocols under a model checker. The models are in tests/model.
+// AtomicRef, asymmetric_fence_light, asymmetric_fence_heavy, futex_wait and futex_wake in this
+// namespace, and so run the real protocols under a model checker. The models are in tests/model.
 #pragma once
 #ifdef RINGMAIN_ATOMICS_HEADER
 #include RINGMAIN_ATOMICS_HEADER
@@ -18,25 +18,27 @@ template <class T>
 using AtomicRef = std::atomic_ref<T>;
 
 /// The cheap half of a store-load edge (L1, L2, L3 …): this thread's earlier stores are seen before
-/// its later loads are done, provided that the other side calls heavy() between its own store and
-/// load. Costs nothing where membarrier works: only the compiler is kept from reordering.
-inline void light() noexcept {
+/// its later loads are done, provided that the other side calls asymmetric_fence_heavy() between
+/// its own store and load. Costs nothing where membarrier works: only the compiler is kept from
+/// reordering.
+inline void asymmetric_fence_light() noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);  // L1: and the others, by its callers
 }
 
-/// light() for code that must also be right where membarrier is refused: there it is a full fence.
-void light_or_fence() noexcept;
+/// asymmetric_fence_light() for code that must also be right where membarrier is refused: there it
+/// is a full fence.
+void asymmetric_fence_light_or_full() noexcept;
 
 /// The dear half: every thread of the process passes a full barrier between call and return
-/// (membarrier, 0.4 to 9 us), or, where that is refused, only the caller does and light_or_fence()
-/// is a fence as well. Where it is refused from some moment on (a seccomp filter that came later),
-/// publishers without fences are out already: then this waits for a millisecond, in which all that
-/// they have stored is seen.
-void heavy() noexcept;
+/// (membarrier, 0.4 to 9 us), or, where that is refused, only the caller does and
+/// asymmetric_fence_light_or_full() is a fence as well. Where it is refused from some moment on (a
+/// seccomp filter that came later), publishers without fences are out already: then this waits for
+/// a millisecond, in which all that they have stored is seen.
+void asymmetric_fence_heavy() noexcept;
 
 /// True when membarrier is refused (old kernel, seccomp, RINGMAIN_BARRIER=fence): then publishers
-/// must take the path with light_or_fence(). Asked once per process, at the first call, and found
-/// out by heavy() if it is refused later.
+/// must take the path with asymmetric_fence_light_or_full(). Asked once per process, at the first
+/// call, and found out by asymmetric_fence_heavy() if it is refused later.
 [[nodiscard]] bool barrier_is_fence() noexcept;
 
 /// In a forked child: what is registered belongs to the process.

@@ -170,14 +170,14 @@ TEST(BarrierTest, OfACheapAndADearSideOneSeesTheOther) {
     start();
     for (std::size_t i = 0; i < kRounds; ++i) {
       cheap[i].store(1, std::memory_order_relaxed);
-      light_or_fence();
+      asymmetric_fence_light_or_full();
       cheap_saw[i] = static_cast<char>(dear[i].load(std::memory_order_relaxed));
     }
   });
   start();
   for (std::size_t i = 0; i < kRounds; ++i) {
     dear[i].store(1, std::memory_order_relaxed);
-    heavy();
+    asymmetric_fence_heavy();
     dear_saw[i] = static_cast<char>(cheap[i].load(std::memory_order_relaxed));
   }
   other.join();

@@ -176,11 +176,12 @@ class Orders(CheckTest):
         self.assert_fails(self.CHECK, "engine/some.hpp:4: this atomic operation names no memory order")
 
     def test_the_barrier_has_a_light_and_a_heavy_side(self):
-        self.check(self.PAIR + "light();  // L1\n")
+        self.check(self.PAIR + "asymmetric_fence_light();  // L1\n")
         self.assert_fails(self.CHECK, "edge L1 is worn on its light side only")
-        self.check(self.PAIR + "heavy();  // L1\n")
+        self.check(self.PAIR + "asymmetric_fence_heavy();  // L1\n")
         self.assert_fails(self.CHECK, "edge L1 is worn on its heavy side only")
-        self.check(self.PAIR + "light();  // L1\nlight_or_fence();  // L2\nheavy();  // L1-L2\n")
+        self.check(self.PAIR + "asymmetric_fence_light();  // L1\nasymmetric_fence_light_or_full();  // L2\n"
+                   "asymmetric_fence_heavy();  // L1-L2\n")
         self.assert_passes(self.CHECK)
 
 

@@ -127,12 +127,13 @@ inline bool barrier_is_fence() noexcept {
   return interleave::fence_form();
 }
 inline void register_barrier_again() noexcept {}
-inline void light() noexcept {}  // the compiler's business: every access is one step here
-inline void light_or_fence(RINGMAIN_WHERE) noexcept {
+// The compiler's business: every access is one step here.
+inline void asymmetric_fence_light() noexcept {}
+inline void asymmetric_fence_light_or_full(RINGMAIN_WHERE) noexcept {
   if (interleave::fence_form()) interleave::drain_buffer(false, "fence", where);
 }
-inline void heavy(RINGMAIN_WHERE) noexcept {
-  interleave::drain_buffer(!interleave::fence_form(), "heavy", where);
+inline void asymmetric_fence_heavy(RINGMAIN_WHERE) noexcept {
+  interleave::drain_buffer(!interleave::fence_form(), "heavy fence", where);
 }
 inline bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t limit_ns = -1,
                        RINGMAIN_WHERE) noexcept {

@@ -3,7 +3,7 @@
 // A template over an atomics policy P, so that the same source runs under Relacy (lane_relacy.cpp)
 // and on real threads. Every access names its memory order and its site: P::order(site, order) may
 // weaken one, which is a mutant. L1..L3 are the store-load edges: nothing in the membarrier form, a
-// seq_cst fence in the fence form; heavy() is the other side of each.
+// seq_cst fence in the fence form; asymmetric_fence_heavy() is the other side of each.
 #pragma once
 
 #define LOAD(x, o, site) P::load(x, P::order(#site, P::o), HERE)
@@ -49,14 +49,14 @@ struct Core {
       if (own.published - own.seen >= kCapacity) return full;
     }
     STORE(lane, 2 * own.published + 1, release, ANNOUNCE);  // E2: who sees busy sees the events too
-    P::light("L1", HERE);                                   // before the second look at mode
+    P::light_fence("L1", HERE);                             // before the second look at mode
     if (LOAD(mode, relaxed, MODE_CHECK) != open) {
       STORE(lane, 2 * own.published, release, UNDO);  // E2
       return refused;
     }
     P::set(slot[own.published % kCapacity], event, HERE);
     STORE(lane, 2 * ++own.published, release, COMMIT);  // E2
-    P::light("L2", HERE);                               // before the look at leased
+    P::light_fence("L2", HERE);                         // before the look at leased
     if (LOAD(leased, relaxed, LEASED)) return accepted;
     if (!LOAD(signals, seq_cst, SIGNALLED)) SWAP(signals, 1, seq_cst, SIGNAL);  // S: fetch_or(bit)
     wake_one(own.woke);
@@ -96,7 +96,7 @@ struct Core {
     stop_searching(own);
     callback(own.consumed, slot[own.consumed % kCapacity], publisher);
     STORE(consumed, ++own.consumed, release, CONSUMED);  // E1
-    P::light("L3", HERE);                                // before the look at waiters
+    P::light_fence("L3", HERE);                          // before the look at waiters
     if (LOAD(waiters, relaxed, WAITERS)) {
       ADD(done_key, 1, release, MOVE_DONE);
       P::futex_wake(done_key, 9, HERE);
@@ -113,7 +113,7 @@ struct Core {
     own.held = false;
     int k = LOAD(key[w], relaxed, KEY);
     ADD(idle, kEpoch + (kParked << w) - (own.searching ? +kSearching : 0), seq_cst, PARK);  // S
-    P::heavy(HERE);  // H2: leased before the second look at the lanes
+    P::heavy_fence(HERE);  // H2: leased before the second look at the lanes
     if (given && (LOAD(lane, relaxed, RECHECK) >> 1) - LOAD(consumed, relaxed, RECHECK) > 0) {
       take_lease(own);
     }
@@ -155,7 +155,7 @@ struct Core {
   }
   void flush() {
     ADD(waiters, 1, seq_cst, WAIT);
-    P::heavy(HERE);                                  // H3
+    P::heavy_fence(HERE);                            // H3
     int target = LOAD(lane, acquire, FLUSHED) >> 1;  // E2
     help();
     await(target);
@@ -164,7 +164,7 @@ struct Core {
   void stop() {  // the workers return afterwards
     STORE(mode, closing, relaxed, CLOSE);
     ADD(waiters, 1, seq_cst, WAIT);
-    P::heavy(HERE);  // H1, H3
+    P::heavy_fence(HERE);  // H1, H3
     int word;
     while ((word = LOAD(lane, acquire, BUSY)) & 1) P::pause(HERE);  // E2
     help();

@@ -27,7 +27,7 @@ struct Test : rl::test_suite<Test, 3> {
   void publish(int lane, std::uint32_t index) {
     slot[lane][index]($) = static_cast<int>(index) + 1;
     channel.lanes[lane].word.store(index + 1, std::memory_order_release);
-    ringmain::engine::light_or_fence();
+    ringmain::engine::asymmetric_fence_light_or_full();
     if (channel.line.leased.load(std::memory_order_relaxed) == 0) {
       ringmain::engine::tell_reader(channel.pull);
     }

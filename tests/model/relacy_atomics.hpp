@@ -92,14 +92,14 @@ class Atomic {
   rl::atomic<Cell> cell_;
 };
 
-inline void light() {
-  RelacyAtomics::light("light", $);
+inline void asymmetric_fence_light() {
+  RelacyAtomics::light_fence("light", $);
 }
-inline void light_or_fence() {
-  RelacyAtomics::light("light", $);
+inline void asymmetric_fence_light_or_full() {
+  RelacyAtomics::light_fence("light", $);
 }
-inline void heavy() {
-  RelacyAtomics::heavy($);
+inline void asymmetric_fence_heavy() {
+  RelacyAtomics::heavy_fence($);
 }
 /// A wait with a limit is over at once.
 inline bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t limit = -1) {

@@ -1,16 +1,17 @@
 // How does a protocol core run under Relacy?
 //
 // RelacyAtomics is the atomics policy of the cores: Relacy's atomics, futex words that never wake
-// spuriously, and the two sides of a store-load edge. In the membarrier form light() is nothing and
-// heavy() a seq_cst fence passed by one thread after another where it stands (relacy_cxx20.py makes
-// Relacy do that); in the fence form both are seq_cst fences of the thread itself.
+// spuriously, and the two sides of a store-load edge. In the membarrier form
+// asymmetric_fence_light() is nothing and asymmetric_fence_heavy() a seq_cst fence passed by one
+// thread after another where it stands (relacy_cxx20.py makes Relacy do that); in the fence form
+// both are seq_cst fences of the thread itself.
 //
 // search_scenes() is the main() of a test: SCENES SCHEDULES [WORD ...], for example "12345 60000
 // fence". The schedules are random, and the same ones at each run. Words:
 //   fence            the fence form
 // and the mutants
-//   no_heavy         heavy() is nothing
-//   no_light[=L1]    light(), or only this one, is nothing in the fence form too
+//   no_heavy         asymmetric_fence_heavy() is nothing
+//   no_light[=L1]    asymmetric_fence_light(), or only this one, is nothing in the fence form too
 //   relaxed=x[+y]    these sites of a core are relaxed, and every access written in functions of
 //   acquire=x[+y]    these names, where a core has none; acquire= leaves a load that much, and
 //   acq_rel=x[+y]    acq_rel= a read-modify-write
@@ -95,10 +96,10 @@ struct RelacyAtomics {
   static rl::memory_order order(std::string_view site, rl::memory_order o) {
     return weakened(site, o);
   }
-  static void light(std::string_view name, At at) {
+  static void light_fence(std::string_view name, At at) {
     if (form.fence && !listed(form.no_light, name)) rl::atomic_thread_fence(rl::mo_seq_cst, at);
   }
-  static void heavy(At at) {
+  static void heavy_fence(At at) {
     if (!form.heavy) return;
     if (form.fence) {
       rl::atomic_thread_fence(rl::mo_seq_cst, at);

@@ -120,14 +120,14 @@ TEST_F(LateRefusalTest, OfACheapAndADearSideOneStillSeesTheOther) {
         while (round < i) {
         }
         cheap[i].store(1, std::memory_order_relaxed);
-        engine::light();  // as a publisher that no longer fences
+        engine::asymmetric_fence_light();  // as a publisher that no longer fences
         cheap_saw[i] = static_cast<char>(dear[i].load(std::memory_order_relaxed));
       }
     });
     for (std::size_t i = 0; i < kRounds; ++i) {
       round = i;
       dear[i].store(1, std::memory_order_relaxed);
-      engine::heavy();
+      engine::asymmetric_fence_heavy();
       dear_saw[i] = static_cast<char>(cheap[i].load(std::memory_order_relaxed));
     }
     other.join();
