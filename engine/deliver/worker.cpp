@@ -62,10 +62,10 @@ void Worker::run() noexcept {
 
 /// All that wait: there is nobody to share them with.
 void Worker::adopt() noexcept {
-  for (std::uint32_t word = 0, words = all_.rota_.words(); word < words; ++word) {
-    for (std::uint64_t bits = all_.rota_.take_all_passed(word); bits != 0; bits &= bits - 1)
+  for (std::uint32_t word = 0, words = all_.ready_.words(); word < words; ++word) {
+    for (std::uint64_t bits = all_.ready_.take_all_passed(word); bits != 0; bits &= bits - 1)
       keep(at(index_of(word, bits)));
-    for (std::uint64_t bits = all_.rota_.take_all_signals(word); bits != 0; bits &= bits - 1) {
+    for (std::uint64_t bits = all_.ready_.take_all_signals(word); bits != 0; bits &= bits - 1) {
       if (ask_for_lease(index_of(word, bits))) keep(at(index_of(word, bits)));
     }
   }
@@ -103,7 +103,7 @@ ChannelCore& Worker::at(std::uint32_t index) noexcept {
 
 void Worker::pass_all_but(const ChannelCore* kept) noexcept {
   for (const Held& h : held_) {
-    if (h.channel != kept) all_.rota_.pass(h.index);
+    if (h.channel != kept) all_.ready_.pass(h.index);
   }
   std::erase_if(held_, [kept](const Held& h) { return h.channel != kept; });
 }
@@ -119,7 +119,7 @@ void Worker::before_callbacks(ChannelCore& channel) noexcept {
   // delivers in parallel.
   pass_all_but(channel.options().parallel ? nullptr : &channel);
   // Whoever passed on what waits there may be busy by now.
-  if (all_.rota_.anything()) all_.wake_one(woke_);
+  if (all_.ready_.anything()) all_.wake_one(woke_);
 }
 
 void Worker::stop_searching() noexcept {
@@ -134,7 +134,7 @@ bool Worker::reclaim_captures() noexcept {
   if (!all_.retire_list_.occupied()) return false;
   stop_searching();
   pass_all_but(nullptr);
-  if (all_.count_ > 1 && all_.rota_.anything()) all_.wake_one(woke_);
+  if (all_.count_ > 1 && all_.ready_.anything()) all_.wake_one(woke_);
   all_.reclaim_captures();
   return true;
 }
@@ -181,12 +181,13 @@ bool Worker::serve_alone() noexcept {
 }
 
 /// One channel, the one whose turn it is, and before any that is held: those were empty. So nothing
-/// waits for more than the rota says, and a worker that is delayed delays what it serves, no more.
+/// waits for more turns than the shared order says, and a worker that is delayed delays what it
+/// serves, no more.
 bool Worker::serve_in_turn() noexcept {
-  const Rota::Turn next = all_.rota_.take();
+  const ReadyChannels::Turn next = all_.ready_.take();
   std::size_t served = 0;
-  if (next.kind != Rota::Turn::none) {
-    if (next.kind == Rota::Turn::passed || ask_for_lease(next.index)) {
+  if (next.kind != ReadyChannels::Turn::none) {
+    if (next.kind == ReadyChannels::Turn::passed || ask_for_lease(next.index)) {
       ChannelCore& channel = at(next.index);
       keep(channel);
       served = serve(channel);
@@ -195,10 +196,10 @@ bool Worker::serve_in_turn() noexcept {
     served = serve_held(true);
   }
   if (served != 0) {
-    if (all_.rota_.anything()) pass_all_but(nullptr);  // it had its turn
+    if (all_.ready_.anything()) pass_all_but(nullptr);  // it had its turn
     worked(served);
   }
-  return served != 0 || next.kind != Rota::Turn::none;
+  return served != 0 || next.kind != ReadyChannels::Turn::none;
 }
 
 void Worker::worked(std::size_t events_served) noexcept {
@@ -224,7 +225,7 @@ void Worker::sweep() noexcept {
     let_go_of(*h.channel);
     return true;
   });
-  if (all_.count_ > 1) sweep_rota();
+  if (all_.count_ > 1) sweep_ready();
   if (given_.empty()) return;
   recheck();
   if (all_.count_ > 1) pass_all_but(nullptr);  // not in their turn
@@ -232,15 +233,15 @@ void Worker::sweep() noexcept {
 
 /// Taken out one by one, and only what looks quiet: whoever holds many holds all of them up when
 /// the machine stops it.
-void Worker::sweep_rota() noexcept {
-  for (std::uint32_t word = 0, words = all_.rota_.words(); word < words; ++word) {
-    for (std::uint64_t bits = all_.rota_.look_at_passed(word); bits != 0; bits &= bits - 1) {
+void Worker::sweep_ready() noexcept {
+  for (std::uint32_t word = 0, words = all_.ready_.words(); word < words; ++word) {
+    for (std::uint64_t bits = all_.ready_.look_at_passed(word); bits != 0; bits &= bits - 1) {
       const std::uint32_t index = index_of(word, bits);
       if (!visit(index, [](ChannelCore& c) { return c.is_quiet(); })) continue;
-      if (!all_.rota_.take_passed(index)) continue;
+      if (!all_.ready_.take_passed(index)) continue;
       ChannelCore& channel = at(index);
       if (channel.anything_left()) {
-        all_.rota_.pass(index);
+        all_.ready_.pass(index);
       } else {
         let_go_of(channel);
       }
@@ -318,7 +319,7 @@ void Worker::park() noexcept {
   searching_ = false;
   if (rests) all_.resting_.fetch_add(1, std::memory_order_seq_cst);  // L3: then the waiters
   recheck();
-  if (held_.size() == kept && !all_.rota_.anything() && !all_.retire_list_.occupied() &&
+  if (held_.size() == kept && !all_.ready_.anything() && !all_.retire_list_.occupied() &&
       !all_.stopped()) {
     rests ? rest(seen) : sleep(seen);
   }

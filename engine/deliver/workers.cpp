@@ -86,7 +86,7 @@ bool Workers::add(ChannelCore& channel) noexcept {
   if (options_.by_hand && !channel.options().pulled)
     channel.line.leased.store(1, std::memory_order_release);  // E3
   table_[index].store(&channel, std::memory_order_release);   // E6
-  rota_.use(next_);
+  ready_.use(next_);
   return true;
 }
 
@@ -96,7 +96,7 @@ void Workers::retire(ChannelCore& channel) noexcept {
   if (options_.by_hand && !channel.anything_left()) return dispose(channel);
   channel.retired.store(1, std::memory_order_release);  // Q1
   // Also if it is signalled already: whoever takes this signal must see the store before it.
-  rota_.signal(channel.index());
+  ready_.signal(channel.index());
   std::uint64_t woke = 0;
   wake_one(woke);
 }
@@ -141,7 +141,7 @@ void Workers::unwatch(Drainer& drainer) noexcept {
 // --- waking ---
 
 void Workers::signal(ChannelCore& channel, std::uint64_t& woke) noexcept {
-  rota_.signal_once(channel.index());
+  ready_.signal_once(channel.index());
   wake_one(woke);
 }
 
@@ -193,7 +193,7 @@ void Workers::signal_realtime() noexcept {
         table_[i].load(std::memory_order_relaxed);  // relaxed: written under our lock
     if (c == nullptr || !c->has_realtime() || c->line.leased.load(std::memory_order_relaxed) != 0)
       continue;  // relaxed: a hint
-    rota_.signal(i);
+    ready_.signal(i);
   }
 }
 

@@ -1,12 +1,13 @@
 // The workers of one bus: who drains which channel, who sleeps, who is woken.
 //
 // A channel is drained by the holder of its lease. A publisher that finds it unleased signals it in
-// the rota and wakes one worker. Several workers take one channel at a time from there, the one
-// whose turn it is; a worker that is about to run callbacks passes its other leases on, so that a
-// stuck callback holds up one channel, and behind them that one too if others wait. A worker that
-// is alone keeps them all, and goes round by itself. Before it parks it gives its leases up, says
-// that it is parked, makes every thread pass a barrier (asymmetric_fence_heavy), and looks again.
-// Protocol: tests/model/lane_protocol.md; edges S, E3, E4, L2, L3 by the same names.
+// the list of ready channels and wakes one worker. Several workers take one channel at a time from
+// there, the one whose turn it is; a worker that is about to run callbacks passes its other leases
+// on, so that a stuck callback holds up one channel, and behind them that one too if others wait. A
+// worker that is alone keeps them all, and goes round by itself. Before it parks it gives its
+// leases up, says that it is parked, makes every thread pass a barrier (asymmetric_fence_heavy),
+// and looks again. Protocol: tests/model/lane_protocol.md; edges S, E3, E4, L2, L3 by the same
+// names.
 #pragma once
 #include <array>
 #include <bit>
@@ -25,7 +26,7 @@
 #include "../system/wait_strategy.hpp"
 #include "../watch/housekeeper.hpp"
 #include "drain.hpp"
-#include "rota.hpp"
+#include "ready_channels.hpp"
 
 namespace ringmain::engine {
 
@@ -78,7 +79,7 @@ struct Worker final : Drainer {
   std::size_t serve(ChannelCore& channel) noexcept;
   void let_go_of(ChannelCore& channel) noexcept;
   void worked(std::size_t events) noexcept;
-  void sweep_rota() noexcept;
+  void sweep_ready() noexcept;
   void pass_all_but(const ChannelCore* kept) noexcept;
   void stop_searching() noexcept;
   bool reclaim_captures() noexcept;
@@ -107,7 +108,7 @@ struct Worker final : Drainer {
 
 class Workers final : public Counted, private ForkWitness {
  public:
-  enum : std::uint32_t { kChannelsMax = Rota::kChannelsMax, kWorkersMax = 32 };
+  enum : std::uint32_t { kChannelsMax = ReadyChannels::kChannelsMax, kWorkersMax = 32 };
   enum : std::size_t { kAll = ~std::size_t{0} };
 
   explicit Workers(WorkersOptions options);
@@ -276,7 +277,7 @@ class Workers final : public Counted, private ForkWitness {
   Atomic<std::uint32_t> gone_{0};
   Atomic<std::uint32_t> stopping_{0};
   alignas(kLineBytes) Atomic<std::uint64_t> tickets_{1};
-  Rota rota_;
+  ReadyChannels ready_;
   alignas(kLineBytes) Atomic<std::int64_t> swept_ns_{0};
   std::array<Atomic<ChannelCore*>, kChannelsMax> table_{};
 

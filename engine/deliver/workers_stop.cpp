@@ -55,7 +55,7 @@ void Workers::help(ChannelCore& channel) noexcept {
     return;  // relaxed: asymmetric_fence_heavy() came before
   if (channel.options().pulled) return tell_reader(channel.pull);
   std::uint64_t woke = 0;
-  rota_.signal(channel.index());
+  ready_.signal(channel.index());
   wake_one(woke);
 }
 

@@ -27,7 +27,8 @@ class ManyChannelsTest : public ::testing::TestWithParam<unsigned> {};
 
 /// Counted in the callbacks, so a worker that the machine stops between taking a channel up and
 /// calling its subscriber makes that channel's wait look long, and no other's: these few are
-/// allowed for. tests/model/rota.pml and the scenario `turns` show the bound where turns are taken.
+/// allowed for. tests/model/ready_channels.pml and the scenario `turns` show the bound where turns
+/// are taken.
 TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeOthersGetManyMore) {
   constexpr std::size_t kChannels = 1000;
   constexpr std::uint64_t kTurns = 20;

@@ -1,5 +1,5 @@
 // Scenarios: events flow from publishers to workers that park, pass leases, and end.
-#include "engine/deliver/rota.hpp"
+#include "engine/deliver/ready_channels.hpp"
 
 #include "tests/interleave/rig.hpp"
 #include "tests/interleave/scenarios.hpp"
@@ -190,24 +190,24 @@ void lanes() {
 void turns() {
   constexpr std::uint32_t kChannels = 5, kThreads = 2, kTurns = 16;
   constexpr std::uint32_t kBound = kThreads * (kChannels - 1) + 2 * (kThreads - 1);
-  engine::Rota rota;
-  rota.use(128);
+  engine::ReadyChannels ready;
+  ready.use(128);
   std::array<std::uint32_t, kChannels> places{};
   std::array<Atomic<std::uint32_t>, kChannels> waited{}, had{};
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     places[i] = i * 20 + static_cast<std::uint32_t>(choose(3)) * 9;  // in one word, or in two
-    choose(2) == 0 ? rota.pass(places[i]) : rota.signal(places[i]);
+    choose(2) == 0 ? ready.pass(places[i]) : ready.signal(places[i]);
   }
   Threads threads;
   for (std::uint32_t t = 0; t < kThreads; ++t) {
     threads.start([&] {
       for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
-        const engine::Rota::Turn taken = rota.take();
-        if (taken.kind == engine::Rota::Turn::none) continue;
+        const engine::ReadyChannels::Turn taken = ready.take();
+        if (taken.kind == engine::ReadyChannels::Turn::none) continue;
         for (std::uint32_t i = 0; i < kChannels; ++i) {
           if (places[i] == taken.index) {
             expect(had[i].exchange(1) == 0, "one channel's turn is two workers'");
-          } else if (rota.waits(places[i])) {
+          } else if (ready.waits(places[i])) {
             expect(waited[i].fetch_add(1) < kBound, "a channel waits while others have turns");
           }
         }
@@ -216,7 +216,7 @@ void turns() {
           waited[i].store(0);
           had[i].store(0, std::memory_order_seq_cst);
         }
-        rota.pass(taken.index);
+        ready.pass(taken.index);
       }
     });
   }

@@ -27,7 +27,7 @@
  *         apart)  SPURIOUS (a dequeue may fail)  STUCK (a callback of channel 0 never returns)  STUCK_LATER (one published after flush
  *         was called never returns)  FROZEN (a publisher stops for ever before it looks at leased)
  *         REENTRANT (a callback publishes)  COOL (leases are also given up without parking)
- *         ROTA (behind its callbacks a channel is passed on too, so that whose turn it is can be served)
+ *         READY (behind its callbacks a channel is passed on too, so that whose turn it is can be served)
  *         ENDLESS + PROGRESS (refused publishers never stop; stop() must return: models.txt)
  * Mutants, each must fail: marked M below, with the scene that shows it in models.txt
  * Run: spin -a [-D..] lane_protocol.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m1000000
@@ -406,7 +406,7 @@ idle:
   od;
 serve:                            /* away for a while: others must be able to do all else */
 #if NW > 1
-#if defined(ROTA) && !defined(LOOK_IF_PASSED)               /* M, with ROTA and STUCK */
+#if defined(READY) && !defined(LOOK_IF_PASSED)               /* M, with READY and STUCK */
   look = 1;                       /* what was passed on behind callbacks, nobody was told of    */
 #endif
   if :: srch -> atomic { empty(sb[t]) -> searching--; srch = 0; look = 1; changed() } :: else fi;
@@ -461,7 +461,7 @@ serve:                            /* away for a while: others must be able to do
 #endif
   if :: waiters -> (empty(sb[t])); wake_waiters() :: else fi;
 #endif
-#ifdef ROTA
+#ifdef READY
   if
   :: (held & BIT(c)) && (passed || signals) ->
      atomic { empty(sb[t]) -> passed = passed | BIT(c); held = held & ~BIT(c); lose(c) }

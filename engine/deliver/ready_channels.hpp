@@ -4,8 +4,8 @@
 // (`signals`: a publisher found it attended by nobody). Workers take one at a time, the first at or
 // behind a place that they share and push on, so that a channel which waits is reached after at
 // most one turn of each other one for each worker: W * (n - 1) + (W - 1) turns for W workers and n
-// channels, the last for takes that were under way (model: rota.pml). A channel's index is its
-// place.
+// channels, the last for takes that were under way (model: ready_channels.pml). A channel's index
+// is its place.
 #pragma once
 #include <array>
 #include <bit>
@@ -16,7 +16,7 @@
 
 namespace ringmain::engine {
 
-class Rota {
+class ReadyChannels {
  public:
   enum : std::uint32_t { kChannelsMax = 4096, kWords = kChannelsMax / 64 };
   struct Turn {

@@ -1,4 +1,4 @@
-/* rota.pml -- channels that wait for a worker are taken in one circular order that all workers share.
+/* ready_channels.pml -- channels that wait for a worker are taken in one circular order that all workers share.
  * Question: how many turns may others have while a channel waits, however the workers are delayed?
  *
  *   take                                             put
@@ -15,7 +15,7 @@
  *
  * Size    NC channels in words of WB, NW workers, TAKES in all (bounds the search, and the numbers)
  * Mutants PLAIN_STORE (the turn is stored, not raised)  FROM_FIRST (the search begins at 0)  BOUND one less
- * Run: spin -a [-D..] rota.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m1000000
+ * Run: spin -a [-D..] ready_channels.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m1000000
  */
 #ifndef NC
 #define NC 4
