@@ -67,9 +67,9 @@ bool BusHerald::lost(const engine::ChannelCore& channel, const engine::Losses& c
   return voice<LossNotice>().say(notice) == PublishCode::accepted;
 }
 
-bool BusHerald::round(std::uint32_t rung, std::int64_t now) noexcept {
-  using engine::Bell;
-  const bool asked = (rung & (Bell::kInterest | Bell::kRound)) != 0;
+bool BusHerald::round(std::uint32_t notified, std::int64_t now) noexcept {
+  using engine::EventCount;
+  const bool asked = (notified & (EventCount::kInterest | EventCount::kRound)) != 0;
   try {
     tell_interest(asked || owed_at_ns_ != 0);
     tell_waits(now);
@@ -94,7 +94,7 @@ void BusHerald::watch_interest(engine::Subscriber* subscriber,
     new_watches_.push_back({subscriber, std::move(channel), std::move(pattern), {}});
   }
   workers_.house().add_interested(1);
-  workers_.house().bell().ring(engine::Bell::kInterest);
+  workers_.house().event_count().notify(engine::EventCount::kInterest);
 }
 
 void BusHerald::tell_interest(bool changed) {
@@ -167,7 +167,8 @@ std::uint64_t BusHerald::waits(std::string subscriber, std::string channel, std:
     which = ++last_wait_;
     waits_.push_back({which, std::move(subscriber), std::move(channel), since_ns, false});
   }
-  workers_.house().bell().ring(engine::Bell::kWaiting);  // it may mean to sleep for too long
+  workers_.house().event_count().notify(
+      engine::EventCount::kWaiting);  // it may mean to sleep for too long
   return which;
 }
 

@@ -103,7 +103,7 @@ class BusHerald final : public engine::Herald {
   void threw(const engine::Thrown& thrown) noexcept override;
   bool lost(const engine::ChannelCore& channel, const engine::Losses& counts, std::int64_t first_ns,
             std::int64_t last_ns) noexcept override;
-  bool round(std::uint32_t rung, std::int64_t now_ns) noexcept override;
+  bool round(std::uint32_t notified, std::int64_t now_ns) noexcept override;
   [[nodiscard]] std::int64_t due_ns() const noexcept override;
 
  private:

@@ -205,8 +205,8 @@ bool mailbox_reached(const PullMailbox& box, const std::vector<std::uint64_t>& m
 bool wait_mailbox(PullMailbox& box, nanoseconds limit) noexcept {
   return box.wait(limit);
 }
-void rouse_mailbox(PullMailbox& box) noexcept {
-  if (!box.core().inert()) engine::rouse_reader(box.core().pull);
+void interrupt_mailbox(PullMailbox& box) noexcept {
+  if (!box.core().inert()) engine::interrupt_reader(box.core().pull);
 }
 int mailbox_fd(PullMailbox& box) noexcept {
   return engine::reader_fd(box.core());

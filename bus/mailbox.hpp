@@ -24,7 +24,7 @@ class BusCore;
 using ReadRunFn = void(void* reader, const engine::Run& run, std::size_t i);
 std::size_t drain_mailbox(PullMailbox& box, ReadRunFn* read, void* reader, std::size_t max);
 bool wait_mailbox(PullMailbox& box, nanoseconds limit) noexcept;
-void rouse_mailbox(PullMailbox& box) noexcept;
+void interrupt_mailbox(PullMailbox& box) noexcept;
 int mailbox_fd(PullMailbox& box) noexcept;
 SubscriberStats mailbox_stats(const PullMailbox& box) noexcept;
 void close_mailbox(PullMailbox* box) noexcept;
@@ -67,7 +67,7 @@ class MailboxBase {
   /// Ends a wait_for() that is under way in another thread, or else the next one. The mailbox must
   /// not end meanwhile. Threads: any. Progress: wait-free.
   void rouse() noexcept {
-    if (box_ != nullptr) detail::rouse_mailbox(*box_);
+    if (box_ != nullptr) detail::interrupt_mailbox(*box_);
   }
   /// A descriptor that polls readable while events are there; -1 if the system has none left. The
   /// mailbox keeps it; drain() clears it.

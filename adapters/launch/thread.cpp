@@ -205,9 +205,9 @@ int await_solitude_in(int threads) noexcept {
   if (!others_are_there(threads)) return status_of_main_thread(threads);
   const std::int64_t begun = monotonic_ns();
   while (others_are_there(threads)) {
-    const std::int64_t nap =
+    const std::int64_t pause_ns =
         std::clamp<std::int64_t>((monotonic_ns() - begun) / 64, 1'000'000, 100'000'000);
-    const timespec for_so_long{0, nap};
+    const timespec for_so_long{0, pause_ns};
     (void)::nanosleep(&for_so_long, nullptr);
   }
   return 0;
@@ -275,11 +275,11 @@ void RunThread::run() noexcept {
   done_ = 1;
   wake_all(done_);
   for (;;) {
-    const std::uint32_t rung = rung_;
+    const std::uint32_t notified = notified_;
     say_what_is_waiting();
     const std::uint32_t asks = asks_;
     if (done_ == asks) {
-      await_change(rung_, rung, INT64_MAX);
+      await_change(notified_, notified, INT64_MAX);
       continue;
     }
     const std::uint32_t errand = asked_.exchange(0);
@@ -301,8 +301,8 @@ void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
   limit_ns_ = limit.count();
   asked_ |= errand;
   const std::uint32_t mine = ++asks_;
-  ++rung_;
-  wake_all(rung_);
+  ++notified_;
+  wake_all(notified_);
   for (std::uint32_t done = done_; static_cast<std::int32_t>(done - mine) < 0; done = done_) {
     await_change(done_, done, until);
     if (monotonic_ns() >= until) return;
@@ -313,8 +313,8 @@ int RunThread::await_solitude() noexcept {
   if (alone_) return await_solitude_in(::open(kThreads, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   asked_ |= kAwaitSolitude;
   ++asks_;
-  ++rung_;
-  wake_all(rung_);
+  ++notified_;
+  wake_all(notified_);
   await_change(solitary_, 0, INT64_MAX);
   return static_cast<int>(solitary_ - 1);
 }
@@ -349,8 +349,8 @@ void RunThread::say(std::string sentence) noexcept {
   } catch (const std::exception&) {
     return;
   }
-  ++rung_;
-  wake_all(rung_);
+  ++notified_;
+  wake_all(notified_);
 }
 
 void RunThread::say_what_is_waiting() noexcept {

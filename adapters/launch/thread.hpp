@@ -54,9 +54,9 @@ class RunThread {
   const Work work_;
   bool alone_ = false;  // there is no thread
   std::atomic<std::uint32_t> asked_{0};
-  std::atomic<std::uint32_t> rung_{0};  // moves with each wish
-  std::atomic<std::uint32_t> asks_{1};  // how often it was asked; the opening is the first
-  std::atomic<std::uint32_t> done_{0};  // up to which of these all is done; 0 while it opens
+  std::atomic<std::uint32_t> notified_{0};  // moves with each wish
+  std::atomic<std::uint32_t> asks_{1};      // how often it was asked; the opening is the first
+  std::atomic<std::uint32_t> done_{0};      // up to which of these all is done; 0 while it opens
   std::atomic<std::int64_t> limit_ns_{0};
   int threads_ = -1;                        // the folder of the process's threads, in its own table
   std::atomic<std::uint32_t> solitary_{0};  // 1 + the process's status

@@ -119,7 +119,7 @@ void OwnThread::rest() noexcept {
 
 void OwnThread::sleep() noexcept {
   rest();
-  const std::uint32_t key = doze(*core_);
+  const std::uint32_t key = prepare_wait(*core_);
   if (!core_->anything_left() && !over()) futex_wait(core_->pull.key, key);
   core_->line.leased.store(1, std::memory_order_release);  // E3: awake again
 }
@@ -145,7 +145,7 @@ void Workers::forget_own(OwnThread& own) noexcept {
 
 void Workers::own_is_awake() noexcept {
   own_awake_.fetch_add(1, std::memory_order_seq_cst);  // H
-  house_.bell().stir();
+  house_.event_count().notify_busy();
 }
 
 /// Behind quit_: they see that the bus has stopped. Who does not come back is named and left alone;

@@ -21,7 +21,7 @@ void make_readable(int fd) noexcept {
 
 }  // namespace
 
-std::uint32_t doze(ChannelCore& channel) noexcept {
+std::uint32_t prepare_wait(ChannelCore& channel) noexcept {
   const std::uint32_t key = channel.pull.key.load(std::memory_order_acquire);  // M1
   // Exchanged, not stored: what a teller did before it found 1 and went must be seen from here on.
   (void)channel.pull.told.exchange(0, std::memory_order_acq_rel);  // M1
@@ -38,9 +38,9 @@ void tell_reader(Pull& pull) noexcept {
   if (fd >= 0) make_readable(fd);
 }
 
-void rouse_reader(Pull& pull) noexcept {
-  pull.roused.store(1, std::memory_order_release);   // M2
-  pull.key.fetch_add(1, std::memory_order_release);  // M1
+void interrupt_reader(Pull& pull) noexcept {
+  pull.interrupted.store(1, std::memory_order_release);  // M2
+  pull.key.fetch_add(1, std::memory_order_release);      // M1
   futex_wake(pull.key, INT_MAX);
 }
 
@@ -52,11 +52,11 @@ bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
   }
   const Deadline deadline(limit_ns);
   for (;;) {
-    const std::uint32_t key = doze(channel);
+    const std::uint32_t key = prepare_wait(channel);
     if (channel.anything_left()) break;
     const std::int64_t left = deadline.left_ns();
     if (left == 0 || channel.workers().stopped()) break;
-    if (channel.pull.roused.exchange(0, std::memory_order_acquire) != 0) break;  // M2
+    if (channel.pull.interrupted.exchange(0, std::memory_order_acquire) != 0) break;  // M2
     futex_wait(channel.pull.key, key, left);
   }
   if (channel.pull.fd.load(std::memory_order_relaxed) < 0) {  // relaxed: the reader's own
@@ -88,7 +88,7 @@ void after_drain(ChannelCore& channel) noexcept {
   if (channel.inert()) return;
   const int fd = channel.pull.fd.load(std::memory_order_relaxed);  // relaxed: the reader's own
   if (fd < 0) return;
-  (void)doze(channel);
+  (void)prepare_wait(channel);
   if (channel.anything_left()) make_readable(fd);
 }
 

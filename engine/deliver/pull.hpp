@@ -18,7 +18,7 @@ class ChannelCore;
 struct alignas(kLineBytes) Pull {
   Atomic<std::uint32_t> key{0};
   Atomic<std::uint32_t> told{0};
-  Atomic<std::uint32_t> roused{0};  // 1: the next wait ends at once
+  Atomic<std::uint32_t> interrupted{0};  // 1: the next wait ends at once
   Atomic<int> fd{-1};  // an eventfd, once somebody asked for it: then the reader never sleeps here
 };
 
@@ -28,9 +28,9 @@ void tell_reader(Pull& pull) noexcept;
 /// is, time ran out or the bus has stopped.
 [[nodiscard]] bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept;
 /// Ends the reader's wait, the one under way or the next. Threads: any. Progress: wait-free.
-void rouse_reader(Pull& pull) noexcept;
+void interrupt_reader(Pull& pull) noexcept;
 /// Reader: from here on feeders tell. Returns the key to sleep on; look again before.
-[[nodiscard]] std::uint32_t doze(ChannelCore& channel) noexcept;
+[[nodiscard]] std::uint32_t prepare_wait(ChannelCore& channel) noexcept;
 /// Reader: a descriptor that polls readable while events are there. -1: the system gives none.
 [[nodiscard]] int reader_fd(ChannelCore& channel) noexcept;
 /// Reader, around each drain: clears the descriptor; afterwards makes it readable again if events

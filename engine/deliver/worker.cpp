@@ -111,7 +111,7 @@ void Worker::pass_all_but(const ChannelCore* kept) noexcept {
 // --- serving ---
 
 void Worker::before_callbacks(ChannelCore& channel) noexcept {
-  if (std::exchange(was_parked_, false)) all_.house_.bell().stir();
+  if (std::exchange(was_parked_, false)) all_.house_.event_count().notify_busy();
   channel.busy.store(true, std::memory_order_relaxed);  // relaxed: a sweep sees it or the next
   if (all_.count_ == 1) return;                         // nobody to hand anything to
   stop_searching();

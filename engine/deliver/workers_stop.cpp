@@ -179,7 +179,7 @@ Workers::Stopped Workers::stop(bool abort, std::int64_t limit_ns) noexcept {
   if (!stopped()) {
     (void)house_.await_round(
         limit_ns < 0 ? kLastWordsNs : std::min<std::int64_t>(deadline.left_ns(), kLastWordsNs),
-        Bell::kRound | Bell::kLast);
+        EventCount::kRound | EventCount::kLast);
     if (abort) aborting_.store(true, std::memory_order_seq_cst);  // S
     drained = drain_all(false, true, deadline.left_ns());
     drained = drain_all(true, true, deadline.left_ns()) && drained;

@@ -35,18 +35,18 @@ bool Housekeeper::start(const WorkersOptions& options) noexcept {
 
 void Housekeeper::run() noexcept {
   last_look_ns_ = now_ns();
-  for (std::uint32_t rung = 0; (rung & Bell::kQuit) == 0;) {
-    std::int64_t doze = losing_ ? kLookNs : kDozeNs;
-    if (herald_) doze = std::clamp<std::int64_t>(herald_->due_ns() - now_ns(), 0, doze);
-    const std::int64_t nap = std::min(nap_ns(), doze);
-    std::int64_t asked = doze;
-    rung = bell_.sleep(nap, doze, [&] {
+  for (std::uint32_t notified = 0; (notified & EventCount::kQuit) == 0;) {
+    std::int64_t long_wait = losing_ ? kLookNs : kLongWaitNs;
+    if (herald_) long_wait = std::clamp<std::int64_t>(herald_->due_ns() - now_ns(), 0, long_wait);
+    const std::int64_t short_wait = std::min(short_wait_ns(), long_wait);
+    std::int64_t asked = long_wait;
+    notified = event_count_.wait(short_wait, long_wait, [&] {
       const bool busy = workers_.anybody_awake();
-      if (busy) asked = nap;
+      if (busy) asked = short_wait;
       return busy;
     });
     wakes_.add(1);
-    (void)round(rung, now_ns(), asked);
+    (void)round(notified, now_ns(), asked);
   }
   running_.store(0, std::memory_order_release);  // H2
   // Whoever waits for a round that will not come: another word wakes him, and he sees why.
@@ -61,7 +61,7 @@ void Housekeeper::tell_rounds(std::uint32_t finished) noexcept {
 bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
   if (!thread_.joinable()) return true;
   const Farewell farewell(limit_ns);
-  bell_.ring(Bell::kQuit);
+  event_count_.notify(EventCount::kQuit);
   for (;;) {
     const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // H2
     if (!running()) break;
@@ -73,18 +73,18 @@ bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
   return true;
 }
 
-bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t ring) noexcept {
+bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept {
   if (in_callback()) return false;
   if (workers_.by_hand()) {  // then the caller is the housekeeper, one at a time
     static std::mutex by_hand;
     const std::lock_guard lock(by_hand);
-    return round(ring | Bell::kLast, now_ns(), 0);
+    return round(why | EventCount::kLast, now_ns(), 0);
   }
   const Deadline deadline(limit_ns);
   // Both sides count by read-modify-writes: what the caller did before is seen in a round that
   // begins later.
   const std::uint32_t wanted = begun_.fetch_add(0, std::memory_order_acq_rel) + 1;  // H3
-  bell_.ring(ring);
+  event_count_.notify(why);
   for (;;) {
     const std::uint32_t done = finished_.load(std::memory_order_acquire);  // H2
     if (!running()) return false;
@@ -95,10 +95,10 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t ring) noexcep
   }
 }
 
-bool Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked_ns) noexcept {
+bool Housekeeper::round(std::uint32_t notified, std::int64_t now, std::int64_t asked_ns) noexcept {
   const std::uint32_t number = begun_.fetch_add(1, std::memory_order_acq_rel) + 1;  // H3
   const CallbackScope scope;  // what the herald calls may be the user's, which must not wait for us
-  const bool last = (rung & Bell::kLast) != 0;
+  const bool last = (notified & EventCount::kLast) != 0;
   try {
     watch(clock_.look(now, asked_ns));
     if (news_.exchange(0, std::memory_order_acquire) != 0) tell_throws(now);  // X2
@@ -106,7 +106,7 @@ bool Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked
   } catch (const std::bad_alloc&) {
     // Nothing is lost: the next round finds it again.
   }
-  const bool all = !herald_ || herald_->round(rung, now);
+  const bool all = !herald_ || herald_->round(notified, now);
   workers_.reclaim_captures();
   if (all || last) tell_rounds(number);  // else who waits, also for this one, waits for the next
   return all;
@@ -117,10 +117,10 @@ bool Housekeeper::round(std::uint32_t rung, std::int64_t now, std::int64_t asked
 void Housekeeper::budget(std::int64_t budget_ns) noexcept {
   std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
   while (budget_ns > 0 && (now == 0 || budget_ns < now)) {
-    // Relaxed: the ring orders it.
+    // Relaxed: notify() orders it.
     if (!smallest_budget_ns_.compare_exchange_weak(now, budget_ns, std::memory_order_relaxed))
       continue;
-    bell_.ring(Bell::kBusy);  // it may nap for half of a larger one
+    event_count_.notify(EventCount::kBusy);  // its short wait may be half of a larger one
     return;
   }
 }
@@ -146,16 +146,17 @@ void Housekeeper::find_smallest_budget() noexcept {
   });
 }
 
-std::int64_t Housekeeper::nap_ns() const noexcept {
+std::int64_t Housekeeper::short_wait_ns() const noexcept {
   const std::int64_t smallest =
-      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one rings
-  const std::int64_t nap = smallest == 0 ? kDozeNs : times_ns(clock_.stretch(), smallest / 2);
-  return std::clamp<std::int64_t>(nap, kNapNsMin, kDozeNs);
+      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one notifies
+  const std::int64_t short_wait =
+      smallest == 0 ? kLongWaitNs : times_ns(clock_.stretch(), smallest / 2);
+  return std::clamp<std::int64_t>(short_wait, kShortWaitNsMin, kLongWaitNs);
 }
 
 void Housekeeper::watch(std::int64_t counted_ns) {
   const std::int64_t smallest =
-      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one rings
+      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one notifies
   struct Long {
     const Drainer* drainer;
     std::uint64_t word;
@@ -237,7 +238,7 @@ void Housekeeper::look_at(ChannelCore& channel, std::int64_t now, bool last) noe
   if (more && l.lost == l.told) l.first_ns = last_look_ns_;
   if (more) l.last_ns = now;
   l.lost = lost;
-  const bool over = last || !more || now - l.first_ns >= kDozeNs;
+  const bool over = last || !more || now - l.first_ns >= kLongWaitNs;
   if (lost == l.told || !herald_) return;
   if (!over) {
     losing_ = true;

@@ -1,8 +1,8 @@
 // The housekeeper: one thread per bus that looks at what nobody else has time for.
 //
 // Who is slow, what was lost, which memory nobody reads any more; and it is the thread on which the
-// room above says so (Herald), with no lock held. It dozes while the workers are parked (one look a
-// second) and naps for half the smallest budget while one is awake. Looking at every lane is
+// room above says so (Herald), with no lock held. It waits for a second while the workers are
+// parked, and for half the smallest budget while one is awake. Looking at every lane is
 // rationed to 2 % of a core. It ends in stop(), and if the system gives no thread for it the bus
 // runs without.
 #pragma once
@@ -13,7 +13,7 @@
 
 #include "../channel/channel_core.hpp"
 #include "../deliver/drain.hpp"
-#include "../system/bell.hpp"
+#include "../system/event_count.hpp"
 #include "watchdog.hpp"
 
 namespace ringmain::engine {
@@ -46,7 +46,7 @@ class Herald : public Counted {
   virtual bool lost(const ChannelCore& channel, const Losses& counts, std::int64_t first_ns,
                     std::int64_t last_ns) noexcept = 0;
   /// Once per round, last. False: memory is short, so what it owes is said later.
-  virtual bool round(std::uint32_t rung, std::int64_t now_ns) noexcept = 0;
+  virtual bool round(std::uint32_t notified, std::int64_t now_ns) noexcept = 0;
   /// Is it in a callback, and in whose ("" if in none)? Any thread.
   [[nodiscard]] virtual bool is_calling() const noexcept = 0;
   [[nodiscard]] virtual std::string calling() const = 0;
@@ -56,7 +56,11 @@ class Herald : public Counted {
 
 class Housekeeper {
  public:
-  enum : std::int64_t { kDozeNs = 1'000'000'000, kNapNsMin = 500'000, kLookNs = 100'000'000 };
+  enum : std::int64_t {
+    kLongWaitNs = 1'000'000'000,
+    kShortWaitNsMin = 500'000,
+    kLookNs = 100'000'000
+  };
 
   explicit Housekeeper(Workers& workers) noexcept : workers_(workers) {}
   ~Housekeeper();
@@ -70,7 +74,7 @@ class Housekeeper {
   [[nodiscard]] bool running() const noexcept {
     return running_.load(std::memory_order_acquire) != 0;  // H2
   }
-  Bell& bell() noexcept { return bell_; }
+  EventCount& event_count() noexcept { return event_count_; }
 
   /// A subscriber with that budget was listed; 0: without one.
   void budget(std::int64_t budget_ns) noexcept;
@@ -83,7 +87,7 @@ class Housekeeper {
   /// look.
   void note_news(bool wakes) noexcept {
     news_.store(1, std::memory_order_release);  // X2
-    if (wakes) bell_.ring(Bell::kNews);
+    if (wakes) event_count_.notify(EventCount::kNews);
   }
   /// How many want to be told who listens: 0 makes a change of the lists cost nothing.
   void add_interested(int n) noexcept {
@@ -92,12 +96,13 @@ class Housekeeper {
   /// Under the channel's lock: whoever counts himself in and then reads the lists sees the change,
   /// or is seen here.
   void interest_changed() noexcept {
-    if (interested_.load(std::memory_order_acquire) != 0) bell_.ring(Bell::kInterest);  // H4
+    if (interested_.load(std::memory_order_acquire) != 0)
+      event_count_.notify(EventCount::kInterest);  // H4
   }
 
   /// Waits until a round that began after the call is over, with nothing owed. False: time ran out,
   /// there is no housekeeper, or the caller is in a callback.
-  bool await_round(std::int64_t limit_ns, std::uint32_t ring = Bell::kRound) noexcept;
+  bool await_round(std::int64_t limit_ns, std::uint32_t why = EventCount::kRound) noexcept;
   /// Ends the thread. False: it is still in a call of the herald at the deadline, and is left
   /// alone.
   bool stop(std::int64_t limit_ns) noexcept;
@@ -111,12 +116,12 @@ class Housekeeper {
 
   /// One round at that time, `asked_ns` after the last one; by its thread, or by tests that have
   /// none. False: the herald owes something.
-  bool round(std::uint32_t rung, std::int64_t now_ns, std::int64_t asked_ns) noexcept;
+  bool round(std::uint32_t notified, std::int64_t now_ns, std::int64_t asked_ns) noexcept;
   [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_.get(); }
 
  private:
   void run() noexcept;
-  [[nodiscard]] std::int64_t nap_ns() const noexcept;
+  [[nodiscard]] std::int64_t short_wait_ns() const noexcept;
   void watch(std::int64_t counted_ns);
   void look_at_channels(std::int64_t now_ns, bool last);
   void look_at(ChannelCore& channel, std::int64_t now_ns, bool last) noexcept;
@@ -127,7 +132,7 @@ class Housekeeper {
   void tell_rounds(std::uint32_t finished) noexcept;
 
   Workers& workers_;
-  Bell bell_;
+  EventCount event_count_;
   Ref<Herald> herald_;
   std::thread thread_;
   Count wakes_;

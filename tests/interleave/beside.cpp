@@ -122,7 +122,7 @@ void house() {
   for (int round = 0; round < 2; ++round) {
     const std::int64_t began = engine::now_ns();
     expect(crew->house().await_round(-1), "there is no housekeeper");
-    expect(engine::now_ns() - began < 500'000'000, "the housekeeper sleeps though it is rung");
+    expect(engine::now_ns() - began < 500'000'000, "the housekeeper sleeps though it is notified");
   }
   ear.await(2);
 }

@@ -47,7 +47,7 @@ const std::vector<Scenario> kScenarios = {
     {"inline_calls", "are captures that publishers call destroyed once, and not in their way?",
      &inline_calls},
     {"evicts", "is the newest heard and the rest counted where the oldest are dropped?", &evicts},
-    {"house", "does the housekeeper wake whenever it is rung?", &house},
+    {"house", "does the housekeeper wake whenever it is notified?", &house},
 };
 
 namespace {

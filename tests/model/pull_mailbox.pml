@@ -129,7 +129,7 @@ inline look() {                     /* on the lanes' counters, one after another
   j = 0; left = 0;
   do :: j < FEEDERS -> left = left || WAITS(j); j++ :: else -> j = 0; break od
 }
-inline doze() {
+inline prepare_wait() {
 #if !defined(KEY_LATE) && !defined(KEY_AFTER_TOLD)
   moved = 0;                        /* key = k                                                 */
 #endif
@@ -165,7 +165,7 @@ wait:
   do
   :: ALL -> goto out
   :: else ->
-     doze();
+     prepare_wait();
 #ifndef NO_RECHECK                  /* M */
      look();
      if :: left -> break :: else fi;
@@ -200,7 +200,7 @@ rearm:
 #ifdef REARM_BLINDLY                /* M */
   sb[READER]!TOLD,0; sb[READER]!LEASED,0; HEAVY;
 #else
-  doze();
+  prepare_wait();
   look();
 #endif
 #ifdef READ_LAST                    /* M: the descriptor is read after the look */

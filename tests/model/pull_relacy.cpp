@@ -5,10 +5,10 @@
 //   1 two feeders, two events each | a reader that waits and drains until it has all
 //   2 a feeder, three events | the same reader
 //   3 a feeder, then stop() | a reader that waits until the bus has stopped
-//   4 a feeder, and somebody who asks the reader to leave and rouses it | a reader that waits until
-//     it is asked
+//   4 a feeder, and somebody who asks the reader to leave and interrupts it | a reader that
+//     waits until it is asked
 // Checked: no data race on the slots; each event in order; nobody sleeps for ever; what was done
-// before rouse_reader() is seen by the reader that it roused.
+// before interrupt_reader() is seen by the reader that it interrupted.
 // Forms and mutants: see relacy_search.hpp.
 #define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
 #include "tests/model/relacy_atomics.hpp"
@@ -62,7 +62,7 @@ struct Test : rl::test_suite<Test, 3> {
   }
   void ask_to_leave() {
     asked.store(1, std::memory_order_relaxed);
-    ringmain::engine::rouse_reader(channel.pull);
+    ringmain::engine::interrupt_reader(channel.pull);
   }
   void stop() {
     channel.all.quit.store(1, std::memory_order_release);

@@ -294,7 +294,7 @@ TEST(WorkersAloneTest, ASignalLeftFromAnIndexsLastChannelDoesNotLeaseAPulledOne)
   Heard other(running);
   ChannelCoreOptions options;
   options.pulled = true;
-  const auto pulled = running.channel(options);  // unleased, as while its reader dozes
+  const auto pulled = running.channel(options);  // unleased, as while its reader waits
   std::uint64_t woke = 0;
   running->signal(*pulled, woke);  // what the last channel of this index may have left behind
   // The same round of the worker takes up both signals, or an earlier one did.

@@ -118,7 +118,7 @@ TEST(ReuseTest, AWorkerDoesNotTakeAReadersMailboxForTheOneThatItGaveUp) {
   ASSERT_EQ(static_cast<void*>(box.get()), static_cast<void*>(place.bytes));
   ASSERT_EQ(box->index(), index);
   box->hear();
-  (void)doze(*box);  // a reader that polls
+  (void)prepare_wait(*box);  // a reader that polls
   Lane& lane = *box->take_lane({}, *box);
   ASSERT_EQ(push_number(lane, 2), Pushed::accepted);
   const std::uint64_t parked = parks(1);

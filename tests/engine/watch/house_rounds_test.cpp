@@ -48,7 +48,7 @@ TEST(HouseRoundsTest, WhoAsksWhileOneOwesSomethingIsToldByTheNext) {
   const Ref<Workers> workers(new Workers(WorkersOptions{}));
   workers->house().set_herald(debtor.get());
   ASSERT_EQ(workers->start(), 1u);
-  workers->house().bell().ring(Bell::kRound);
+  workers->house().event_count().notify(EventCount::kRound);
   debtor->rounds.wait(0);
   std::atomic<long> asking{0};
   bool told = false;

@@ -62,9 +62,9 @@ class HouseTest : public ::testing::Test {
   }
   ~HouseTest() override { (void)workers_->stop(true, 0); }
   /// The next look, so many milliseconds later.
-  void round(std::int64_t ms, std::uint32_t rung = 0) {
+  void round(std::int64_t ms, std::uint32_t notified = 0) {
     now_ += ms * kMs;
-    (void)workers_->house().round(rung, now_, ms * kMs);
+    (void)workers_->house().round(notified, now_, ms * kMs);
   }
   /// What is queued is delivered, by the test's own thread.
   void drain_all() {
@@ -145,7 +145,7 @@ TEST_F(LossesTest, WhatNobodyHeardIsKeptAndToldInOneSum) {
 
 TEST_F(LossesTest, TheLastWordsBeforeStopDoNotWaitForTheEndOfABurst) {
   lose(*lane_, 4);
-  round(1, Bell::kLast);
+  round(1, EventCount::kLast);
   ASSERT_EQ(recorder_->losses.size(), 1u);
   EXPECT_EQ(recorder_->losses[0].counts.full, 4u);
 }
@@ -348,7 +348,7 @@ TEST(HouseThreadTest, ItLooksOnceASecondWhenNothingHappens) {
   const std::uint64_t before = running->house().wakes();
   const std::int64_t from = now_ns();
   ASSERT_TRUE(eventually([&] { return running->house().wakes() >= before + 3; }));
-  // The first may have been due already, and the sleep before it a nap.
+  // The first may have been due already, and the wait before it a short one.
   EXPECT_GE(now_ns() - from, 1'000 * kMs);
 }
 
@@ -370,7 +370,7 @@ TEST(HouseThreadTest, AStuckHeraldDoesNotHoldUpStop) {
   const Ref<Workers> workers(new Workers({}));
   workers->house().set_herald(stuck.get());
   ASSERT_EQ(workers->start(), 1u);
-  workers->house().bell().ring(Bell::kNews);
+  workers->house().event_count().notify(EventCount::kNews);
   ASSERT_TRUE(stuck->door.await_arrival());
   EXPECT_EQ(workers->stop(false, 5 * kMs).stuck, std::vector<std::string>{"the herald"});
   EXPECT_TRUE(workers->house().running());

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/system/bell.hpp"
+#include "engine/system/event_count.hpp"
 
 #include "tests/engine/eventually.hpp"
 
@@ -20,58 +20,58 @@ using namespace ringmain::engine;
 
 constexpr std::int64_t kMs = 1'000'000;
 
-// --- the bell ---
+// --- the housekeeper's event count ---
 
-class BellTest : public ::testing::Test {
+class EventCountTest : public ::testing::Test {
  protected:
   /// The housekeeper's half, in a thread: sleeps until it was told to quit.
   void keep_house(bool busy) {
     thread_ = std::thread([this, busy] {
       id_ = ::syscall(SYS_gettid);
-      for (std::uint32_t rung = 0; (rung & Bell::kQuit) == 0;) {
-        rung = bell_.sleep(-1, -1, [&] { return busy; });
-        had_ |= rung;
+      for (std::uint32_t notified = 0; (notified & EventCount::kQuit) == 0;) {
+        notified = event_count_.wait(-1, -1, [&] { return busy; });
+        had_ |= notified;
       }
     });
   }
   void TearDown() override {
-    bell_.ring(Bell::kQuit);
+    event_count_.notify(EventCount::kQuit);
     thread_.join();
   }
-  Bell bell_;
+  EventCount event_count_;
   std::atomic<std::uint32_t> had_{0};
   std::atomic<long> id_{0};
   std::thread thread_;
 };
 
-TEST_F(BellTest, ARingEndsADozeAndIsTaken) {
+TEST_F(EventCountTest, ANotificationEndsALongWaitAndIsTaken) {
   keep_house(false);
-  bell_.ring(Bell::kNews);
-  EXPECT_TRUE(eventually([&] { return (had_ & Bell::kNews) != 0; }));
+  event_count_.notify(EventCount::kNews);
+  EXPECT_TRUE(eventually([&] { return (had_ & EventCount::kNews) != 0; }));
 }
 
-TEST_F(BellTest, ARingEndsANapToo) {
+TEST_F(EventCountTest, ANotificationEndsAShortWaitToo) {
   keep_house(true);
-  bell_.ring(Bell::kInterest);
-  EXPECT_TRUE(eventually([&] { return (had_ & Bell::kInterest) != 0; }));
+  event_count_.notify(EventCount::kInterest);
+  EXPECT_TRUE(eventually([&] { return (had_ & EventCount::kInterest) != 0; }));
 }
 
-TEST_F(BellTest, AWorkerEndsADozeByStirring) {
+TEST_F(EventCountTest, AWorkerThatWakesEndsALongWait) {
   keep_house(false);
   EXPECT_TRUE(eventually([&] {
-    bell_.stir();
-    return (had_ & Bell::kBusy) != 0;
+    event_count_.notify_busy();
+    return (had_ & EventCount::kBusy) != 0;
   }));
 }
 
-TEST_F(BellTest, ANapIsNotDisturbedByWorkers) {
+TEST_F(EventCountTest, AShortWaitIsNotDisturbedByWorkers) {
   keep_house(true);
-  // Before it sleeps it may be met in what looks like a doze.
+  // Before it sleeps it may be met in what looks like a long wait.
   ASSERT_TRUE(eventually([&] { return id_ != 0 && is_asleep(id_); }));
-  for (int i = 0; i < 10'000; ++i) bell_.stir();
-  bell_.ring(Bell::kNews);
-  ASSERT_TRUE(eventually([&] { return (had_ & Bell::kNews) != 0; }));
-  EXPECT_EQ(had_ & Bell::kBusy, 0u);
+  for (int i = 0; i < 10'000; ++i) event_count_.notify_busy();
+  event_count_.notify(EventCount::kNews);
+  ASSERT_TRUE(eventually([&] { return (had_ & EventCount::kNews) != 0; }));
+  EXPECT_EQ(had_ & EventCount::kBusy, 0u);
 }
 
 // --- how long has a turn been running? ---

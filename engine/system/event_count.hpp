@@ -1,0 +1,74 @@
+// How does the housekeeper sleep, so that no notification is missed and those who notify pay
+// little?
+//
+// An event count of one word: what was notified, and how the housekeeper waits. A short wait ends
+// by notify() or by time; a long one also when a worker leaves its park, which costs that worker
+// one look at the word after each park, and nothing per event. Notifier: fetch_or; asleep? wake.
+// Waiter: prepare_wait() says "asleep" by a fetch_or that returns what was notified before; then it
+// looks whether a worker is awake (H: the worker left its park before it looked at our word).
+// Model: tests/model/house_event_count.pml; house_event_count_relacy.cpp runs this file.
+#pragma once
+#include <cstdint>
+
+#include "atomics.hpp"
+
+namespace ringmain::engine {
+
+class EventCount {
+ public:
+  enum : std::uint32_t {
+    kRound = 1,     // somebody waits for a round
+    kNews = 2,      // a subscriber was quarantined or threw
+    kInterest = 4,  // somebody subscribed or left, or asks what the interest is
+    kWaiting = 8,   // a removal waits for long
+    kRetired = 16,  // captures wait for their destruction
+    kBusy = 32,     // a worker works again, or one's budget is smaller
+    kLast = 64,     // stop() is about to close the channels: say what is to be said
+    kQuit = 128
+  };
+
+  /// `what` is to be looked at. A system call only if the housekeeper sleeps. Threads: any.
+  /// Progress: wait-free.
+  void notify(std::uint32_t what) noexcept {
+    const std::uint32_t before = word_.fetch_or(what, std::memory_order_seq_cst);  // H
+    // Whoever notified the same before has woken it, or found it awake.
+    if ((before & kAsleep) != 0 && (before & what) != what) futex_wake(word_, 1);
+  }
+  /// A worker, after it has said that it is no longer parked: ends a long wait.
+  void notify_busy() noexcept {
+    if ((word_.load(std::memory_order_seq_cst) & kLongWait) != 0) notify(kBusy);  // H
+  }
+
+  /// The housekeeper: waits until it is notified; at most `short_ns` while `busy()`, else
+  /// `long_ns`. Returns what was notified.
+  template <class Busy>
+  std::uint32_t wait(std::int64_t short_ns, std::int64_t long_ns, Busy busy) noexcept {
+    std::uint32_t notified = prepare_wait();
+    const bool is_short = notified == 0 && busy();
+    if (is_short) notified = shorten_wait();
+    if (notified == 0) {
+      futex_wait(word_, is_short ? std::uint32_t{kAsleep} : kAsleep | kLongWait,
+                 is_short ? short_ns : long_ns);
+    }
+    return finish_wait();
+  }
+
+ private:
+  enum : std::uint32_t { kAsleep = 1u << 30, kLongWait = 1u << 31, kNotified = kAsleep - 1 };
+
+  /// Returns what was notified before.
+  std::uint32_t prepare_wait() noexcept {
+    return word_.fetch_or(kAsleep | kLongWait, std::memory_order_seq_cst) & kNotified;  // H
+  }
+  std::uint32_t shorten_wait() noexcept {
+    return word_.fetch_and(~std::uint32_t{kLongWait}, std::memory_order_seq_cst) & kNotified;  // H
+  }
+  std::uint32_t finish_wait() noexcept {
+    return word_.exchange(0, std::memory_order_seq_cst) &
+           kNotified;  // H: what notifiers did before
+  }
+
+  Atomic<std::uint32_t> word_{0};
+};
+
+}  // namespace ringmain::engine
