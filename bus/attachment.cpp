@@ -11,7 +11,7 @@
 
 #include "bus/feed.hpp"
 #include "bus/feeder.hpp"
-#include "bus/herald.hpp"
+#include "bus/reporter.hpp"
 
 namespace ringmain::detail {
 
@@ -137,7 +137,7 @@ void Attachment::watch(BusCore& bus, engine::ChannelCore* channel, std::string_v
   listens_ = true;
   consumer_->holders.fetch_add(1);
   try {
-    bus.herald().watch_interest(consumer_, channel, std::string(pattern));
+    bus.reporter().watch_interest(consumer_, channel, std::string(pattern));
   } catch (...) {
     engine::drop_subscriber(consumer_);
     throw;
@@ -246,13 +246,13 @@ engine::Gate::Waited Attachment::wait_for(const Listed& listed, std::int64_t lim
   const std::int64_t since = engine::now_ns() - kQuietNs;
   std::uint64_t which = 0;
   try {
-    which = owner_->herald().waits(options_.name,
-                                   listed.channel ? listed.channel->options().name : "", since);
+    which = owner_->reporter().waits(options_.name,
+                                     listed.channel ? listed.channel->options().name : "", since);
   } catch (const std::bad_alloc&) {
     // Nobody is told; waiting is what matters.
   }
   const engine::Gate::Waited late = gate.wait(limit_ns < 0 ? limit_ns : limit_ns - kQuietNs, look);
-  if (which != 0) owner_->herald().waits_no_more(which);
+  if (which != 0) owner_->reporter().waits_no_more(which);
   return late;
 }
 

@@ -14,7 +14,7 @@
 
 #include "bus/attachment.hpp"
 #include "bus/bus.hpp"
-#include "bus/herald.hpp"
+#include "bus/reporter.hpp"
 
 namespace ringmain::detail {
 namespace {
@@ -122,8 +122,9 @@ engine::WorkersOptions by_hand() {
 }  // namespace
 
 BusCore::BusCore(const BusOptions& options)
-    : workers_(new engine::Workers(engine_options(options))), herald_(new BusHerald(*workers_)) {
-  workers_->house().set_herald(herald_.get());
+    : workers_(new engine::Workers(engine_options(options))),
+      reporter_(new BusReporter(*workers_)) {
+  workers_->house().set_reporter(reporter_.get());
   if (workers_->start() == 0) {
     (void)workers_->stop(true, 0);
     throw std::system_error(
@@ -133,8 +134,8 @@ BusCore::BusCore(const BusOptions& options)
 }
 
 BusCore::BusCore(ByHand)
-    : workers_(new engine::Workers(by_hand())), herald_(new BusHerald(*workers_)) {
-  workers_->house().set_herald(herald_.get());
+    : workers_(new engine::Workers(by_hand())), reporter_(new BusReporter(*workers_)) {
+  workers_->house().set_reporter(reporter_.get());
   (void)workers_->start();
 }
 
@@ -163,7 +164,7 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
   core_options.schema = &schema;
   core_options.owner = this;
   core_options.payload_bytes = schema.bytes;
-  core_options.tells_no_losses = BusHerald::is_own(name, schema);
+  core_options.tells_no_losses = BusReporter::is_own(name, schema);
   if (options != nullptr) {
     core_options.lanes_max = options->lanes_max;
     core_options.latency_every = options->latency_every;
@@ -198,7 +199,7 @@ void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore
     throw;
   }
   if (forked()) return;
-  herald_->channel_made(*made);
+  reporter_->channel_made(*made);
   workers_->house().interest_changed();  // for who is interested by pattern
 }
 
@@ -219,7 +220,7 @@ void BusCore::feed_matching(engine::ChannelCore& channel) {
 void BusCore::add_pattern(Attachment& attachment, std::string_view pattern) {
   const std::lock_guard lock(mutex_);
   // The bus says nothing of itself before it is asked: so it is asked now.
-  for (const BusHerald::Own& own : BusHerald::own()) {
+  for (const BusReporter::Own& own : BusReporter::own()) {
     if (pattern_matches(pattern, own.name)) (void)find_or_make(own.name, own.schema(), nullptr);
   }
   patterns_.push_back({&attachment, std::string(pattern)});

@@ -17,7 +17,7 @@
 namespace ringmain::detail {
 
 class Attachment;
-class BusHerald;
+class BusReporter;
 
 /// Channels by name, and the patterns that new channels are matched against. One lock, never held
 /// while a callback runs or is waited for. In a forked child channels are still found and made, so
@@ -30,7 +30,7 @@ class BusCore final : public engine::Counted {
   explicit BusCore(ByHand);
 
   [[nodiscard]] engine::Workers& workers() const noexcept { return *workers_; }
-  [[nodiscard]] BusHerald& herald() const noexcept { return *herald_; }
+  [[nodiscard]] BusReporter& reporter() const noexcept { return *reporter_; }
   /// Finds or makes. `options` given: it must be new.
   Result<engine::ChannelCore*> channel(std::string_view name, const Schema& schema,
                                        const ChannelOptions* options);
@@ -66,7 +66,7 @@ class BusCore final : public engine::Counted {
                                             const ChannelOptions* options);
 
   const engine::Ref<engine::Workers> workers_;
-  const engine::Ref<BusHerald> herald_;
+  const engine::Ref<BusReporter> reporter_;
   mutable engine::ForkMutex mutex_{engine::kForkBus};
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;

@@ -37,7 +37,8 @@ void Housekeeper::run() noexcept {
   last_look_ns_ = now_ns();
   for (std::uint32_t notified = 0; (notified & EventCount::kQuit) == 0;) {
     std::int64_t long_wait = losing_ ? kLookNs : kLongWaitNs;
-    if (herald_) long_wait = std::clamp<std::int64_t>(herald_->due_ns() - now_ns(), 0, long_wait);
+    if (reporter_)
+      long_wait = std::clamp<std::int64_t>(reporter_->due_ns() - now_ns(), 0, long_wait);
     const std::int64_t short_wait = std::min(short_wait_ns(), long_wait);
     std::int64_t asked = long_wait;
     notified = event_count_.wait(short_wait, long_wait, [&] {
@@ -65,7 +66,7 @@ bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
   for (;;) {
     const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // H2
     if (!running()) break;
-    const std::int64_t left = farewell.left_ns(herald_ && herald_->is_calling());
+    const std::int64_t left = farewell.left_ns(reporter_ && reporter_->is_calling());
     if (left == 0) return false;
     futex_wait(finished_, seen, left);
   }
@@ -97,7 +98,8 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept
 
 bool Housekeeper::round(std::uint32_t notified, std::int64_t now, std::int64_t asked_ns) noexcept {
   const std::uint32_t number = begun_.fetch_add(1, std::memory_order_acq_rel) + 1;  // H3
-  const CallbackScope scope;  // what the herald calls may be the user's, which must not wait for us
+  // What the reporter calls may be the user's, which must not wait for us.
+  const CallbackScope scope;
   const bool last = (notified & EventCount::kLast) != 0;
   try {
     watch(clock_.look(now, asked_ns));
@@ -106,7 +108,7 @@ bool Housekeeper::round(std::uint32_t notified, std::int64_t now, std::int64_t a
   } catch (const std::bad_alloc&) {
     // Nothing is lost: the next round finds it again.
   }
-  const bool all = !herald_ || herald_->round(notified, now);
+  const bool all = !reporter_ || reporter_->round(notified, now);
   workers_.reclaim_captures();
   if (all || last) tell_rounds(number);  // else who waits, also for this one, waits for the next
   return all;
@@ -181,8 +183,8 @@ void Housekeeper::watch(std::int64_t counted_ns) {
       slow.push_back({s.name, channel.options().name, l.seen_ns, s.budget_ns});
     });
   }
-  if (!herald_) return;
-  for (const SlowTurn& turn : slow) herald_->slow(turn);
+  if (!reporter_) return;
+  for (const SlowTurn& turn : slow) reporter_->slow(turn);
 }
 
 // --- who throws ---
@@ -209,8 +211,8 @@ void Housekeeper::tell_throws(std::int64_t now) {
     });
   });
   if (more) news_.store(1, std::memory_order_relaxed);  // relaxed: for ourselves, a second later
-  if (!herald_) return;
-  for (const Thrown& t : told) herald_->threw(t);
+  if (!reporter_) return;
+  for (const Thrown& t : told) reporter_->threw(t);
 }
 
 // --- losses, depth, memory ---
@@ -239,12 +241,12 @@ void Housekeeper::look_at(ChannelCore& channel, std::int64_t now, bool last) noe
   if (more) l.last_ns = now;
   l.lost = lost;
   const bool over = last || !more || now - l.first_ns >= kLongWaitNs;
-  if (lost == l.told || !herald_) return;
+  if (lost == l.told || !reporter_) return;
   if (!over) {
     losing_ = true;
     return;
   }
-  if (herald_->lost(channel, lost - l.told, l.first_ns, l.last_ns)) l.told = lost;
+  if (reporter_->lost(channel, lost - l.told, l.first_ns, l.last_ns)) l.told = lost;
 }
 
 }  // namespace ringmain::engine

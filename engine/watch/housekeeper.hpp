@@ -1,7 +1,7 @@
 // The housekeeper: one thread per bus that looks at what nobody else has time for.
 //
 // Who is slow, what was lost, which memory nobody reads any more; and it is the thread on which the
-// room above says so (Herald), with no lock held. It waits for a second while the workers are
+// room above says so (Reporter), with no lock held. It waits for a second while the workers are
 // parked, and for half the smallest budget while one is awake. Looking at every lane is
 // rationed to 2 % of a core. It ends in stop(), and if the system gives no thread for it the bus
 // runs without.
@@ -37,7 +37,7 @@ struct Thrown {
 
 /// Says what the housekeeper found. All calls come from its thread, with no lock of the engine
 /// held.
-class Herald : public Counted {
+class Reporter : public Counted {
  public:
   virtual void slow(const SlowTurn& turn) noexcept = 0;
   virtual void threw(const Thrown& thrown) noexcept = 0;
@@ -68,7 +68,7 @@ class Housekeeper {
   Housekeeper& operator=(const Housekeeper&) = delete;
 
   /// Before start().
-  void set_herald(Ref<Herald> herald) noexcept { herald_ = std::move(herald); }
+  void set_reporter(Ref<Reporter> reporter) noexcept { reporter_ = std::move(reporter); }
   /// False: the system gives no thread.
   bool start(const WorkersOptions& options) noexcept;
   [[nodiscard]] bool running() const noexcept {
@@ -103,19 +103,19 @@ class Housekeeper {
   /// Waits until a round that began after the call is over, with nothing owed. False: time ran out,
   /// there is no housekeeper, or the caller is in a callback.
   bool await_round(std::int64_t limit_ns, std::uint32_t why = EventCount::kRound) noexcept;
-  /// Ends the thread. False: it is still in a call of the herald at the deadline, and is left
+  /// Ends the thread. False: it is still in a call of the reporter at the deadline, and is left
   /// alone.
   bool stop(std::int64_t limit_ns) noexcept;
   /// Whose callback keeps it, after stop() was false.
   [[nodiscard]] std::string stuck_in() const {
-    std::string name = herald_ ? herald_->calling() : std::string();
+    std::string name = reporter_ ? reporter_->calling() : std::string();
     return name.empty() ? "(the housekeeper)" : name;
   }
-  /// After stop() was true: lets go of the herald and what it holds.
-  void let_go() noexcept { herald_ = nullptr; }
+  /// After stop() was true: lets go of the reporter and what it holds.
+  void let_go() noexcept { reporter_ = nullptr; }
 
   /// One round at that time, `asked_ns` after the last one; by its thread, or by tests that have
-  /// none. False: the herald owes something.
+  /// none. False: the reporter owes something.
   bool round(std::uint32_t notified, std::int64_t now_ns, std::int64_t asked_ns) noexcept;
   [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_.get(); }
 
@@ -133,7 +133,7 @@ class Housekeeper {
 
   Workers& workers_;
   EventCount event_count_;
-  Ref<Herald> herald_;
+  Ref<Reporter> reporter_;
   std::thread thread_;
   Count wakes_;
   Atomic<std::uint32_t> running_{0};

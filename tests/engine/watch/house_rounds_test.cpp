@@ -20,7 +20,7 @@ namespace {
 using namespace ringmain::engine;
 
 /// Owes something in its first round that was asked for, which lasts until it is let go.
-class Debtor final : public Herald {
+class Debtor final : public Reporter {
  public:
   void slow(const SlowTurn&) noexcept override {}
   void threw(const Thrown&) noexcept override {}
@@ -46,7 +46,7 @@ class Debtor final : public Herald {
 TEST(HouseRoundsTest, WhoAsksWhileOneOwesSomethingIsToldByTheNext) {
   const Ref<Debtor> debtor(new Debtor);
   const Ref<Workers> workers(new Workers(WorkersOptions{}));
-  workers->house().set_herald(debtor.get());
+  workers->house().set_reporter(debtor.get());
   ASSERT_EQ(workers->start(), 1u);
   workers->house().event_count().notify(EventCount::kRound);
   debtor->rounds.wait(0);

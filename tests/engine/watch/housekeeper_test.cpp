@@ -27,7 +27,7 @@ constexpr std::int64_t kMs = 1'000'000;
 // --- rounds by hand ---
 
 /// Keeps what it is told; `accepts` says whether anybody hears of losses.
-class Recorder final : public Herald {
+class Recorder final : public Reporter {
  public:
   struct Lost {
     Losses counts;
@@ -55,7 +55,7 @@ class Recorder final : public Herald {
 class HouseTest : public ::testing::Test {
  protected:
   HouseTest() : workers_(resting_workers()), recorder_(new Recorder) {
-    workers_->house().set_herald(recorder_.get());
+    workers_->house().set_reporter(recorder_.get());
     channel_ = make_channel(workers_);
     EXPECT_TRUE(workers_->add(*channel_));
     round(100);
@@ -324,7 +324,7 @@ TEST(ThrowsTest, SoManyWithinASecondAreTooManyAtEveryMoment) {
 TEST(HouseThreadTest, ItMakesARoundWhenAskedAndEndsWithItsWorkers) {
   const Ref<Recorder> recorder(new Recorder);
   const Ref<Workers> workers(new Workers({}));
-  workers->house().set_herald(recorder.get());
+  workers->house().set_reporter(recorder.get());
   EXPECT_FALSE(workers->house().await_round(0)) << "no thread yet";
   ASSERT_EQ(workers->start(), 1u);
   EXPECT_TRUE(workers->house().running());
@@ -352,8 +352,8 @@ TEST(HouseThreadTest, ItLooksOnceASecondWhenNothingHappens) {
   EXPECT_GE(now_ns() - from, 1'000 * kMs);
 }
 
-TEST(HouseThreadTest, AStuckHeraldDoesNotHoldUpStop) {
-  class Stuck final : public Herald {
+TEST(HouseThreadTest, AStuckReporterDoesNotHoldUpStop) {
+  class Stuck final : public Reporter {
    public:
     void slow(const SlowTurn&) noexcept override {}
     void threw(const Thrown&) noexcept override {}
@@ -362,17 +362,17 @@ TEST(HouseThreadTest, AStuckHeraldDoesNotHoldUpStop) {
     }
     bool round(std::uint32_t, std::int64_t) noexcept override { return door.pass(), true; }
     [[nodiscard]] bool is_calling() const noexcept override { return true; }
-    [[nodiscard]] std::string calling() const override { return "the herald"; }
+    [[nodiscard]] std::string calling() const override { return "the reporter"; }
     [[nodiscard]] std::int64_t due_ns() const noexcept override { return INT64_MAX; }
     Door door;
   };
   const Ref<Stuck> stuck(new Stuck);
   const Ref<Workers> workers(new Workers({}));
-  workers->house().set_herald(stuck.get());
+  workers->house().set_reporter(stuck.get());
   ASSERT_EQ(workers->start(), 1u);
   workers->house().event_count().notify(EventCount::kNews);
   ASSERT_TRUE(stuck->door.await_arrival());
-  EXPECT_EQ(workers->stop(false, 5 * kMs).stuck, std::vector<std::string>{"the herald"});
+  EXPECT_EQ(workers->stop(false, 5 * kMs).stuck, std::vector<std::string>{"the reporter"});
   EXPECT_TRUE(workers->house().running());
   stuck->door.open();
   EXPECT_TRUE(eventually([&] { return !workers->house().running(); }));

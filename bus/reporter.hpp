@@ -1,8 +1,8 @@
-// How does the bus speak about itself? The housekeeper's findings become events on `bus.*`
+// How does the bus report on itself? The housekeeper's findings become events on `bus.*`
 // channels. Not for users of the library.
 //
 // A channel of the bus's own is there once somebody has asked for it, by its type, its name or a
-// pattern; before, nothing is said.
+// pattern; before, nothing is published.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,14 +21,14 @@
 
 namespace ringmain::detail {
 
-/// The bus's own lane on one of its own channels.
+/// The bus's own publisher on one of its own channels.
 template <Described E>
-class Voice {
+class OwnPublisher {
  public:
-  Voice() = default;
-  Voice(const Voice&) = delete;
-  Voice& operator=(const Voice&) = delete;
-  ~Voice() {
+  OwnPublisher() = default;
+  OwnPublisher(const OwnPublisher&) = delete;
+  OwnPublisher& operator=(const OwnPublisher&) = delete;
+  ~OwnPublisher() {
     if (lane_ != nullptr) give_back(*lane_);
   }
   static constexpr std::string_view name() noexcept { return describe(EventOf<E>{}).name; }
@@ -42,7 +42,7 @@ class Voice {
     channel_ = &channel;
   }
   /// Threads: the housekeeper. No lock is held: an inline subscriber is called here.
-  PublishResult say(const E& event) noexcept {
+  PublishResult publish(const E& event) noexcept {
     if (lane_ == nullptr && !take()) return {PublishCode::unheard};
     auto copy = [&event]() noexcept { return event; };
     return result_of(engine::push<E>(*lane_, copy));
@@ -72,12 +72,13 @@ class Voice {
   engine::Lane* lane_ = nullptr;  // the housekeeper's; holds its channel
 };
 
-class BusHerald final : public engine::Herald {
+class BusReporter final : public engine::Reporter {
  public:
-  using Voices = std::tuple<Voice<LossNotice>, Voice<SlowSubscriber>, Voice<WaitingRemoval>,
-                            Voice<Threw>, Voice<Quarantined>>;
-  explicit BusHerald(engine::Workers& workers) noexcept : workers_(workers) {}
-  ~BusHerald() override;
+  using OwnPublishers =
+      std::tuple<OwnPublisher<LossNotice>, OwnPublisher<SlowSubscriber>,
+                 OwnPublisher<WaitingRemoval>, OwnPublisher<Threw>, OwnPublisher<Quarantined>>;
+  explicit BusReporter(engine::Workers& workers) noexcept : workers_(workers) {}
+  ~BusReporter() override;
   struct Own {
     std::string_view name;
     const Schema& (*schema)();
@@ -126,7 +127,7 @@ class BusHerald final : public engine::Herald {
   void tell_waits(std::int64_t now_ns);
 
   engine::Workers& workers_;
-  Voices voices_;
+  OwnPublishers publishers_;
   std::vector<Watch> watches_;  // the housekeeper's
   std::int64_t owed_at_ns_ =
       0;  // its too: when to try again what lacked memory; 0: nothing is owed
@@ -136,8 +137,8 @@ class BusHerald final : public engine::Herald {
   std::uint64_t last_wait_ = 0;
   const engine::Subscriber* calling_ = nullptr;
   template <Described E>
-  Voice<E>& voice() noexcept {
-    return std::get<Voice<E>>(voices_);
+  OwnPublisher<E>& publisher() noexcept {
+    return std::get<OwnPublisher<E>>(publishers_);
   }
 };
 

@@ -1,4 +1,4 @@
-#include "bus/herald.hpp"
+#include "bus/reporter.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,49 +13,49 @@ namespace ringmain::detail {
 namespace {
 
 template <class... E>
-constexpr std::array<BusHerald::Own, sizeof...(E)> list(const std::tuple<Voice<E>...>*) {
-  return {{{Voice<E>::name(), &schema<E>}...}};
+constexpr std::array<BusReporter::Own, sizeof...(E)> list(const std::tuple<OwnPublisher<E>...>*) {
+  return {{{OwnPublisher<E>::name(), &schema<E>}...}};
 }
 
 }  // namespace
 
-std::span<const BusHerald::Own> BusHerald::own() noexcept {
-  static constexpr auto kOwn = list(static_cast<const Voices*>(nullptr));
+std::span<const BusReporter::Own> BusReporter::own() noexcept {
+  static constexpr auto kOwn = list(static_cast<const OwnPublishers*>(nullptr));
   return kOwn;
 }
 
-bool BusHerald::is_own(std::string_view name, const Schema& schema) noexcept {
+bool BusReporter::is_own(std::string_view name, const Schema& schema) noexcept {
   return std::any_of(own().begin(), own().end(), [&](const Own& o) {
     return o.name == name && o.schema().hash == schema.hash;
   });
 }
 
-void BusHerald::channel_made(engine::ChannelCore& channel) noexcept {
-  std::apply([&channel](auto&... voice) { (voice.offer(channel), ...); }, voices_);
+void BusReporter::channel_made(engine::ChannelCore& channel) noexcept {
+  std::apply([&channel](auto&... publisher) { (publisher.offer(channel), ...); }, publishers_);
 }
 
-void BusHerald::slow(const engine::SlowTurn& turn) noexcept {
-  if (!voice<SlowSubscriber>().wanted()) return;
-  (void)voice<SlowSubscriber>().say(
+void BusReporter::slow(const engine::SlowTurn& turn) noexcept {
+  if (!publisher<SlowSubscriber>().wanted()) return;
+  (void)publisher<SlowSubscriber>().publish(
       {Name(turn.subscriber), Name(turn.channel), turn.running_ns, turn.budget_ns});
 }
 
-void BusHerald::threw(const engine::Thrown& t) noexcept {
-  const auto tell = [&t](auto& voice, auto event) {
-    if (!voice.wanted()) return;
+void BusReporter::threw(const engine::Thrown& t) noexcept {
+  const auto tell = [&t](auto& publisher, auto event) {
+    if (!publisher.wanted()) return;
     event.subscriber = Name(t.subscriber);
     event.channel = Name(t.channel);
     event.count = t.count;
     event.what = std::string_view(t.what);
-    (void)voice.say(event);
+    (void)publisher.publish(event);
   };
-  if (t.quarantined) return tell(voice<Quarantined>(), Quarantined{});
-  tell(voice<Threw>(), Threw{});
+  if (t.quarantined) return tell(publisher<Quarantined>(), Quarantined{});
+  tell(publisher<Threw>(), Threw{});
 }
 
-bool BusHerald::lost(const engine::ChannelCore& channel, const engine::Losses& counts,
-                     std::int64_t first_ns, std::int64_t last_ns) noexcept {
-  if (!voice<LossNotice>().wanted()) return false;
+bool BusReporter::lost(const engine::ChannelCore& channel, const engine::Losses& counts,
+                       std::int64_t first_ns, std::int64_t last_ns) noexcept {
+  if (!publisher<LossNotice>().wanted()) return false;
   const LossNotice notice{.channel = Name(channel.options().name),
                           .mailbox = channel.options().mailbox,
                           .full = counts.full,
@@ -64,10 +64,10 @@ bool BusHerald::lost(const engine::ChannelCore& channel, const engine::Losses& c
                           .evicted = counts.evicted,
                           .first_ns = first_ns,
                           .last_ns = last_ns};
-  return voice<LossNotice>().say(notice) == PublishCode::accepted;
+  return publisher<LossNotice>().publish(notice) == PublishCode::accepted;
 }
 
-bool BusHerald::round(std::uint32_t notified, std::int64_t now) noexcept {
+bool BusReporter::round(std::uint32_t notified, std::int64_t now) noexcept {
   using engine::EventCount;
   const bool asked = (notified & (EventCount::kInterest | EventCount::kRound)) != 0;
   try {
@@ -82,13 +82,13 @@ bool BusHerald::round(std::uint32_t notified, std::int64_t now) noexcept {
 
 // --- interest ---
 
-BusHerald::~BusHerald() {
+BusReporter::~BusReporter() {
   for (const Watch& w : watches_) engine::drop_subscriber(w.subscriber);
   for (const Watch& w : new_watches_) engine::drop_subscriber(w.subscriber);
 }
 
-void BusHerald::watch_interest(engine::Subscriber* subscriber,
-                               engine::Ref<engine::ChannelCore> channel, std::string pattern) {
+void BusReporter::watch_interest(engine::Subscriber* subscriber,
+                                 engine::Ref<engine::ChannelCore> channel, std::string pattern) {
   {
     const std::lock_guard lock(mutex_);
     new_watches_.push_back({subscriber, std::move(channel), std::move(pattern), {}});
@@ -97,7 +97,7 @@ void BusHerald::watch_interest(engine::Subscriber* subscriber,
   workers_.house().event_count().notify(engine::EventCount::kInterest);
 }
 
-void BusHerald::tell_interest(bool changed) {
+void BusReporter::tell_interest(bool changed) {
   {
     const std::lock_guard lock(mutex_);
     watches_.reserve(watches_.size() + new_watches_.size());
@@ -121,7 +121,7 @@ void BusHerald::tell_interest(bool changed) {
   }
 }
 
-void BusHerald::tell(Watch& watch, const engine::ChannelCore& channel) {
+void BusReporter::tell(Watch& watch, const engine::ChannelCore& channel) {
   const engine::Listening now = channel.listening();
   const auto [told, first] = watch.told.try_emplace(&channel, now);
   if (!first && told->second == now) return;
@@ -147,12 +147,12 @@ void BusHerald::tell(Watch& watch, const engine::ChannelCore& channel) {
   if (s.gate.leave()) engine::destroy_captures(s);
 }
 
-bool BusHerald::is_calling() const noexcept {
+bool BusReporter::is_calling() const noexcept {
   const std::lock_guard lock(mutex_);
   return calling_ != nullptr;
 }
 
-std::string BusHerald::calling() const {
+std::string BusReporter::calling() const {
   const std::lock_guard lock(mutex_);
   if (calling_ == nullptr) return {};
   return calling_->name.empty() ? "(unnamed interest)" : calling_->name;
@@ -160,7 +160,8 @@ std::string BusHerald::calling() const {
 
 // --- removals that wait ---
 
-std::uint64_t BusHerald::waits(std::string subscriber, std::string channel, std::int64_t since_ns) {
+std::uint64_t BusReporter::waits(std::string subscriber, std::string channel,
+                                 std::int64_t since_ns) {
   std::uint64_t which = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -172,12 +173,12 @@ std::uint64_t BusHerald::waits(std::string subscriber, std::string channel, std:
   return which;
 }
 
-void BusHerald::waits_no_more(std::uint64_t which) noexcept {
+void BusReporter::waits_no_more(std::uint64_t which) noexcept {
   const std::lock_guard lock(mutex_);
   std::erase_if(waits_, [which](const Wait& w) { return w.which == which; });
 }
 
-void BusHerald::tell_waits(std::int64_t now) {
+void BusReporter::tell_waits(std::int64_t now) {
   std::vector<WaitingRemoval> due;
   {
     const std::lock_guard lock(mutex_);
@@ -187,10 +188,10 @@ void BusHerald::tell_waits(std::int64_t now) {
       w.told = true;
     }
   }
-  for (const WaitingRemoval& event : due) (void)voice<WaitingRemoval>().say(event);
+  for (const WaitingRemoval& event : due) (void)publisher<WaitingRemoval>().publish(event);
 }
 
-std::int64_t BusHerald::due_ns() const noexcept {
+std::int64_t BusReporter::due_ns() const noexcept {
   std::int64_t due = owed_at_ns_ != 0 ? owed_at_ns_ : std::numeric_limits<std::int64_t>::max();
   const std::lock_guard lock(mutex_);
   for (const Wait& w : waits_) {
