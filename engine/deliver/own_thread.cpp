@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/deliver/workers.hpp"
-#include "engine/system/farewell.hpp"
+#include "engine/system/join_deadline.hpp"
 #include "engine/system/settle.hpp"
 
 namespace ringmain::engine {
@@ -151,7 +151,7 @@ void Workers::own_is_awake() noexcept {
 /// Behind quit_: they see that the bus has stopped. Who does not come back is named and left alone;
 /// it holds all that it touches.
 void Workers::join_own(std::int64_t limit_ns, Stopped& result) noexcept {
-  const Farewell farewell(limit_ns);
+  const JoinDeadline join_deadline(limit_ns);
   for (;;) {
     Ref<OwnThread> own;
     {
@@ -164,7 +164,7 @@ void Workers::join_own(std::int64_t limit_ns, Stopped& result) noexcept {
     };
     bool joined = false;
     for (std::int64_t left = -1; !joined && left != 0;) {
-      left = farewell.left_ns(calls());
+      left = join_deadline.left_ns(calls());
       joined = own->join(left);
     }
     if (!joined) {

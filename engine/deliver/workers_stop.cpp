@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "engine/deliver/workers.hpp"
-#include "engine/system/farewell.hpp"
+#include "engine/system/join_deadline.hpp"
 
 namespace ringmain::engine {
 namespace {
@@ -261,14 +261,14 @@ std::string Workers::name_of(std::uint32_t watch_id) const {
 }
 
 bool Workers::await_gone(std::int64_t limit_ns) noexcept {
-  const Farewell farewell(limit_ns);
+  const JoinDeadline join_deadline(limit_ns);
   for (;;) {
     const std::uint32_t gone = gone_.load(std::memory_order_acquire);  // Q1
     if (gone >= workers_.size()) return true;
     const bool in_callback = std::any_of(workers_.begin(), workers_.end(), [](const auto& w) {
       return w->calling.load(std::memory_order_relaxed) != 0;  // relaxed: a look
     });
-    const std::int64_t left = farewell.left_ns(in_callback);
+    const std::int64_t left = join_deadline.left_ns(in_callback);
     if (left == 0) return false;
     futex_wait(gone_, gone, left);
   }

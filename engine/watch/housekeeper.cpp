@@ -8,7 +8,7 @@
 
 #include "engine/deliver/workers.hpp"
 #include "engine/system/clock.hpp"
-#include "engine/system/farewell.hpp"
+#include "engine/system/join_deadline.hpp"
 #include "engine/system/settle.hpp"
 
 namespace ringmain::engine {
@@ -61,12 +61,12 @@ void Housekeeper::tell_rounds(std::uint32_t finished) noexcept {
 
 bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
   if (!thread_.joinable()) return true;
-  const Farewell farewell(limit_ns);
+  const JoinDeadline join_deadline(limit_ns);
   event_count_.notify(EventCount::kQuit);
   for (;;) {
     const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // H2
     if (!running()) break;
-    const std::int64_t left = farewell.left_ns(reporter_ && reporter_->is_calling());
+    const std::int64_t left = join_deadline.left_ns(reporter_ && reporter_->is_calling());
     if (left == 0) return false;
     futex_wait(finished_, seen, left);
   }

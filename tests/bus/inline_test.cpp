@@ -317,19 +317,19 @@ TEST_P(InlineTest, ARealtimePublisherIsJudgedToo) {
 }
 
 TEST_P(InlineTest, AThreadThatEndsIsJudgedToTheLast) {
-  struct Farewell {
+  struct AtThreadEnd {
     Channel<Tick>* channel = nullptr;
     PublishResult* result = nullptr;
-    ~Farewell() {
+    ~AtThreadEnd() {
       if (channel != nullptr) *result = channel->publish({9});
     }
   };
   const Subscription judges = ticks_.subscribe_inline(no_odd_ones());
   PublishResult result;
   std::thread([&] {
-    thread_local Farewell farewell;  // destroyed after the thread's lanes
-    farewell.channel = &ticks_;
-    farewell.result = &result;
+    thread_local AtThreadEnd at_thread_end;  // destroyed after the thread's lanes
+    at_thread_end.channel = &ticks_;
+    at_thread_end.result = &result;
     EXPECT_EQ(ticks_.publish({2}), PublishCode::accepted);
   }).join();
   EXPECT_EQ(result, PublishCode::vetoed);

@@ -15,7 +15,7 @@
 #include "engine/publish/slot.hpp"
 #include "engine/system/atomics.hpp"
 #include "engine/system/clock.hpp"
-#include "engine/system/farewell.hpp"
+#include "engine/system/join_deadline.hpp"
 #include "engine/system/wait_strategy.hpp"
 #include "engine/watch/histogram.hpp"
 
@@ -36,22 +36,22 @@ TEST(SlotTest, EverySlotKeepsItsPayloadAlignedToSixteen) {
   for (unsigned c = 0; c < slot_sizes().size(); ++c) EXPECT_EQ(slot_bytes(c) % 16, 0u);
 }
 
-TEST(FarewellTest, WhoIsInACallbackGetsTheRestOfTheTimeAndAMomentAtLeast) {
-  EXPECT_EQ(Farewell(-1).left_ns(true), -1);
-  EXPECT_EQ(Farewell(-1).left_ns(false), -1);
-  EXPECT_EQ(Farewell(0, 100).left_ns(true, 100), Farewell::kMomentNs);
-  EXPECT_EQ(Farewell(0, 100).left_ns(true, 100 + Farewell::kMomentNs), 0);
-  EXPECT_EQ(Farewell(3 * Farewell::kPatienceNs, 0).left_ns(true, Farewell::kPatienceNs),
-            2 * Farewell::kPatienceNs);
+TEST(JoinDeadlineTest, AThreadInACallbackGetsTheRestOfTheTimeAndAMomentAtLeast) {
+  EXPECT_EQ(JoinDeadline(-1).left_ns(true), -1);
+  EXPECT_EQ(JoinDeadline(-1).left_ns(false), -1);
+  EXPECT_EQ(JoinDeadline(0, 100).left_ns(true, 100), JoinDeadline::kMomentNs);
+  EXPECT_EQ(JoinDeadline(0, 100).left_ns(true, 100 + JoinDeadline::kMomentNs), 0);
+  EXPECT_EQ(JoinDeadline(3 * JoinDeadline::kPatienceNs, 0).left_ns(true, JoinDeadline::kPatienceNs),
+            2 * JoinDeadline::kPatienceNs);
 }
 
-TEST(FarewellTest, WhoIsInNoneIsLookedAtAgainUntilPatienceEnds) {
-  const Farewell farewell(0, 0);
-  EXPECT_EQ(farewell.left_ns(false, 1), Farewell::kMomentNs - 1);
-  EXPECT_EQ(farewell.left_ns(false, Farewell::kMomentNs), Farewell::kMomentNs);
-  EXPECT_EQ(farewell.left_ns(false, Farewell::kPatienceNs - 1), 1);
-  EXPECT_EQ(farewell.left_ns(false, Farewell::kPatienceNs), 0);
-  EXPECT_EQ(farewell.left_ns(false, 2 * Farewell::kPatienceNs), 0);
+TEST(JoinDeadlineTest, AThreadInNoneIsLookedAtAgainUntilPatienceEnds) {
+  const JoinDeadline join_deadline(0, 0);
+  EXPECT_EQ(join_deadline.left_ns(false, 1), JoinDeadline::kMomentNs - 1);
+  EXPECT_EQ(join_deadline.left_ns(false, JoinDeadline::kMomentNs), JoinDeadline::kMomentNs);
+  EXPECT_EQ(join_deadline.left_ns(false, JoinDeadline::kPatienceNs - 1), 1);
+  EXPECT_EQ(join_deadline.left_ns(false, JoinDeadline::kPatienceNs), 0);
+  EXPECT_EQ(join_deadline.left_ns(false, 2 * JoinDeadline::kPatienceNs), 0);
 }
 
 TEST(HistogramTest, AnEmptyOneSaysNothing) {

@@ -7,14 +7,14 @@
 #include "clock.hpp"
 
 namespace ringmain::engine {
-class Farewell {
+class JoinDeadline {
  public:
   /// The patience is for a machine with many more busy threads than cores, on which 50 ms may pass
   /// without a turn.
   enum : std::int64_t { kMomentNs = 50'000'000, kPatienceNs = 2'000'000'000 };
 
   /// Negative: without a limit.
-  explicit Farewell(std::int64_t limit_ns, std::int64_t now = now_ns()) noexcept
+  explicit JoinDeadline(std::int64_t limit_ns, std::int64_t now = now_ns()) noexcept
       : limit_ns_(limit_ns), began_ns_(now) {}
 
   /// How long to sleep before the next look, as futex_wait takes it; 0: it is given up.
