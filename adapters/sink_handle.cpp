@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/system/settle.hpp"
+#include "engine/system/configure_thread.hpp"
 
 #include "events/steps/log.hpp"
 

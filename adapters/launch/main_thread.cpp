@@ -6,7 +6,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "engine/system/settle.hpp"
+#include "engine/system/configure_thread.hpp"
 
 namespace ringmain::run {
 namespace {

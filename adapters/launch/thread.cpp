@@ -22,7 +22,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "engine/system/settle.hpp"
+#include "engine/system/configure_thread.hpp"
 
 #include "bus/bus.hpp"
 

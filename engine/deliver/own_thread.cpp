@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/deliver/workers.hpp"
+#include "engine/system/configure_thread.hpp"
 #include "engine/system/join_deadline.hpp"
-#include "engine/system/settle.hpp"
 
 namespace ringmain::engine {
 
@@ -32,7 +32,7 @@ void OwnThread::start() {
     const BlockedSignals blocked;
     const std::lock_guard lock(joining_);  // a stop() that found it on the list joins it already
     thread_ = std::thread([this] {
-      settle(core_->workers().options(), name_.c_str());
+      configure_thread(core_->workers().options(), name_.c_str());
       run();
     });
   } catch (const std::system_error& e) {

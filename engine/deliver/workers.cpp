@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "engine/system/settle.hpp"
+#include "engine/system/configure_thread.hpp"
 
 namespace ringmain::engine {
 
@@ -50,7 +50,7 @@ unsigned Workers::start() {
       worker.thread = std::thread([this, &worker, running] {
         char name[16];  // the kernel keeps 15 characters: the index must survive
         std::snprintf(name, sizeof name, "%.12s/%u", options_.name.c_str(), running % 100);
-        settle(options_, name);
+        configure_thread(options_, name);
         worker.run();
       });
       watch(worker);

@@ -8,8 +8,8 @@
 
 #include "engine/deliver/workers.hpp"
 #include "engine/system/clock.hpp"
+#include "engine/system/configure_thread.hpp"
 #include "engine/system/join_deadline.hpp"
-#include "engine/system/settle.hpp"
 
 namespace ringmain::engine {
 
@@ -23,7 +23,7 @@ bool Housekeeper::start(const WorkersOptions& options) noexcept {
   running_.store(1, std::memory_order_release);  // H2
   try {
     thread_ = std::thread([this, &options] {
-      settle(options, (options.name.substr(0, 12) + "/hk").c_str());
+      configure_thread(options, (options.name.substr(0, 12) + "/hk").c_str());
       run();
     });
     return true;

@@ -1,4 +1,4 @@
-#include "engine/system/settle.hpp"
+#include "engine/system/configure_thread.hpp"
 
 #include <cstdio>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 namespace ringmain::engine {
 
-void settle(const WorkersOptions& options, const char* name) noexcept {
+void configure_thread(const WorkersOptions& options, const char* name) noexcept {
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // it is not a callback's to cancel
   char cut[16];
   std::snprintf(cut, sizeof cut, "%s", name);

@@ -8,7 +8,7 @@ namespace ringmain::engine {
 struct WorkersOptions;
 
 /// By the new thread. The kernel keeps 15 characters of `name`.
-void settle(const WorkersOptions& options, const char* name) noexcept;
+void configure_thread(const WorkersOptions& options, const char* name) noexcept;
 
 /// By whoever starts threads: signals are for the program's own ones; those started meanwhile get
 /// none.
