@@ -18,8 +18,8 @@ namespace ringmain::detail {
 // --- the mailbox ---
 
 DrainedBy drained_by(const SubscribeOptions& options, const engine::Workers& workers) noexcept {
-  return options.served == Served::own_thread && !workers.by_hand() ? DrainedBy::own_thread
-                                                                    : DrainedBy::workers;
+  return options.served == Served::own_thread && !workers.manual() ? DrainedBy::own_thread
+                                                                   : DrainedBy::workers;
 }
 
 void check(const SubscribeOptions& options, bool has_mailbox) {

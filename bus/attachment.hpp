@@ -27,7 +27,8 @@
 namespace ringmain::detail {
 
 enum class DrainedBy : std::uint8_t { workers, own_thread, its_user };
-/// Who drains the mailbox of a subscriber that has one. A bus without threads serves it by hand.
+/// Who drains the mailbox of a subscriber that has one. A manual bus has no threads: deliver()
+/// serves it.
 [[nodiscard]] DrainedBy drained_by(const SubscribeOptions& options,
                                    const engine::Workers& workers) noexcept;
 /// Throws std::invalid_argument with one sentence for options that cannot hold.

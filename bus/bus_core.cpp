@@ -113,9 +113,9 @@ engine::WorkersOptions engine_options(const BusOptions& options) {
   return o;
 }
 
-engine::WorkersOptions by_hand() {
+engine::WorkersOptions manual() {
   engine::WorkersOptions o;
-  o.by_hand = true;
+  o.manual = true;
   return o;
 }
 
@@ -134,7 +134,7 @@ BusCore::BusCore(const BusOptions& options)
 }
 
 BusCore::BusCore(ByHand)
-    : workers_(new engine::Workers(by_hand())), reporter_(new BusReporter(*workers_)) {
+    : workers_(new engine::Workers(manual())), reporter_(new BusReporter(*workers_)) {
   workers_->house().set_reporter(reporter_.get());
   (void)workers_->start();
 }

@@ -202,7 +202,7 @@ class ChannelCore final : public Counted {
     // Relaxed: a time, from which nothing follows.
     return manual_time_ == nullptr ? now_ns() : manual_time_->load(std::memory_order_relaxed);
   }
-  [[nodiscard]] bool by_hand() const noexcept { return manual_time_ != nullptr; }
+  [[nodiscard]] bool manual() const noexcept { return manual_time_ != nullptr; }
 
   /// The bus's: the next one that could not be entered. It is kept, for lanes of mailboxes name it
   /// as their source.

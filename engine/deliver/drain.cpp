@@ -230,7 +230,7 @@ void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
 }
 
 void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) noexcept {
-  if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
+  if (channel.manual()) run.taken_ns = channel.stamp_ns();
   measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
   hand_to_all(drainer, channel, run);
   channel.dispatched.add(run.count, Writers::one);
@@ -247,7 +247,7 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
   const std::uint64_t first = lane.taken.load(std::memory_order_relaxed);
   drainer.apart.store(apart + 1, std::memory_order_release);       // P2: before `taken` says so
   lane.taken.store(first + run.count, std::memory_order_release);  // P1
-  if (channel.by_hand()) run.taken_ns = channel.stamp_ns();
+  if (channel.manual()) run.taken_ns = channel.stamp_ns();
   const bool abort = channel.workers().aborting();
   if (abort) {
     count_discarded(lane, run);

@@ -46,7 +46,7 @@ void interrupt_reader(Pull& pull) noexcept {
 
 bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
   if (channel.inert()) return false;
-  if (channel.workers().by_hand()) {  // who waits does the work, and then knows
+  if (channel.workers().manual()) {  // who waits does the work, and then knows
     (void)channel.workers().deliver(Workers::kAll, limit_ns);
     return channel.anything_left();
   }

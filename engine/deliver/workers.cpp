@@ -37,7 +37,7 @@ void Workers::in_child() noexcept {
 
 unsigned Workers::start() {
   (void)barrier_is_fence();  // registers the process before any lane exists
-  if (options_.by_hand) {
+  if (options_.manual) {
     gone_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_release);  // Q1
     return 0;
   }
@@ -82,8 +82,8 @@ bool Workers::add(ChannelCore& channel) noexcept {
   }
   channel.set_index(index);
   channel.hold();
-  // By hand nobody sleeps, so that nobody is to be signalled.
-  if (options_.by_hand && !channel.options().pulled)
+  // Without threads nobody sleeps, so that nobody is to be signalled.
+  if (options_.manual && !channel.options().pulled)
     channel.line.leased.store(1, std::memory_order_release);  // E3
   table_[index].store(&channel, std::memory_order_release);   // E6
   ready_.use(next_);
@@ -93,7 +93,7 @@ bool Workers::add(ChannelCore& channel) noexcept {
 void Workers::retire(ChannelCore& channel) noexcept {
   if (forked()) return;
   if (channel.options().pulled) return dispose(channel);  // no worker ever has it
-  if (options_.by_hand && !channel.anything_left()) return dispose(channel);
+  if (options_.manual && !channel.anything_left()) return dispose(channel);
   channel.retired.store(1, std::memory_order_release);  // Q1
   // Also if it is signalled already: whoever takes this signal must see the store before it.
   ready_.signal(channel.index());

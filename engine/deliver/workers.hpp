@@ -36,7 +36,7 @@ struct WorkersOptions {
   int nice = 0;
   std::string name = "ringmain";
   WaitOptions wait;
-  bool by_hand = false;  // no thread is started: whoever calls deliver() does the work
+  bool manual = false;  // no thread is started: whoever calls deliver() does the work
 };
 
 struct WorkerCounts {
@@ -165,15 +165,15 @@ class Workers final : public Counted, private ForkWitness {
   /// Destroys what lies there. Threads: any, holding no lock; calls the destructors of captures.
   void reclaim_captures() noexcept { retire_list_.reclaim_all(); }
 
-  // --- without threads (by_hand.cpp) ---
-  [[nodiscard]] bool by_hand() const noexcept { return options_.by_hand; }
-  /// By hand: hands out up to `max` queued events in the calling thread, those included that
+  // --- without threads (manual.cpp) ---
+  [[nodiscard]] bool manual() const noexcept { return options_.manual; }
+  /// Manual: hands out up to `max` queued events in the calling thread, those included that
   /// callbacks publish meanwhile. Fixed order: round by round, by channel index, then by lane, at
   /// most a batch of each. Returns how many; 0 inside a callback. One caller at a time runs.
   std::size_t deliver(std::size_t max, std::int64_t limit_ns = -1) noexcept;
-  /// By hand: what stamps say instead of the clock; nullptr with threads.
+  /// Manual: what stamps say instead of the clock; nullptr with threads.
   [[nodiscard]] Atomic<std::int64_t>* manual_time() noexcept {
-    return options_.by_hand ? &manual_time_ns_ : nullptr;
+    return options_.manual ? &manual_time_ns_ : nullptr;
   }
 
   /// True: all that was accepted before the call has been delivered. False: time ran out, or the
@@ -281,7 +281,7 @@ class Workers final : public Counted, private ForkWitness {
   alignas(kLineBytes) Atomic<std::int64_t> swept_ns_{0};
   std::array<Atomic<ChannelCore*>, kChannelsMax> table_{};
 
-  Atomic<std::uint32_t> delivering_{0};  // by hand: 1 while somebody delivers, callbacks included
+  Atomic<std::uint32_t> delivering_{0};  // manual: 1 while somebody delivers, callbacks included
   Atomic<std::int64_t> manual_time_ns_{1'000'000'000};
 
   mutable std::mutex mutex_;  // table_, free_, disposed_, own_

@@ -84,7 +84,7 @@ bool Workers::delivered(bool mailboxes, std::int64_t limit_ns) noexcept {
   std::size_t count = 0;
   bool parallel = false;
   const auto wait = [&] {
-    if (options_.by_hand) (void)deliver(kAll, deadline.left_ns());
+    if (options_.manual) (void)deliver(kAll, deadline.left_ns());
     return await(done_key_, deadline, [&] {
       return std::all_of(marks.begin(), marks.begin() + count, [](const Mark& m) {
         return m.done->load(std::memory_order_acquire) >= m.published;  // E1, P1

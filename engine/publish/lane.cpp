@@ -70,7 +70,7 @@ bool has_room(Lane& lane, std::uint64_t word) noexcept {
 /// Waits, not busy, until half the lane is free, so that one wake-up serves many events.
 Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
   if (in_callback()) return Pushed::would_deadlock;
-  if (lane.channel->by_hand()) return Pushed::full;  // nobody makes room while we wait
+  if (lane.channel->manual()) return Pushed::full;  // nobody makes room while we wait
   lane.waiting = true;  // a handler that waited as well would take our wake-up away
   order_for_handlers();
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own

@@ -76,9 +76,9 @@ bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
 
 bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept {
   if (in_callback()) return false;
-  if (workers_.by_hand()) {  // then the caller is the housekeeper, one at a time
-    static std::mutex by_hand;
-    const std::lock_guard lock(by_hand);
+  if (workers_.manual()) {  // then the caller is the housekeeper, one at a time
+    static std::mutex manual;
+    const std::lock_guard lock(manual);
     return round(why | EventCount::kLast, now_ns(), 0);
   }
   const Deadline deadline(limit_ns);

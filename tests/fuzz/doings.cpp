@@ -50,13 +50,13 @@ void Scene::act(Actor& by, const Operation& op) {
     case Do::rest:
       return;  // by whoever drives
     case Do::deliver:
-      if (by_hand_) {
+      if (manual_) {
         const std::size_t max = n[0] % 4 == 0 ? 1000 : 1 + n[1] % 20;
-        faults_.expect(by_hand_->deliver(max) <= max, "deliver() handed out more than was asked");
+        faults_.expect(manual_->deliver(max) <= max, "deliver() handed out more than was asked");
       }
       return;
     case Do::time:
-      if (by_hand_) by_hand_->advance(nanoseconds(n[0] % 1'000'000));
+      if (manual_) manual_->advance(nanoseconds(n[0] % 1'000'000));
       return;
     case Do::look:
       return look();

@@ -71,7 +71,7 @@ std::string run_once(const Case& what, std::uint64_t* trace) {
 std::string run_case(const Case& what) {
   std::uint64_t first = 0;
   std::string words = run_once(what, &first);
-  if (!words.empty() || what.drive != Drive::by_hand) return words;
+  if (!words.empty() || what.drive != Drive::manual) return words;
   std::uint64_t second = 0;
   words = run_once(what, &second);
   if (words.empty() && first != second) return "  without threads it did not run twice the same\n";
@@ -179,7 +179,7 @@ class Shrinking {
     return smaller;
   }
   bool fails(const Case& what) {
-    for (int i = 0; i < (what.drive == Drive::by_hand ? 1 : 6); ++i) {
+    for (int i = 0; i < (what.drive == Drive::manual ? 1 : 6); ++i) {
       const std::string words = nursery_.run([&what](Shared&) { return run_case(what); }, true);
       if (!words.empty() && kind(words) == kind_) return true;
     }

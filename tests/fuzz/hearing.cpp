@@ -126,7 +126,7 @@ void Scene::do_inside(Ear& ear, const Mark& mark) {
     case 7:
       faults_.expect(!bus_->flush(kLong), "flush() in a callback waited");
       faults_.expect(bus_->stop().refused, "stop() in a callback stopped");
-      if (by_hand_) faults_.expect_equal(by_hand_->deliver(), 0, "deliver() in a callback");
+      if (manual_) faults_.expect_equal(manual_->deliver(), 0, "deliver() in a callback");
       return;
     case 8:
       if (mark.depth() == 0) {

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, kDoings> kWhat{
     "reset",     "touch", "interest", "rest",  "deliver", "time", "look"};
 /// Of 100.
 constexpr std::array<std::uint32_t, kDoings> kOften{3, 8, 30, 8, 3, 13, 5, 9, 4, 4, 1, 4, 5, 1, 2};
-constexpr std::array<std::string_view, 3> kDrives{"by_hand", "one", "several"};
+constexpr std::array<std::string_view, 3> kDrives{"manual", "one", "several"};
 
 }  // namespace
 
@@ -71,7 +71,7 @@ std::string from_text(std::string_view text, Case& what) {
       const std::size_t drive = index_in(kDrives);
       if (drive == kDrives.size() || !(words >> what.workers >> what.threads >> what.ending) ||
           what.threads == 0 || what.threads > 16 || what.workers == 0 || what.workers > 32)
-        return "the first line must say by_hand, one or several, workers, threads and an ending, "
+        return "the first line must say manual, one or several, workers, threads and an ending, "
                "not '" +
                line + "'";
       what.drive = static_cast<Drive>(drive);

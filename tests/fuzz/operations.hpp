@@ -34,13 +34,13 @@ struct Operation {
 };
 
 enum class Drive : std::uint8_t {
-  by_hand,  // a TestBus: nothing happens but what is asked for
-  one,      // workers, and one thread that drives
-  several   // workers, and threads that drive beside each other
+  manual,  // a TestBus: nothing happens but what is asked for
+  one,     // workers, and one thread that drives
+  several  // workers, and threads that drive beside each other
 };
 
 struct Case {
-  Drive drive = Drive::by_hand;
+  Drive drive = Drive::manual;
   std::uint32_t workers = 1;
   std::uint32_t threads = 1;
   std::uint32_t ending = 0;  // how the bus ends

@@ -40,7 +40,7 @@ class Oracle {
   [[nodiscard]] static Sure listens(const Ear& ear, const Spoken& said);
   /// It hears what the bus says of itself, whenever that is.
   [[nodiscard]] bool hears_the_bus(const Ear& ear) const {
-    return ear.channels.all() && drive_ != Drive::by_hand;
+    return ear.channels.all() && drive_ != Drive::manual;
   }
   [[nodiscard]] static std::string name(const Ear& ear);
   [[nodiscard]] static std::string name(const Spoken& said);

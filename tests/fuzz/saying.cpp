@@ -50,7 +50,7 @@ void Scene::say_one(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32
   if (said == nullptr) return;
   said->in_callback = inside.callbacks > 0;
   said->inside = inside.inline_ones;
-  if (by_hand_ && !voice.options.source_time) said->time_ns = by_hand_->time_ns();
+  if (manual_ && !voice.options.source_time) said->time_ns = manual_->time_ns();
   if (inside.making) said->inside = ~0u;
   PublishResult result;
   bool nested = false;
@@ -83,7 +83,7 @@ void Scene::check_one(const Voice& voice, const Spoken& said, const Ledger& befo
   if (said.code == PublishCode::would_deadlock)
     faults_.expect(said.in_callback, it + "it is in no callback");
   if (said.code == PublishCode::full && voice.options.overflow == Overflow::block)
-    faults_.expect(!said.in_callback && by_hand_ != nullptr, it + "it could have waited");
+    faults_.expect(!said.in_callback && manual_ != nullptr, it + "it could have waited");
   if (said.code == PublishCode::too_deep) faults_.expect(said.inside >= 8, it + "it is not");
   if (said.code == PublishCode::no_memory)
     faults_.expect(voice.threads_own && options_[voice.channel].lanes_max <= 64,
@@ -108,7 +108,7 @@ void Scene::check_one(const Voice& voice, const Spoken& said, const Ledger& befo
                        it + "its ledger's sum");
   faults_.expect(after.in_flight <= bound, it + "more than its bound are in flight");
   if (full) faults_.expect(voice.since_rest >= bound, it + "there is room");
-  if (!by_hand_ || said.inside == ~0u) return;
+  if (!manual_ || said.inside == ~0u) return;
   if (full) faults_.expect(before.in_flight >= bound, it + "there is room by its ledger");
   if (said.code == PublishCode::accepted)
     faults_.expect(before.in_flight < bound || after.in_flight == before.in_flight,

@@ -21,9 +21,9 @@ Scene::Scene(const Case& what, Faults& faults)
       serial_(next_serial()),
       actors_(what.threads) {
   for (std::size_t i = 0; i < actors_.size(); ++i) actors_[i].index = i;
-  if (what.drive == Drive::by_hand) {
-    by_hand_ = std::make_unique<TestBus>();
-    bus_ = by_hand_.get();
+  if (what.drive == Drive::manual) {
+    manual_ = std::make_unique<TestBus>();
+    bus_ = manual_.get();
     return;
   }
   BusOptions o;
@@ -51,7 +51,7 @@ void Scene::phase(std::size_t from, std::size_t to) {
   if (actors_.size() == 1) {
     for (std::size_t i = from; i < to && !faults_.any(); ++i) {
       act(actors_[0], case_.operations[i]);
-      if (by_hand_ && i % 4 == 0) look();
+      if (manual_ && i % 4 == 0) look();
     }
     return;
   }
@@ -72,7 +72,7 @@ void Scene::rest() {
     ended = journal_.ended();
     faults_.expect(bus_->flush(kLong), "flush() ran out of time");
   }
-  if (by_hand_) faults_.expect_equal(by_hand_->queued(), 0, "queued() after flush()");
+  if (manual_) faults_.expect_equal(manual_->queued(), 0, "queued() after flush()");
   judge();
 }
 
@@ -95,7 +95,7 @@ void Scene::judge() {
   oracle_.judge(channels, ears);
   const auto verified = bus_->verify_accounting();
   if (!verified) faults_.add(verified.error().message);
-  if (by_hand_ || over_ || case_.drive == Drive::several) return;
+  if (manual_ || over_ || case_.drive == Drive::several) return;
   for (const Asked& a : asked_) {
     faults_.expect(bus_->wait_told(kLong), "wait_told() ran out of time");
     faults_.expect_equal(a.subscribers->load(), channels_[a.channel]->stats().subscribers,
@@ -137,7 +137,7 @@ void Scene::end() {
   asked_.clear();
   const auto end_bus = [this] {
     for (auto& c : channels_) c.reset();
-    by_hand_.reset();
+    manual_.reset();
     driven_.reset();
   };
   if (case_.ending / 4 % 2 == 0) end_bus();  // before its handles

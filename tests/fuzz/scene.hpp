@@ -118,7 +118,7 @@ class Scene : public Hearers {
   mutable std::mutex channels_lock_;
   std::array<ChannelOptions, kTypes> options_{};
   std::array<std::atomic<bool>, kTypes> parallel_{};
-  std::unique_ptr<TestBus> by_hand_;
+  std::unique_ptr<TestBus> manual_;
   std::unique_ptr<Bus> driven_;
   Bus* bus_ = nullptr;
   std::array<std::unique_ptr<AnyChannel>, kTypes> channels_;

@@ -32,7 +32,7 @@ void Scene::look_at_full_one(Held& held, std::uint32_t how) {
     const bool any = box.wait_for(nanoseconds(0));
     const std::uint64_t pending = box.stats().pending;
     if (any) faults_.expect(pending != 0, "wait_for() saw an event, and none is there");
-    if (by_hand_) faults_.expect(any == (pending != 0), "wait_for() did not see an event");
+    if (manual_) faults_.expect(any == (pending != 0), "wait_for() did not see an event");
     return;
   }
   const std::uint64_t before = box.stats().pending;
@@ -84,7 +84,7 @@ std::size_t Scene::read_some(Held& held, std::uint32_t how, std::size_t max) {
                  "a mailbox gave " + std::to_string(calls) + " of at most " + std::to_string(max));
   if (threw || closed || max == 0) return taken;
   if (before != 0) faults_.expect(taken != 0, "a mailbox with events gave none");
-  if (!by_hand_ || runs) return taken;
+  if (!manual_ || runs) return taken;
   const bool may_evict = ear.options.overflow == Overflow::drop_oldest;
   const std::uint64_t left = held.box->base().stats().pending;
   if (taken < max) faults_.expect_equal(left, 0, "pending after a drain that found the end");

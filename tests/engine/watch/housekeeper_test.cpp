@@ -69,7 +69,7 @@ class HouseTest : public ::testing::Test {
   /// What is queued is delivered, by the test's own thread.
   void drain_all() {
     for (const auto& c : workers_->channels()) {
-      while (drain(by_hand_, *c, 256) != 0) {
+      while (drain(manual_, *c, 256) != 0) {
       }
     }
   }
@@ -81,7 +81,7 @@ class HouseTest : public ::testing::Test {
   Ref<Workers> workers_;
   Ref<Recorder> recorder_;
   Ref<ChannelCore> channel_;
-  Drainer by_hand_;
+  Drainer manual_;
 };
 
 class LossesTest : public HouseTest {

@@ -8,7 +8,7 @@ namespace ringmain::engine {
 struct Workers {
   Atomic<std::uint32_t> quit{0};
   enum : std::size_t { kAll = ~std::size_t{0} };
-  [[nodiscard]] static bool by_hand() noexcept { return false; }
+  [[nodiscard]] static bool manual() noexcept { return false; }
   static std::size_t deliver(std::size_t, std::int64_t) noexcept { return 0; }
   [[nodiscard]] bool stopped() const noexcept { return quit.load(std::memory_order_acquire) != 0; }
 };
