@@ -13,10 +13,10 @@
 #include "engine/channel/accounts.hpp"
 #include "engine/publish/missed.hpp"
 
-#include "bus/attachment.hpp"
 #include "bus/bus_core.hpp"
 #include "bus/copies.hpp"
 #include "bus/first_use.hpp"
+#include "bus/subscription_core.hpp"
 
 namespace ringmain {
 Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}
@@ -104,15 +104,15 @@ Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* s
   const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
       core_->workers(), options.name.empty() ? "mailbox of " + std::string(pattern) : options.name,
       detail::drained_by(options, core_->workers()), options);
-  const engine::Ref<detail::Attachment> made =
-      new detail::Attachment(subscriber, mailbox, std::move(options));
+  const engine::Ref<detail::SubscriptionCore> made =
+      new detail::SubscriptionCore(subscriber, mailbox, std::move(options));
   orphan.subscriber = nullptr;
   made->set_owner(core_);
   made->set_bus(core_);
   made->listen(mailbox->core());
   made->start_thread(pattern);
   core_->add_pattern(*made, pattern);
-  return detail::Attachment::handle(made);
+  return detail::SubscriptionCore::handle(made);
 }
 
 Subscription Bus::subscribe_once_made(const Schema& schema, engine::Subscriber* subscriber,
@@ -120,26 +120,26 @@ Subscription Bus::subscribe_once_made(const Schema& schema, engine::Subscriber* 
   detail::Orphan orphan{subscriber};
   if (core_->forked()) return {};
   detail::check(options, false);
-  const engine::Ref<detail::Attachment> made =
-      new detail::Attachment(subscriber, {}, std::move(options));
+  const engine::Ref<detail::SubscriptionCore> made =
+      new detail::SubscriptionCore(subscriber, {}, std::move(options));
   orphan.subscriber = nullptr;
   made->set_owner(core_);
   made->set_bus(core_);
   made->set_awaited(schema);
   core_->add_pattern(*made, schema.name);
-  return detail::Attachment::handle(made);
+  return detail::SubscriptionCore::handle(made);
 }
 
 Subscription Bus::on_interest_core(engine::ChannelCore* channel, std::string_view pattern,
                                    engine::Subscriber* subscriber, SubscribeOptions options) {
   detail::Orphan orphan{subscriber};
   if (core_->forked()) return {};
-  const engine::Ref<detail::Attachment> made =
-      new detail::Attachment(subscriber, {}, std::move(options));
+  const engine::Ref<detail::SubscriptionCore> made =
+      new detail::SubscriptionCore(subscriber, {}, std::move(options));
   orphan.subscriber = nullptr;
   made->set_owner(core_);
   made->watch(*core_, channel, pattern);
-  return detail::Attachment::handle(made);
+  return detail::SubscriptionCore::handle(made);
 }
 
 bool Bus::wait_told(nanoseconds limit) {
@@ -175,8 +175,8 @@ Stats Bus::stats() const {
   }
   for (const auto& w : core_->workers().counts())
     all.workers.push_back({w.parks, w.wakes, w.batches, w.events});
-  core_->for_each_attachment(
-      [&all](const detail::Attachment& a) { all.subscriptions.push_back(a.row()); });
+  core_->for_each_subscription(
+      [&all](const detail::SubscriptionCore& a) { all.subscriptions.push_back(a.row()); });
   all.housekeeper = {core_->workers().house().running(), core_->workers().house().wakes()};
   return all;
 }
@@ -204,7 +204,7 @@ std::vector<std::string> unbalanced(const detail::BusCore& core) {
   for (const auto& c : core.workers().channels()) {
     if (c->options().mailbox) add(unbalanced(*c));
   }
-  core.for_each_attachment([&add](const detail::Attachment& a) { add(a.unbalanced()); });
+  core.for_each_subscription([&add](const detail::SubscriptionCore& a) { add(a.unbalanced()); });
   return sentences;
 }
 
@@ -267,13 +267,14 @@ Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber
         options.name.empty() ? "mailbox of " + channel.options().name : options.name,
         drained_by(options, channel.workers()), options);
   }
-  const engine::Ref<Attachment> made = new Attachment(subscriber, mailbox, std::move(options));
+  const engine::Ref<SubscriptionCore> made =
+      new SubscriptionCore(subscriber, mailbox, std::move(options));
   orphan.subscriber = nullptr;
   made->set_owner(static_cast<BusCore*>(channel.options().owner));
   made->listen(mailbox ? mailbox->core() : channel);
   made->start_thread(channel.options().name);
   if (mailbox) made->feed_from(channel, std::move(key));
-  return Attachment::handle(made);
+  return SubscriptionCore::handle(made);
 }
 
 Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOptions& options) {

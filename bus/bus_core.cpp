@@ -12,9 +12,9 @@
 #include <thread>
 #include <utility>
 
-#include "bus/attachment.hpp"
 #include "bus/bus.hpp"
 #include "bus/reporter.hpp"
+#include "bus/subscription_core.hpp"
 
 namespace ringmain::detail {
 namespace {
@@ -192,7 +192,7 @@ void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore
     channels_.emplace(name, made);
     feed_matching(*made);
   } catch (...) {
-    for (const Pattern& p : patterns_) p.attachment->stop_feeding_from(*made);
+    for (const Pattern& p : patterns_) p.subscription->stop_feeding_from(*made);
     if (const auto at = channels_.find(name); at != entered) channels_.erase(at);
     workers_->retire(*made);
     made->next_abandoned = std::exchange(abandoned_, made);
@@ -213,47 +213,48 @@ std::vector<engine::Ref<engine::ChannelCore>> BusCore::channels() const {
 void BusCore::feed_matching(engine::ChannelCore& channel) {
   if (forked()) return;
   for (const Pattern& p : patterns_) {
-    if (pattern_matches(p.pattern, channel.options().name)) p.attachment->feed_from(channel);
+    if (pattern_matches(p.pattern, channel.options().name)) p.subscription->feed_from(channel);
   }
 }
 
-void BusCore::add_pattern(Attachment& attachment, std::string_view pattern) {
+void BusCore::add_pattern(SubscriptionCore& subscription, std::string_view pattern) {
   const std::lock_guard lock(mutex_);
   // The bus says nothing of itself before it is asked: so it is asked now.
   for (const BusReporter::Own& own : BusReporter::own()) {
     if (pattern_matches(pattern, own.name)) (void)find_or_make(own.name, own.schema(), nullptr);
   }
-  patterns_.push_back({&attachment, std::string(pattern)});
+  patterns_.push_back({&subscription, std::string(pattern)});
   for (const auto& [name, channel] : channels_) {
-    if (pattern_matches(pattern, name)) attachment.feed_from(*channel);
+    if (pattern_matches(pattern, name)) subscription.feed_from(*channel);
   }
 }
 
-void BusCore::remove_pattern(const Attachment& attachment) noexcept {
+void BusCore::remove_pattern(const SubscriptionCore& subscription) noexcept {
   if (forked()) return;
   const std::lock_guard lock(mutex_);
-  std::erase_if(patterns_, [&attachment](const Pattern& p) { return p.attachment == &attachment; });
+  std::erase_if(patterns_,
+                [&subscription](const Pattern& p) { return p.subscription == &subscription; });
 }
 
-void BusCore::remember(Attachment& attachment) noexcept {
+void BusCore::remember(SubscriptionCore& subscription) noexcept {
   const std::lock_guard lock(attachments_mutex_);
   try {
-    attachments_.insert(&attachment);
+    subscriptions_.insert(&subscription);
   } catch (const std::bad_alloc&) {
     // It works as any other, only figures do not show it.
   }
 }
 
-void BusCore::forget(Attachment& attachment) noexcept {
+void BusCore::forget(SubscriptionCore& subscription) noexcept {
   const std::lock_guard lock(attachments_mutex_);
-  attachments_.erase(&attachment);
+  subscriptions_.erase(&subscription);
 }
 
-bool BusCore::keep_until_the_end(Attachment& attachment) noexcept {
+bool BusCore::keep_until_the_end(SubscriptionCore& subscription) noexcept {
   const std::lock_guard lock(mutex_);
   if (ended_) return false;
-  attachment.hold();
-  attachment.next_kept = std::exchange(kept_, &attachment);
+  subscription.hold();
+  subscription.next_kept = std::exchange(kept_, &subscription);
   return true;
 }
 
@@ -261,14 +262,14 @@ void BusCore::end() noexcept {
   if (forked()) return;
   enum : std::int64_t { kLimitNs = 5'000'000'000 };
   (void)workers_->stop(false, kLimitNs);
-  Attachment* kept = nullptr;
+  SubscriptionCore* kept = nullptr;
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
     kept = std::exchange(kept_, nullptr);
   }
   while (kept != nullptr) {
-    Attachment& one = *std::exchange(kept, kept->next_kept);
+    SubscriptionCore& one = *std::exchange(kept, kept->next_kept);
     one.detach_deferred();  // a stuck one takes its captures along later
     one.release();
   }

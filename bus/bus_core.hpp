@@ -16,7 +16,7 @@
 
 namespace ringmain::detail {
 
-class Attachment;
+class SubscriptionCore;
 class BusReporter;
 
 /// Channels by name, and the patterns that new channels are matched against. One lock, never held
@@ -36,27 +36,27 @@ class BusCore final : public engine::Counted {
                                        const ChannelOptions* options);
   [[nodiscard]] std::vector<engine::Ref<engine::ChannelCore>> channels() const;
 
-  /// Feeds `attachment` from all channels that match, and from those that will. Throws
+  /// Feeds `subscription` from all channels that match, and from those that will. Throws
   /// std::bad_alloc.
-  void add_pattern(Attachment& attachment, std::string_view pattern);
-  void remove_pattern(const Attachment& attachment) noexcept;
-  /// Live attachments, for figures.
-  void remember(Attachment& attachment) noexcept;
-  void forget(Attachment& attachment) noexcept;
-  /// `f(attachment)` for each, under a lock.
+  void add_pattern(SubscriptionCore& subscription, std::string_view pattern);
+  void remove_pattern(const SubscriptionCore& subscription) noexcept;
+  /// Live subscriptions, for figures.
+  void remember(SubscriptionCore& subscription) noexcept;
+  void forget(SubscriptionCore& subscription) noexcept;
+  /// `f(subscription)` for each, under a lock.
   template <class F>
-  void for_each_attachment(F f) const {
+  void for_each_subscription(F f) const {
     const std::lock_guard lock(attachments_mutex_);
-    for (const Attachment* a : attachments_) f(*a);
+    for (const SubscriptionCore* a : subscriptions_) f(*a);
   }
   /// False: the bus has ended already.
-  [[nodiscard]] bool keep_until_the_end(Attachment& attachment) noexcept;
+  [[nodiscard]] bool keep_until_the_end(SubscriptionCore& subscription) noexcept;
   /// The bus ends: stops, and detaches what was kept. Not inside callbacks.
   void end() noexcept;
 
  private:
   struct Pattern {
-    Attachment* attachment;
+    SubscriptionCore* subscription;
     std::string pattern;
   };
   void feed_matching(engine::ChannelCore& channel);
@@ -71,10 +71,10 @@ class BusCore final : public engine::Counted {
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;
   engine::Ref<engine::ChannelCore> abandoned_;
-  Attachment* kept_ = nullptr;  // each holds the next one; the list holds each
+  SubscriptionCore* kept_ = nullptr;  // each holds the next one; the list holds each
   bool ended_ = false;
   mutable std::mutex attachments_mutex_;
-  std::unordered_set<Attachment*> attachments_;
+  std::unordered_set<SubscriptionCore*> subscriptions_;
 };
 
 }  // namespace ringmain::detail

@@ -1,6 +1,6 @@
 // Which subscriber carries a channel's events into a mailbox? Not for users of the library.
 #pragma once
-#include "attachment.hpp"
+#include "subscription_core.hpp"
 
 namespace ringmain::detail {
 

@@ -7,7 +7,7 @@
 
 #include "engine/deliver/drain.hpp"
 
-#include "bus/attachment.hpp"
+#include "bus/subscription_core.hpp"
 
 namespace ringmain::detail {
 
@@ -15,8 +15,9 @@ namespace ringmain::detail {
 /// a reader throws loses nothing.
 class PullMailbox {
  public:
-  explicit PullMailbox(engine::Ref<Attachment> attachment) : attachment_(std::move(attachment)) {}
-  ~PullMailbox() { (void)attachment_->detach(-1); }
+  explicit PullMailbox(engine::Ref<SubscriptionCore> subscription)
+      : subscription_(std::move(subscription)) {}
+  ~PullMailbox() { (void)subscription_->detach(-1); }
 
   std::size_t drain(ReadRunFn* read, void* reader, std::size_t max) {
     if (core().inert()) return 0;
@@ -54,9 +55,9 @@ class PullMailbox {
     return !core().inert() && (lane_ != nullptr || engine::wait_for_events(core(), limit.count()));
   }
   [[nodiscard]] engine::ChannelCore& core() const noexcept {
-    return attachment_->mailbox()->core();
+    return subscription_->mailbox()->core();
   }
-  [[nodiscard]] const Attachment& attachment() const noexcept { return *attachment_; }
+  [[nodiscard]] const SubscriptionCore& subscription() const noexcept { return *subscription_; }
 
   /// A reader may call back: a drain in its own drain takes nothing, a close waits for the reader.
   [[nodiscard]] bool begin_reading() noexcept { return !std::exchange(reading_, true); }
@@ -66,7 +67,7 @@ class PullMailbox {
   }
   static void close(PullMailbox* box) noexcept {
     if (box == nullptr) return;
-    if (box->attachment_->forked())
+    if (box->subscription_->forked())
       return engine::keep_from_before_fork(box);  // also by its reader
     box->closing_ = true;
     if (!box->reading_) delete box;
@@ -130,7 +131,7 @@ class PullMailbox {
     return false;
   }
 
-  const engine::Ref<Attachment> attachment_;
+  const engine::Ref<SubscriptionCore> subscription_;
   const std::unique_ptr<Room> room_{new Room};
   engine::Lane* lane_ = nullptr;  // of the run that is being read
   engine::Run run_;
@@ -141,12 +142,12 @@ class PullMailbox {
 
 namespace {
 
-engine::Ref<Attachment> pulled(engine::Workers& workers, std::string name,
-                               SubscribeOptions options) {
+engine::Ref<SubscriptionCore> pulled(engine::Workers& workers, std::string name,
+                                     SubscribeOptions options) {
   check(options, true);
   const engine::Ref<MailboxHold> mailbox = new MailboxHold(
       workers, options.name.empty() ? std::move(name) : options.name, DrainedBy::its_user, options);
-  return new Attachment(nullptr, mailbox, std::move(options));
+  return new SubscriptionCore(nullptr, mailbox, std::move(options));
 }
 
 }  // namespace
@@ -154,21 +155,21 @@ engine::Ref<Attachment> pulled(engine::Workers& workers, std::string name,
 PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions options,
                                KeyWriter key) {
   if (channel.inert()) return nullptr;
-  const auto attachment =
+  const auto subscription =
       pulled(channel.workers(), "mailbox of " + channel.options().name, std::move(options));
-  attachment->set_owner(static_cast<BusCore*>(channel.options().owner));
-  attachment->feed_from(channel, std::move(key));
-  return new PullMailbox(attachment);
+  subscription->set_owner(static_cast<BusCore*>(channel.options().owner));
+  subscription->feed_from(channel, std::move(key));
+  return new PullMailbox(subscription);
 }
 
 PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern, SubscribeOptions options) {
   if (bus.forked()) return nullptr;
-  const auto attachment =
+  const auto subscription =
       pulled(bus.workers(), "mailbox of " + std::string(pattern), std::move(options));
-  attachment->set_bus(&bus);
-  attachment->set_owner(&bus);
-  bus.add_pattern(*attachment, pattern);
-  return new PullMailbox(attachment);
+  subscription->set_bus(&bus);
+  subscription->set_owner(&bus);
+  bus.add_pattern(*subscription, pattern);
+  return new PullMailbox(subscription);
 }
 
 std::size_t drain_mailbox(PullMailbox& box, ReadRunFn* read, void* reader, std::size_t max) {
@@ -212,7 +213,7 @@ int mailbox_fd(PullMailbox& box) noexcept {
   return engine::reader_fd(box.core());
 }
 SubscriberStats mailbox_stats(const PullMailbox& box) noexcept {
-  return box.attachment().stats();
+  return box.subscription().stats();
 }
 void close_mailbox(PullMailbox* box) noexcept {
   PullMailbox::close(box);

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "bus/attachment.hpp"
 #include "bus/bus.hpp"
 #include "bus/feed.hpp"
+#include "bus/subscription_core.hpp"
 
 namespace ringmain {
 namespace detail {
@@ -110,13 +110,13 @@ Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> c
   SubscribeOptions consumer;
   consumer.name = std::move(options.name);
   consumer.on_throw = options.on_throw;
-  const engine::Ref<detail::Attachment> made =
-      new detail::Attachment(subscriber, mailbox, std::move(consumer));
+  const engine::Ref<detail::SubscriptionCore> made =
+      new detail::SubscriptionCore(subscriber, mailbox, std::move(consumer));
   orphan.subscriber = nullptr;
   made->set_owner(core_);
   made->listen(mailbox->core());
   for (engine::ChannelCore* c : channels) made->feed_from(*c);
-  return detail::Attachment::handle(made);
+  return detail::SubscriptionCore::handle(made);
 }
 
 }  // namespace ringmain

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "bus/attachment.hpp"
 #include "bus/feed.hpp"
+#include "bus/subscription_core.hpp"
 
 namespace ringmain::detail {
 
@@ -13,7 +13,7 @@ class Parts {
   Parts(engine::ChannelCore& channel, std::size_t n, const SubscribeOptions& options)
       : channel_(&channel), options_(options) {
     lanes_.reserve(n);
-    attachments_.reserve(n);
+    subscriptions_.reserve(n);
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
@@ -31,7 +31,7 @@ class Parts {
     const std::string part = name + " part " + std::to_string(lanes_.size());
     const engine::Ref<MailboxHold> mailbox = new MailboxHold(
         channel_->workers(), part, drained_by(options_, channel_->workers()), options_);
-    const engine::Ref<Attachment> made = new Attachment(consumer, mailbox, options_);
+    const engine::Ref<SubscriptionCore> made = new SubscriptionCore(consumer, mailbox, options_);
     orphan.subscriber = nullptr;
     made->set_owner(static_cast<BusCore*>(channel_->options().owner));
     made->listen(mailbox->core());
@@ -39,13 +39,13 @@ class Parts {
     engine::Lane* lane = mailbox->core().take_lane(mailbox->lanes(), *channel_);
     if (lane == nullptr) throw std::bad_alloc();
     lanes_.push_back(lane);
-    attachments_.push_back(made);
+    subscriptions_.push_back(made);
   }
   void feed(std::size_t part, const engine::Run& run, std::uint32_t i) noexcept {
     (void)feed_one(*lanes_[part], run, i);
   }
-  [[nodiscard]] const std::vector<engine::Ref<Attachment>>& attachments() const {
-    return attachments_;
+  [[nodiscard]] const std::vector<engine::Ref<SubscriptionCore>>& subscriptions() const {
+    return subscriptions_;
   }
   [[nodiscard]] bool want_time() const { return want_time_; }
   void set_want_time(bool want) { want_time_ = want; }
@@ -54,7 +54,7 @@ class Parts {
   engine::Ref<engine::ChannelCore> channel_;
   const SubscribeOptions options_;
   std::vector<engine::Lane*> lanes_;
-  std::vector<engine::Ref<Attachment>> attachments_;  // they hold the mailboxes
+  std::vector<engine::Ref<SubscriptionCore>> subscriptions_;  // they hold the mailboxes
   bool want_time_ = false;
 };
 
@@ -99,12 +99,12 @@ Subscription attach_parts(engine::ChannelCore& channel, Parts& parts, engine::Su
   if (channel.inert()) return {};
   sorter->wants_time = parts.want_time();
   options.served = Served::shared;  // the sorter itself only copies
-  const engine::Ref<Attachment> made =
-      new Attachment(sorter, {}, std::move(options), parts.attachments());
+  const engine::Ref<SubscriptionCore> made =
+      new SubscriptionCore(sorter, {}, std::move(options), parts.subscriptions());
   orphan.subscriber = nullptr;
   made->set_owner(static_cast<BusCore*>(channel.options().owner));
   made->listen(channel);
-  return Attachment::handle(made);
+  return SubscriptionCore::handle(made);
 }
 
 }  // namespace ringmain::detail

@@ -26,7 +26,7 @@ struct SubscriberStats {
 };
 
 namespace detail {
-class Attachment;
+class SubscriptionCore;
 }  // namespace detail
 
 /// Keeps one subscriber attached. After reset() or destruction outside callbacks, no call to it is
@@ -62,9 +62,9 @@ class [[nodiscard]] Subscription {
   void swap(Subscription& other) noexcept { std::swap(held_, other.held_); }
 
  private:
-  friend class detail::Attachment;
-  explicit Subscription(detail::Attachment* held) noexcept : held_(held) {}
-  detail::Attachment* held_ = nullptr;  // one holder of it
+  friend class detail::SubscriptionCore;
+  explicit Subscription(detail::SubscriptionCore* held) noexcept : held_(held) {}
+  detail::SubscriptionCore* held_ = nullptr;  // one holder of it
 };
 
 }  // namespace ringmain

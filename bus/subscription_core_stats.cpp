@@ -6,11 +6,11 @@
 #include <string>
 #include <thread>
 
-#include "bus/attachment.hpp"
+#include "bus/subscription_core.hpp"
 
 namespace ringmain::detail {
 
-SubscriberStats Attachment::stats() const noexcept {
+SubscriberStats SubscriptionCore::stats() const noexcept {
   SubscriberStats s;
   // Before the figures of its hearer: what comes out of the mailbox behind his end meets nobody.
   const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
@@ -57,14 +57,14 @@ SubscriberStats Attachment::stats() const noexcept {
   return s;
 }
 
-bool Attachment::quarantined() const noexcept {
+bool SubscriptionCore::quarantined() const noexcept {
   return (consumer_ != nullptr && consumer_->gate.barred()) ||
          std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->quarantined(); });
 }
 
 /// What has been published and consumed of all that it hears. None: a run of it may be going on, or
 /// a publisher is busy, whose event may be heard before it counts as published.
-std::optional<std::uint64_t> Attachment::at_rest() const {
+std::optional<std::uint64_t> SubscriptionCore::at_rest() const {
   std::uint64_t so_far = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -85,13 +85,13 @@ std::optional<std::uint64_t> Attachment::at_rest() const {
   return so_far;
 }
 
-bool Attachment::called_by_drainers() const {
+bool SubscriptionCore::called_by_drainers() const {
   const std::lock_guard lock(mutex_);
   const bool of_a_channel = listed_.empty() || listed_.front().channel;
   return consumer_ == nullptr || (consumer_->judge == nullptr && of_a_channel);
 }
 
-SubscriptionStats Attachment::row() const {
+SubscriptionStats SubscriptionCore::row() const {
   SubscriptionStats row;
   row.figures = stats();
   const std::lock_guard lock(mutex_);
@@ -112,7 +112,7 @@ SubscriptionStats Attachment::row() const {
 
 /// It can be checked only where nothing of it was under way from before its counts were read until
 /// behind that. Beside publishers that go on there may be no such moment: then nothing is claimed.
-std::string Attachment::unbalanced() const {
+std::string SubscriptionCore::unbalanced() const {
   enum { kLooks = 100 };
   SubscriberStats s;
   for (int look = 0;; ++look) {

@@ -1,4 +1,4 @@
-#include "bus/attachment.hpp"
+#include "bus/subscription_core.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -72,10 +72,11 @@ MailboxHold::~MailboxHold() {
   if (core_) core_->workers().retire(*core_);
 }
 
-// --- the attachment ---
+// --- the core of a subscription ---
 
-Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
-                       SubscribeOptions options, std::vector<engine::Ref<Attachment>> parts)
+SubscriptionCore::SubscriptionCore(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
+                                   SubscribeOptions options,
+                                   std::vector<engine::Ref<SubscriptionCore>> parts)
     : consumer_(subscriber),
       mailbox_(std::move(mailbox)),
       parts_(std::move(parts)),
@@ -104,24 +105,24 @@ Attachment::Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> 
       Name((options_.name.empty() ? "an inline subscriber" : options_.name) + " threw").id();
 }
 
-Attachment::~Attachment() {
+SubscriptionCore::~SubscriptionCore() {
   if (owner_ && !owner_->forked()) owner_->forget(*this);
   if (!closed_) detach_deferred();  // it never came to a handle: something threw on the way
   for (const Listed& l : listed_) engine::drop_subscriber(l.subscriber);
   if (consumer_ != nullptr && !listens_) discard(consumer_);
 }
 
-void Attachment::discard(engine::Subscriber* subscriber) noexcept {
+void SubscriptionCore::discard(engine::Subscriber* subscriber) noexcept {
   engine::destroy_captures(*subscriber);
   engine::drop_subscriber(subscriber);
 }
 
-void Attachment::listen(engine::ChannelCore& channel) {
+void SubscriptionCore::listen(engine::ChannelCore& channel) {
   const std::lock_guard lock(mutex_);
   listen_locked(channel);
 }
 
-void Attachment::listen_locked(engine::ChannelCore& channel) {
+void SubscriptionCore::listen_locked(engine::ChannelCore& channel) {
   listed_.push_back({&channel, consumer_});
   listens_ = true;
   consumer_->channel = &channel;
@@ -131,7 +132,7 @@ void Attachment::listen_locked(engine::ChannelCore& channel) {
   throw std::bad_alloc();
 }
 
-void Attachment::watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern) {
+void SubscriptionCore::watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern) {
   const std::lock_guard lock(mutex_);
   listed_.push_back({nullptr, consumer_});
   listens_ = true;
@@ -144,7 +145,7 @@ void Attachment::watch(BusCore& bus, engine::ChannelCore* channel, std::string_v
   }
 }
 
-void Attachment::start_thread(std::string_view heard) {
+void SubscriptionCore::start_thread(std::string_view heard) {
   if (!mailbox_ || !mailbox_->core().options().own_thread) return;
   const engine::Ref<engine::OwnThread> made = new engine::OwnThread(
       &mailbox_->core(), options_.name.empty() ? std::string(heard) : options_.name);
@@ -152,7 +153,7 @@ void Attachment::start_thread(std::string_view heard) {
   thread_ = made;
 }
 
-void Attachment::feed_from(engine::ChannelCore& source, KeyWriter key) {
+void SubscriptionCore::feed_from(engine::ChannelCore& source, KeyWriter key) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   if (awaited_ != nullptr) {
@@ -174,7 +175,7 @@ void Attachment::feed_from(engine::ChannelCore& source, KeyWriter key) {
   throw std::bad_alloc();
 }
 
-void Attachment::stop_feeding_from(const engine::ChannelCore& source) noexcept {
+void SubscriptionCore::stop_feeding_from(const engine::ChannelCore& source) noexcept {
   engine::Subscriber* feeder = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -191,7 +192,7 @@ void Attachment::stop_feeding_from(const engine::ChannelCore& source) noexcept {
   engine::drop_subscriber(feeder);
 }
 
-void Attachment::close_all(bool deferred) noexcept {
+void SubscriptionCore::close_all(bool deferred) noexcept {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -211,7 +212,7 @@ void Attachment::close_all(bool deferred) noexcept {
   for (const auto& p : parts_) p->close_all(deferred);
 }
 
-Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
+Detached SubscriptionCore::wait_all(std::int64_t limit_ns) noexcept {
   const engine::Deadline deadline(limit_ns);
   Detached result = Detached::done;
   for (const Listed& l : listed_) {                         // closed: nobody adds to it any more
@@ -235,7 +236,8 @@ Detached Attachment::wait_all(std::int64_t limit_ns) noexcept {
 }
 
 /// Most waits are over at once. A long one is made known to the housekeeper, who tells of it.
-engine::Gate::Waited Attachment::wait_for(const Listed& listed, std::int64_t limit_ns) noexcept {
+engine::Gate::Waited SubscriptionCore::wait_for(const Listed& listed,
+                                                std::int64_t limit_ns) noexcept {
   enum : std::int64_t { kQuietNs = 100'000'000, kLookNs = 1'000'000 };
   engine::Gate& gate = listed.subscriber->gate;
   // A realtime publisher that leaves an inline callback wakes nobody.
@@ -256,7 +258,7 @@ engine::Gate::Waited Attachment::wait_for(const Listed& listed, std::int64_t lim
   return late;
 }
 
-Detached Attachment::detach(std::int64_t limit_ns) noexcept {
+Detached SubscriptionCore::detach(std::int64_t limit_ns) noexcept {
   if (forked()) return Detached::was_not_attached;
   if (bus_) bus_->remove_pattern(*this);
   const bool inside = engine::in_callback();
@@ -271,18 +273,18 @@ Detached Attachment::detach(std::int64_t limit_ns) noexcept {
   return result;
 }
 
-void Attachment::detach_deferred() noexcept {
+void SubscriptionCore::detach_deferred() noexcept {
   if (forked()) return;
   if (bus_) bus_->remove_pattern(*this);
   close_all(true);
 }
 
-void Attachment::set_owner(BusCore* bus) noexcept {
+void SubscriptionCore::set_owner(BusCore* bus) noexcept {
   owner_ = bus;
   if (owner_) owner_->remember(*this);
 }
 
-bool Attachment::readmit() noexcept {
+bool SubscriptionCore::readmit() noexcept {
   bool any = false;
   for (const auto& p : parts_) any = p->readmit() || any;
   const std::lock_guard lock(mutex_);
@@ -292,9 +294,9 @@ bool Attachment::readmit() noexcept {
   return true;
 }
 
-Subscription Attachment::handle(engine::Ref<Attachment> attachment) noexcept {
-  attachment->hold();
-  return Subscription(attachment.get());
+Subscription SubscriptionCore::handle(engine::Ref<SubscriptionCore> subscription) noexcept {
+  subscription->hold();
+  return Subscription(subscription.get());
 }
 
 }  // namespace ringmain::detail
@@ -316,7 +318,7 @@ Detached Subscription::reset() noexcept {
 Detached Subscription::reset_for(nanoseconds limit) noexcept {
   if (held_ == nullptr) return Detached::was_not_attached;
   // The captures may hold this very handle: then it is gone when they are.
-  const engine::Ref<detail::Attachment> kept = held_;
+  const engine::Ref<detail::SubscriptionCore> kept = held_;
   const Detached result = kept->detach(limit.count());
   const bool over = result == Detached::done || result == Detached::was_not_attached;
   if (over && !kept->handle_gone()) std::exchange(held_, nullptr)->release();

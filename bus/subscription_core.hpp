@@ -53,14 +53,14 @@ class MailboxHold final : public engine::Counted {
   engine::LaneOptions lanes_;
 };
 
-class Attachment final : public engine::Counted {
+class SubscriptionCore final : public engine::Counted {
  public:
   /// `subscriber` may be nullptr (pulled); it is taken over. `mailbox` may be empty (shared).
   /// `parts`: others that end with it, the mailboxes it sorts events into. Throws
   /// std::invalid_argument, then nothing is taken over.
-  Attachment(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
-             SubscribeOptions options, std::vector<engine::Ref<Attachment>> parts = {});
-  ~Attachment() override;
+  SubscriptionCore(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
+                   SubscribeOptions options, std::vector<engine::Ref<SubscriptionCore>> parts = {});
+  ~SubscriptionCore() override;
 
   /// Puts the subscriber on that list. Throws std::bad_alloc.
   void listen(engine::ChannelCore& channel);
@@ -100,9 +100,9 @@ class Attachment final : public engine::Counted {
   void set_owner(BusCore* bus) noexcept;
   [[nodiscard]] engine::Ref<BusCore> owner() const noexcept { return owner_; }
 
-  Attachment* next_kept = nullptr;  // the bus's, once it keeps this
+  SubscriptionCore* next_kept = nullptr;  // the bus's, once it keeps this
   /// A handle that holds this.
-  static Subscription handle(engine::Ref<Attachment> attachment) noexcept;
+  static Subscription handle(engine::Ref<SubscriptionCore> subscription) noexcept;
 
  private:
   void listen_locked(engine::ChannelCore& channel);
@@ -124,7 +124,7 @@ class Attachment final : public engine::Counted {
   engine::Subscriber* consumer_;  // the one that the user wrote; among listed_ once it listens
   const engine::Ref<MailboxHold> mailbox_;
   engine::Ref<engine::OwnThread> thread_;
-  const std::vector<engine::Ref<Attachment>> parts_;
+  const std::vector<engine::Ref<SubscriptionCore>> parts_;
   engine::Ref<BusCore> bus_;    // patterns only
   engine::Ref<BusCore> owner_;  // where release() leaves it
   const Schema* awaited_ = nullptr;
@@ -141,7 +141,7 @@ struct Orphan {
   Orphan(const Orphan&) = delete;
   Orphan& operator=(const Orphan&) = delete;
   ~Orphan() {
-    if (subscriber != nullptr) Attachment::discard(subscriber);
+    if (subscriber != nullptr) SubscriptionCore::discard(subscriber);
   }
 };
 
