@@ -9,7 +9,7 @@
 // Checked: no data race between calls, destroying and what the waiter does next; destroyed once; no
 // call after the wait; nobody sleeps for ever.
 // Mutants: see relacy_search.hpp.
-#define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
+#define RINGMAIN_ATOMICS_HEADER "tests/model/relacy_atomics.hpp"
 #include "tests/model/relacy_atomics.hpp"
 //
 #include "engine/subscribe/gate.cpp"

@@ -8,7 +8,7 @@
 //   4 as 3, with a notifier
 // Checked: no data race on the news; no long wait lasts for ever. Short ones end by themselves.
 // Mutants: see relacy_search.hpp.
-#define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
+#define RINGMAIN_ATOMICS_HEADER "tests/model/relacy_atomics.hpp"
 #include "tests/model/relacy_atomics.hpp"
 //
 #include "engine/system/event_count.hpp"

@@ -12,7 +12,7 @@
 // does next; captures are destroyed once, and by no publishing thread while somebody may reclaim;
 // no call after the wait; nobody sleeps for ever; in the end nothing is left. Forms and mutants:
 // see relacy_search.hpp.
-#define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
+#define RINGMAIN_ATOMICS_HEADER "tests/model/relacy_atomics.hpp"
 #include "tests/model/relacy_atomics.hpp"
 //
 #include <algorithm>

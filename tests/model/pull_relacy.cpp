@@ -10,7 +10,7 @@
 // Checked: no data race on the slots; each event in order; nobody sleeps for ever; what was done
 // before interrupt_reader() is seen by the reader that it interrupted.
 // Forms and mutants: see relacy_search.hpp.
-#define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
+#define RINGMAIN_ATOMICS_HEADER "tests/model/relacy_atomics.hpp"
 #include "tests/model/relacy_atomics.hpp"
 //
 #include "engine/deliver/pull.cpp"

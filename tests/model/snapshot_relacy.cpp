@@ -8,7 +8,7 @@
 // one, using it and freeing it; in the end, the workers gone, one reclaim() frees all that was
 // retired; nothing leaks (Relacy's heap, which also gives addresses out again).
 // Forms and mutants: see relacy_search.hpp.
-#define RINGMAIN_ATOMICS_HEADER "ringmain/tests/model/relacy_atomics.hpp"
+#define RINGMAIN_ATOMICS_HEADER "tests/model/relacy_atomics.hpp"
 #include "tests/model/relacy_atomics.hpp"
 //
 #include <algorithm>
