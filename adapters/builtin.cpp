@@ -163,7 +163,7 @@ void add_builtin_providers(Registry& registry) {
   torch.summary = "PyTorch's compiles, GPU trace and monitor events, where pip installed ringmain";
   torch.run.environment = {
       {"RINGMAIN_ATTACH", "torch"},
-      {"RINGMAIN_RUN_LIBRARY", "{libdir}/libringmain_run.so.0"},
+      {"RINGMAIN_RUN_LIBRARY", "{libdir}/" RINGMAIN_RUN_FILE},
   };
   add(source_provider<TorchSource>(std::move(torch)));
 

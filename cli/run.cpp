@@ -245,7 +245,7 @@ int run(const Arguments& arguments) {
   if (call.sources.empty()) set("RINGMAIN_ATTACH", "torch");
   const bool heard_itself = call.plan.at_start || call.plan.at_use;
   if (heard_itself || keep_earlier) {
-    if (const std::string why = preload(call.command[0], libraries + "/libringmain_run.so.0");
+    if (const std::string why = preload(call.command[0], libraries + "/" RINGMAIN_RUN_FILE);
         !why.empty() && heard_itself) {
       say_missing(call, why);
     }

@@ -35,6 +35,12 @@ def run(*command, **environment):
     return result.stdout
 
 
+def entries(path, kind):
+    """What the dynamic section of a program or library says of that kind: SONAME, NEEDED."""
+    lines = run("readelf", "--dynamic", "--wide", path, LC_ALL="C").splitlines()
+    return [line.partition("[")[2].rstrip("]") for line in lines if f"({kind})" in line]
+
+
 class Installed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -93,6 +99,19 @@ class Installed(unittest.TestCase):
         run("gfortran", "-Wall", "-Wextra", "-J", self.work, module, EXAMPLES / "from_fortran.f90", "-o", program,
             *link_flags)
         self.assertIn(", 4 heard\n", run(program, LD_LIBRARY_PATH=str(self.library_folder)))
+
+    def test_programs_ask_for_the_libraries_of_their_version(self):
+        major, minor = self.pkg_config("--modversion").strip().split(".")[:2]
+        suffix = f".so.0.{minor}" if major == "0" else f".so.{major}"
+        for name in ("ringmain", "ringmain_registry", "ringmain_compile", "ringmain_run"):
+            path = self.library_folder / f"lib{name}{suffix}"
+            self.assertEqual(entries(path, "SONAME"), [path.name])
+        program = self.work / "asks-by-soname"
+        run(COMPILER, *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-o", program, *self.flags("--libs"))
+        self.assertIn("libringmain" + suffix, entries(program, "NEEDED"))
+        for path in (path for path in self.prefix.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"):
+            needed = [name for name in entries(path, "NEEDED") if name.startswith("libringmain")]
+            self.assertEqual([name for name in needed if not name.endswith(suffix)], [], path)
 
     def test_a_cmake_project_in_c_finds_it(self):
         project = self.work / "in-c"

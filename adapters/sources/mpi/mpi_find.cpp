@@ -83,7 +83,7 @@ const char* library_for(const char* version) noexcept {
 }
 
 void could_not_attach(const char* why) noexcept {
-  const Path path(own_folder(), "../libringmain_run.so.0");
+  const Path path(own_folder(), "../" RINGMAIN_RUN_FILE);
   void* const run = ::dlopen(path.text, RTLD_LAZY | RTLD_LOCAL);
   auto* const say = run == nullptr ? nullptr : ::dlsym(run, "ringmain_run_could_not_attach");
   if (say != nullptr) {

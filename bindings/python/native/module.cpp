@@ -6,6 +6,7 @@
 NB_MODULE(_native, m) {
   m.doc() = "The bus behind the package ringmain. Use the package.";
   m.attr("__version__") = RINGMAIN_VERSION;
+  m.attr("run_library") = RINGMAIN_RUN_FILE;  // the name by which the loader knows it
   ringmain::python::bind_batch(m);
   ringmain::python::bind_channel(m);
   ringmain::python::bind_bus(m);

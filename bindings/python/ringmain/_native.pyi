@@ -8,6 +8,7 @@ import numpy as np
 F = TypeVar("F", bound=Callable[..., Any])
 
 __version__: str
+run_library: str
 
 class Stamp:
     """Where an event comes from and when."""

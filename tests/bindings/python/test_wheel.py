@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import ringmain
 
 SOURCE = Path(os.environ.get("RINGMAIN_SOURCE", Path(__file__).resolve().parents[3]))
 CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD")}
@@ -55,8 +56,10 @@ def test_the_wheel_carries_each_thing_once_and_no_link(wheel):
         (entry_points,) = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
         assert "[torch.backends]\nringmain = ringmain_autoload:autoload" in archive.read(entry_points).decode().replace("\r", "")
         libraries = sorted(name for name in names if name.startswith("ringmain/lib/libringmain"))
-        assert "ringmain/lib/libringmain.so.0" in libraries
-        assert all(name.endswith(".so.0") for name in libraries), libraries
+        major, minor = ringmain.__version__.split(".")[:2]
+        soversion = f"0.{minor}" if major == "0" else major
+        assert f"ringmain/lib/libringmain.so.{soversion}" in libraries
+        assert all(name.endswith(f".so.{soversion}") for name in libraries), libraries
         for name in names:
             content = archive.read(name)
             if not content.startswith(b"\x7fELF"):

@@ -11,6 +11,7 @@ import os
 import sys
 
 import ringmain
+from ringmain import _native
 
 from ._attach import Attachment, attach
 
@@ -33,7 +34,7 @@ def attach_as_asked() -> Attachment | None:
 
 def _join() -> None:
     """Opens the run's sinks on the process's bus."""
-    library = ctypes.CDLL(os.environ.get("RINGMAIN_RUN_LIBRARY", "libringmain_run.so.0"), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(os.environ.get("RINGMAIN_RUN_LIBRARY", _native.run_library), mode=ctypes.RTLD_GLOBAL)
     join = library.ringmain_run_join
     join.argtypes = [ctypes.c_char_p]
     join.restype = ctypes.c_void_p
