@@ -40,13 +40,13 @@ namespace detail {
 class BusCore;
 struct Erased;
 template <class F>
-struct HearViews {
+struct CallbackViews {
   static constexpr bool wants_time() { return true; }
-  F hear;
+  F callback;
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
     for_each_event(s, run, [&](std::size_t i) {
       const Stamp stamp = stamp_of(run, i);
-      hear(view_of(run, i, stamp));
+      callback(view_of(run, i, stamp));
       return true;
     });
   }
@@ -96,13 +96,14 @@ class Bus {
     return configure<E>(describe(EventOf<E>{}).name, options);
   }
 
-  /// `hear(const EventView&)` for every channel that matches, present and future: "cuda.*" (one
+  /// `callback(const EventView&)` for every channel that matches, present and future: "cuda.*" (one
   /// token), "compile.>" (the rest), ">" (all). Always isolated, or own_thread: one mailbox, so
   /// that callbacks do not overlap. Throws as Channel::subscribe().
   template <std::invocable<const EventView&> F>
-  [[nodiscard]] Subscription subscribe(std::string_view pattern, F hear,
+  [[nodiscard]] Subscription subscribe(std::string_view pattern, F callback,
                                        SubscribeOptions options = {}) {
-    return subscribe_core(pattern, detail::make_subscriber(detail::HearViews<F>{std::move(hear)}),
+    return subscribe_core(pattern,
+                          detail::make_subscriber(detail::CallbackViews<F>{std::move(callback)}),
                           std::move(options));
   }
   /// As Channel<E>::subscribe_inline(), for a channel that need not be there yet and is not made
@@ -114,20 +115,21 @@ class Bus {
                                detail::make_inline_subscriber<E>(std::move(see)),
                                std::move(options));
   }
-  /// `hear(event)` or `hear(event, stamp)` for each of the channels, in one order: if publish(A)
-  /// had returned before publish(B) was called, on whichever threads and channels, A is heard
-  /// before B. Every such subscriber hears the same order. A mailbox, as by pattern. While it
+  /// `callback(event)` or `callback(event, stamp)` for each of the channels, in one order: if
+  /// publish(A) had returned before publish(B) was called, on whichever threads and channels, A is
+  /// heard before B. Every such subscriber hears the same order. A mailbox, as by pattern. While it
   /// lives, each publish on these channels takes a ticket of a counter that all share. Throws
   /// std::bad_alloc; std::invalid_argument if one of them delivers in parallel.
   ///
   ///   bus.subscribe_ordered<Record, Wait>(overloaded{[](const Record&) {…}, [](const Wait&) {…}});
   template <class... E, class F>
-  requires(sizeof...(E) > 0 && (Described<E> && ...) && (Hears<F, E> && ...))
-      [[nodiscard]] Subscription subscribe_ordered(F hear, OrderOptions options = {}) {
+  requires(sizeof...(E) > 0 && (Described<E> && ...) && (EventCallback<F, E> && ...))
+      [[nodiscard]] Subscription subscribe_ordered(F callback, OrderOptions options = {}) {
     const std::array<engine::ChannelCore*, sizeof...(E)> channels{
         &find(describe(EventOf<E>{}).name, ringmain::schema<E>(), nullptr)...};
     return subscribe_ordered_core(
-        channels, detail::make_subscriber(detail::HearOrdered<F, E...>{std::move(hear), channels}),
+        channels,
+        detail::make_subscriber(detail::CallbackOrdered<F, E...>{std::move(callback), channels}),
         std::move(options));
   }
   /// The same as a queue that the caller drains.

@@ -7,7 +7,7 @@
 
 #include "../engine/publish/thread_lanes.hpp"
 
-#include "hear.hpp"
+#include "callback.hpp"
 #include "mailbox.hpp"
 #include "partition.hpp"
 #include "publisher.hpp"
@@ -96,31 +96,32 @@ class Channel {
 
   // --- hear: callbacks of one channel never overlap, and each publisher's events come in order ---
 
-  /// `hear(event)` or `hear(event, stamp)` on a worker. With stamps publishers read the clock, 20
-  /// ns. Every event whose publish happens after this returns is delivered. Throws std::bad_alloc,
-  /// std::invalid_argument (options that cannot hold), std::system_error (no thread for
-  /// own_thread).
-  template <Hears<E> F>
-  [[nodiscard]] Subscription subscribe(F hear, SubscribeOptions options = {}) {
-    return attach(detail::HearEach<E, F>{std::move(hear)}, std::move(options));
+  /// `callback(event)` or `callback(event, stamp)` on a worker. With stamps publishers read the
+  /// clock, 20 ns. Every event whose publish happens after this returns is delivered. Throws
+  /// std::bad_alloc, std::invalid_argument (options that cannot hold), std::system_error (no thread
+  /// for own_thread).
+  template <EventCallback<E> F>
+  [[nodiscard]] Subscription subscribe(F callback, SubscribeOptions options = {}) {
+    return attach(detail::CallbackEach<E, F>{std::move(callback)}, std::move(options));
   }
   /// As above, for events that `wanted` accepts. It runs on the worker too.
-  template <Filter<E> P, Hears<E> F>
-  [[nodiscard]] Subscription subscribe_if(P wanted, F hear, SubscribeOptions options = {}) {
-    return attach(detail::HearIf<E, P, F>{std::move(wanted), std::move(hear)}, std::move(options));
+  template <Filter<E> P, EventCallback<E> F>
+  [[nodiscard]] Subscription subscribe_if(P wanted, F callback, SubscribeOptions options = {}) {
+    return attach(detail::CallbackIf<E, P, F>{std::move(wanted), std::move(callback)},
+                  std::move(options));
   }
   /// Calls a member function while its object lives; held during each batch, skipped once it is
   /// gone.
   template <class T, class M>
   [[nodiscard]] Subscription subscribe(std::weak_ptr<T> owner, M T::*member,
                                        SubscribeOptions options = {}) {
-    return attach(detail::HearWhileOwned<E, T, M T::*>{std::move(owner), member},
+    return attach(detail::CallbackWhileOwned<E, T, M T::*>{std::move(owner), member},
                   std::move(options));
   }
-  /// `hear(Batch<E>)`: a run of one publisher's events at once.
-  template <HearsBatch<E> F>
-  [[nodiscard]] Subscription subscribe_batch(F hear, SubscribeOptions options = {}) {
-    return attach(detail::HearBatch<E, F>{std::move(hear)}, std::move(options));
+  /// `callback(Batch<E>)`: a run of one publisher's events at once.
+  template <BatchCallback<E> F>
+  [[nodiscard]] Subscription subscribe_batch(F callback, SubscribeOptions options = {}) {
+    return attach(detail::CallbackBatch<E, F>{std::move(callback)}, std::move(options));
   }
   /// `see(event)` in the publishing thread, before the event is queued; it returns nothing, or a
   /// Verdict: the first veto, by priority, ends the event's way (PublishCode::vetoed).
@@ -142,20 +143,21 @@ class Channel {
     return detail::attach(*core_, detail::make_inline_subscriber<E>(std::move(see)),
                           std::move(options));
   }
-  /// `hear(event)` or `hear(event, stamp)`, with the queued events coalesced: an event takes the
-  /// place of the queued one with the same `key(event)`, which is counted as coalesced and never
-  /// heard. So the newest of each key always is, if its key found room: queue_events events are
-  /// there at once, those included that are being heard, then options.overflow decides. A key has
-  /// one that is being heard and one that is queued: half as many keys always find room.
+  /// `callback(event)` or `callback(event, stamp)`, with the queued events coalesced: an event
+  /// takes the place of the queued one with the same `key(event)`, which is counted as coalesced
+  /// and never heard. So the newest of each key always is, if its key found room: queue_events
+  /// events are there at once, those included that are being heard, then options.overflow decides.
+  /// A key has one that is being heard and one that is queued: half as many keys always find room.
   ///
   /// It takes the place, so a key that changes all the time neither starves nor is starved; across
   /// keys the order is that of what was replaced, within a key that of publishing. `key` is a
   /// member of the event or a pure function of it, and runs on the worker (what it throws is
   /// counted). A shared one is isolated. Progress: reader and feeder never wait for each other.
-  template <KeyOf<E> K, Hears<E> F>
-  [[nodiscard]] Subscription subscribe_latest(K key, F hear, SubscribeOptions options = {}) {
+  template <KeyOf<E> K, EventCallback<E> F>
+  [[nodiscard]] Subscription subscribe_latest(K key, F callback, SubscribeOptions options = {}) {
     auto by = detail::key_writer<E>(std::move(key));
-    return detail::attach(*core_, detail::make_subscriber(detail::HearEach<E, F>{std::move(hear)}),
+    return detail::attach(*core_,
+                          detail::make_subscriber(detail::CallbackEach<E, F>{std::move(callback)}),
                           std::move(options), std::move(by));
   }
   /// The same as a queue that the caller drains.
@@ -164,20 +166,20 @@ class Channel {
     return Mailbox<E>(detail::make_pull_mailbox(*core_, std::move(options),
                                                 detail::key_writer<E>(std::move(key))));
   }
-  /// `hear(event)` or `hear(event, stamp)` in `n` mailboxes, chosen by std::hash of `key(event)`:
-  /// events of one key and publisher come in order and do not overlap, those of different keys may
-  /// be heard by several workers at once. Each mailbox has its own copy of `hear`, and its own
-  /// bound. refused: n is 0 or above 1024, or the channel delivers in parallel. Throws
-  /// std::bad_alloc.
-  template <PartitionKey<E> K, Hears<E> F>
+  /// `callback(event)` or `callback(event, stamp)` in `n` mailboxes, chosen by std::hash of
+  /// `key(event)`: events of one key and publisher come in order and do not overlap, those of
+  /// different keys may be heard by several workers at once. Each mailbox has its own copy of
+  /// `callback`, and its own bound. refused: n is 0 or above 1024, or the channel delivers in
+  /// parallel. Throws std::bad_alloc.
+  template <PartitionKey<E> K, EventCallback<E> F>
   requires std::copy_constructible<F>
-  [[nodiscard]] Result<Subscription> partition_by(K key, std::size_t n, F hear,
+  [[nodiscard]] Result<Subscription> partition_by(K key, std::size_t n, F callback,
                                                   SubscribeOptions options = {}) {
     auto made = detail::make_parts(*core_, n, options);
     if (!made) return made.error();
     detail::PartsPtr parts = std::move(made).value();
     for (std::size_t i = 0; i < n; ++i)
-      detail::add_part(*parts, detail::make_subscriber(detail::HearEach<E, F>{hear}));
+      detail::add_part(*parts, detail::make_subscriber(detail::CallbackEach<E, F>{callback}));
     detail::Parts& all = *parts;
     return detail::attach_parts(
         *core_, all,

@@ -9,7 +9,7 @@
 #include "../engine/publish/lane.hpp"
 #include "../engine/subscribe/subscriber.hpp"
 
-#include "hear.hpp"
+#include "callback.hpp"
 
 namespace ringmain::detail {
 

@@ -7,8 +7,8 @@
 
 #include "engine/publish/key_table.hpp"
 
+#include "bus/callback.hpp"
 #include "bus/feed.hpp"
-#include "bus/hear.hpp"
 
 namespace ringmain::detail {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "hear.hpp"
+#include "callback.hpp"
 
 namespace ringmain {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "callback.hpp"
 #include "coalesce.hpp"
-#include "hear.hpp"
 #include "options.hpp"
 #include "subscription.hpp"
 
@@ -92,7 +92,7 @@ class [[nodiscard]] Mailbox : public MailboxBase {
   Mailbox() noexcept = default;
   /// Calls `read(event)` or `read(event, stamp)` for up to `max` events, in this thread. What it
   /// throws comes out of here; the events behind it stay.
-  template <Hears<E> F>
+  template <EventCallback<E> F>
   std::size_t drain(F&& read, std::size_t max = 256) {
     if (box_ == nullptr) return 0;
     return detail::drain_mailbox(

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "hear.hpp"
+#include "callback.hpp"
 #include "options.hpp"
 #include "result.hpp"
 #include "subscription.hpp"

@@ -1,4 +1,4 @@
-// The typed half of hearing: which callables may subscribe, and the loops that call them.
+// The typed half of subscribing: which callables may be callbacks, and the loops that call them.
 //
 // A thunk is compiled where the callback was written; everything around it is in the library.
 #pragma once
@@ -22,9 +22,9 @@
 namespace ringmain {
 
 template <class F, class E>
-concept HearsStamped = std::invocable<F&, const E&, const Stamp&>;
+concept StampedCallback = std::invocable<F&, const E&, const Stamp&>;
 template <class F, class E>
-concept Hears = std::invocable<F&, const E&> || HearsStamped<F, E>;
+concept EventCallback = std::invocable<F&, const E&> || StampedCallback<F, E>;
 /// Callable inline: through const&, because many threads call it at once. It returns a Verdict or
 /// nothing; another answer would be lost.
 template <class F, class E>
@@ -90,7 +90,7 @@ class Batch {
   const engine::Run* run_;
 };
 template <class F, class E>
-concept HearsBatch = std::invocable<F&, Batch<E>>;
+concept BatchCallback = std::invocable<F&, Batch<E>>;
 
 namespace detail {
 
@@ -119,7 +119,7 @@ void for_each_event(engine::Subscriber& subscriber, const engine::Run& run, Each
 
 template <class E, class F>
 void call_one(F& f, const engine::Run& run, std::size_t i) {
-  if constexpr (HearsStamped<F, E>) {
+  if constexpr (StampedCallback<F, E>) {
     const Stamp stamp = stamp_of(run, i);
     f(event_of<E>(run, i), stamp);
   } else {
@@ -128,30 +128,30 @@ void call_one(F& f, const engine::Run& run, std::size_t i) {
 }
 
 template <class E, class F>
-struct HearEach {
-  static constexpr bool wants_time() { return HearsStamped<F, E>; }
-  F hear;
+struct CallbackEach {
+  static constexpr bool wants_time() { return StampedCallback<F, E>; }
+  F callback;
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
-    for_each_event(s, run, [&](std::size_t i) { return call_one<E>(hear, run, i), true; });
+    for_each_event(s, run, [&](std::size_t i) { return call_one<E>(callback, run, i), true; });
   }
 };
 
 template <class E, class P, class F>
-struct HearIf {
-  static constexpr bool wants_time() { return HearsStamped<F, E>; }
+struct CallbackIf {
+  static constexpr bool wants_time() { return StampedCallback<F, E>; }
   P wanted;
-  F hear;
+  F callback;
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
     for_each_event(s, run, [&](std::size_t i) {
       if (!wanted(event_of<E>(run, i))) return false;
-      call_one<E>(hear, run, i);
+      call_one<E>(callback, run, i);
       return true;
     });
   }
 };
 
 template <class E, class T, class M>
-struct HearWhileOwned {
+struct CallbackWhileOwned {
   static constexpr bool wants_time() { return std::invocable<M, T&, const E&, const Stamp&>; }
   std::weak_ptr<T> owner;
   M member;
@@ -174,12 +174,12 @@ struct HearWhileOwned {
 };
 
 template <class E, class F>
-struct HearBatch {
+struct CallbackBatch {
   static constexpr bool wants_time() { return false; }
-  F hear;
+  F callback;
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
     try {
-      hear(Batch<E>(run));
+      callback(Batch<E>(run));
       s.count(s.delivered, run.count);
     } catch (...) {
       engine::subscriber_threw(s);
@@ -190,17 +190,17 @@ struct HearBatch {
 
 /// Events of several types, by the channel that each run comes from.
 template <class F, class... E>
-struct HearOrdered {
-  static constexpr bool wants_time() { return (HearsStamped<F, E> || ...); }
-  F hear;
+struct CallbackOrdered {
+  static constexpr bool wants_time() { return (StampedCallback<F, E> || ...); }
+  F callback;
   std::array<engine::ChannelCore*, sizeof...(E)> channels;
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
     std::size_t at = 0;
-    (void)((channels[at++] == run.source && (hear_run<E>(s, run), true)) || ...);
+    (void)((channels[at++] == run.source && (call_run<E>(s, run), true)) || ...);
   }
   template <class One>
-  void hear_run(engine::Subscriber& s, const engine::Run& run) noexcept {
-    for_each_event(s, run, [&](std::size_t i) { return call_one<One>(hear, run, i), true; });
+  void call_run(engine::Subscriber& s, const engine::Run& run) noexcept {
+    for_each_event(s, run, [&](std::size_t i) { return call_one<One>(callback, run, i), true; });
   }
 };
 
@@ -223,10 +223,10 @@ engine::Subscriber* hold_captures(Captures captures) {
   return s;
 }
 
-/// Makes a subscriber that workers call as `hear(subscriber, run)`. Throws std::bad_alloc.
+/// Makes a subscriber that workers call as `callback(subscriber, run)`. Throws std::bad_alloc.
 template <class Captures>
-engine::Subscriber* make_subscriber(Captures hear) {
-  engine::Subscriber* s = hold_captures(std::move(hear));
+engine::Subscriber* make_subscriber(Captures callback) {
+  engine::Subscriber* s = hold_captures(std::move(callback));
   s->wants_time = Captures::wants_time();
   s->call = [](engine::Subscriber& self, const engine::Run& run) {
     (*std::launder(static_cast<Captures*>(self.captures())))(self, run);
