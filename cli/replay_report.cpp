@@ -102,17 +102,17 @@ void print_records(std::FILE* to, const ReplayResult& result) {
 }
 
 void print_verdict(std::FILE* to, const ReplayResult& result, bool colours) {
-  const auto& visitors = result.outcome.visitors;
-  if (visitors.came > 0) {
-    const bool kept = visitors.called_late == 0 && visitors.kept_captures == 0;
-    std::fprintf(
-        to, "  %s came and went meanwhile and heard %s: %s\n",
-        plural(visitors.went, "subscriber").c_str(), plural(visitors.heard, "event").c_str(),
-        kept ? "none was called after it had gone"
-             : painted(colours, Colour::red,
-                       plural(visitors.called_late, "call") + " came late, " +
-                           plural(visitors.kept_captures, "closure") + " outlived its reset()")
-                   .c_str());
+  const auto& churn = result.outcome.churn;
+  if (churn.came > 0) {
+    const bool kept = churn.called_late == 0 && churn.kept_captures == 0;
+    std::fprintf(to, "  %s came and went meanwhile and heard %s: %s\n",
+                 plural(churn.went, "subscriber").c_str(), plural(churn.heard, "event").c_str(),
+                 kept
+                     ? "none was called after it had gone"
+                     : painted(colours, Colour::red,
+                               plural(churn.called_late, "call") + " came late, " +
+                                   plural(churn.kept_captures, "closure") + " outlived its reset()")
+                           .c_str());
   }
   if (result.lost() > 0) {
     std::fprintf(to, "  %s\n",
@@ -181,16 +181,16 @@ void print_replay_json(std::FILE* to, const ReplayCall& call, const ReplayResult
     }
     json.close('}').close('}');
   }
-  const auto& visitors = result.outcome.visitors;
+  const auto& churn = result.outcome.churn;
   json.close('}').key("seconds").number(result.seconds);
   json.key("events_per_second");
   json.number(result.seconds > 0 ? static_cast<double>(result.delivered()) / result.seconds : 0.0);
   json.key("workers").open('{').key("count").number(result.workers);
   json.key("parks").number(result.parks).key("wakes").number(result.wakes).close('}');
-  json.key("subscribers").open('{').key("came").number(visitors.came);
-  json.key("went").number(visitors.went).key("heard").number(visitors.heard);
-  json.key("called_late").number(visitors.called_late);
-  json.key("captures_kept").number(visitors.kept_captures).close('}');
+  json.key("subscribers").open('{').key("came").number(churn.came);
+  json.key("went").number(churn.went).key("heard").number(churn.heard);
+  json.key("called_late").number(churn.called_late);
+  json.key("captures_kept").number(churn.kept_captures).close('}');
   json.key("events").open('{').key("to_publish").number(result.events);
   json.key("left_out").number(result.left_out).key("lost").number(result.lost()).close('}');
   json.key("threads").number(result.outcome.threads);

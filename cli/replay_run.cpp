@@ -172,7 +172,7 @@ class ReplayRun {
       line_.show("replaying", static_cast<double>(published) / static_cast<double>(result_.events),
                  with_commas(published) + " events, " +
                      rate_text(static_cast<double>(published) / std::max(seconds, 1e-3)) + ", " +
-                     with_commas(source.visitors().came) + " subscribers came");
+                     with_commas(source.churn().came) + " subscribers came");
     }
   }
 
@@ -247,7 +247,7 @@ std::uint64_t ReplayResult::lost() const noexcept {
 
 int ReplayResult::exit_status() const noexcept {
   if (interrupted()) return kSignalled + signal;
-  const bool late = outcome.visitors.called_late > 0 || outcome.visitors.kept_captures > 0;
+  const bool late = outcome.churn.called_late > 0 || outcome.churn.kept_captures > 0;
   return sentences.empty() && lost() == 0 && !late ? kDone : kFailed;
 }
 

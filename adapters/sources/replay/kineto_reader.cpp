@@ -46,15 +46,15 @@ Result<KinetoReader> KinetoReader::open(const std::string& path, const KinetoOpt
   }
   auto bytes = KinetoBytes::open(path, options, again);
   if (!bytes) return bytes.error();
-  return KinetoReader(RecordCutter(std::move(bytes).value(), options));
+  return KinetoReader(RecordSplitter(std::move(bytes).value(), options));
 }
 
 Result<bool> KinetoReader::next(KinetoRecord& record) {
   for (;;) {
-    RecordText cut;
-    const auto more = cutter_.next(cut);
+    RecordText split;
+    const auto more = splitter_.next(split);
     if (!more || !more.value()) return more;
-    Skip skip = cut.skip == Skip::none ? parser_.parse(cut.text, record) : cut.skip;
+    Skip skip = split.skip == Skip::none ? parser_.parse(split.text, record) : split.skip;
     if (skip == Skip::none && !rebase(record)) skip = Skip::bad_timestamp;
     ++counts_.read;
     record.number = counts_.read;
@@ -74,13 +74,13 @@ bool KinetoReader::rebase(KinetoRecord& record) const noexcept {
 
 void KinetoReader::rewind(std::int64_t base_ns) {
   base_ns_ = std::max<std::int64_t>(base_ns, 0);
-  cutter_.rewind();
+  splitter_.rewind();
   counts_ = {};
 }
 
 KinetoHeader KinetoReader::header() const {
   KinetoHeader header;
-  for (const TopMember& member : cutter_.members()) {
+  for (const TopMember& member : splitter_.members()) {
     if (member.key == "baseTimeNanoseconds") {
       std::int64_t base = 0;
       if (parse_integer(member.text, base) && base > 0) header.base_ns = base;

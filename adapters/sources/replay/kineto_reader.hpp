@@ -15,10 +15,10 @@
 #include "bus/result.hpp"
 
 #include "adapters/sources/replay/kineto_bytes.hpp"
-#include "adapters/sources/replay/kineto_cut.hpp"
 #include "adapters/sources/replay/kineto_options.hpp"
 #include "adapters/sources/replay/kineto_parse.hpp"
 #include "adapters/sources/replay/kineto_record.hpp"
+#include "adapters/sources/replay/kineto_splitter.hpp"
 
 namespace ringmain::replay {
 
@@ -45,15 +45,15 @@ class KinetoReader {
 
   [[nodiscard]] const KinetoCounts& counts() const noexcept { return counts_; }
   [[nodiscard]] KinetoHeader header() const;
-  [[nodiscard]] std::uint64_t position() const noexcept { return cutter_.bytes().position(); }
+  [[nodiscard]] std::uint64_t position() const noexcept { return splitter_.bytes().position(); }
   /// Bytes of the file as stored, 0 for a pipe: position() / size() is the progress.
-  [[nodiscard]] std::uint64_t size() const noexcept { return cutter_.bytes().size(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return splitter_.bytes().size(); }
 
  private:
-  explicit KinetoReader(RecordCutter cutter) : cutter_(std::move(cutter)) {}
+  explicit KinetoReader(RecordSplitter splitter) : splitter_(std::move(splitter)) {}
   bool rebase(KinetoRecord& record) const noexcept;
 
-  RecordCutter cutter_;
+  RecordSplitter splitter_;
   RecordParser parser_;
   KinetoCounts counts_;
   std::int64_t base_ns_ = 0;

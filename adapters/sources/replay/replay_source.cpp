@@ -12,9 +12,9 @@
 
 #include "bus/origin.hpp"
 
-#include "adapters/sources/replay/replay_handover.hpp"
+#include "adapters/sources/replay/replay_chunk_queue.hpp"
 #include "adapters/sources/replay/replay_pace.hpp"
-#include "adapters/sources/replay/replay_voice.hpp"
+#include "adapters/sources/replay/replay_publishers.hpp"
 
 namespace ringmain::replay {
 namespace {
@@ -36,10 +36,10 @@ PublisherOptions publisher_options(const Recording& recording, const ReplayOptio
 }  // namespace
 
 struct Source::Core {
-  struct Speaker {
-    Speaker(Bus& bus, const PublisherOptions& publishers) : voice(bus, publishers) {}
-    Voice voice;
-    HandOver queue;
+  struct RecordedThread {
+    RecordedThread(Bus& bus, const PublisherOptions& options) : publishers(bus, options) {}
+    Publishers publishers;
+    ChunkQueue queue;
     Chunk gathered;  // the feeder's: not yet given
     std::int64_t late_ns_max = 0;
     std::jthread thread;
@@ -49,7 +49,7 @@ struct Source::Core {
       : bus(bus_), recording(recording_), options(options_), pace(options_.speed) {
     const PublisherOptions publishers = publisher_options(recording, options);
     for (std::size_t lane = 0; lane < recording.lanes.size(); ++lane) {
-      speakers.emplace_back(bus, publishers);
+      threads.emplace_back(bus, publishers);
     }
   }
   ~Core() {
@@ -63,18 +63,18 @@ struct Source::Core {
   template <class Take>
   void read(Take&& take);
   bool gather(const KinetoMapped& mapped);
-  bool give(Speaker& speaker);
+  bool give(RecordedThread& recorded);
   void give_what_fits();
-  void speak(Speaker& speaker);
-  void say_in_order();
+  void publish(RecordedThread& recorded);
+  void publish_in_order();
 
   Bus& bus;
   const Recording& recording;
   const ReplayOptions options;
   std::stop_source stop;
   Pace pace;
-  std::deque<Speaker> speakers;  // one per lane
-  std::optional<Visitors> visitors;
+  std::deque<RecordedThread> threads;  // one per lane
+  std::optional<SubscriberChurn> churn;
   Alarm::Clock::time_point begun;
   std::atomic<std::uint64_t> published{0};
   std::optional<Error> error;
@@ -83,12 +83,12 @@ struct Source::Core {
 };
 
 void Source::Core::start() {
-  if (options.visitors) visitors.emplace(bus, recording);
+  if (options.visitors) churn.emplace(bus, recording);
   begun = Alarm::Clock::now();
   if (options.order == Order::thread) {
-    for (std::size_t lane = 0; lane < speakers.size(); ++lane) {
+    for (std::size_t lane = 0; lane < threads.size(); ++lane) {
       if (recording.events_on[lane] == 0) continue;
-      speakers[lane].thread = std::jthread([this, lane] { speak(speakers[lane]); });
+      threads[lane].thread = std::jthread([this, lane] { publish(threads[lane]); });
     }
   }
   feeder = std::jthread([this] { feed(); });
@@ -98,21 +98,21 @@ void Source::Core::join() {
   if (feeder.joinable()) feeder.join();
 }
 
-/// Ends when all is published: the speakers are joined here, then whoever waits is told.
+/// Ends when all is published: the threads are joined here, then whoever waits is told.
 void Source::Core::feed() {
   if (options.order == Order::recorded) {
-    say_in_order();
+    publish_in_order();
   } else {
     read([this](const KinetoMapped& mapped) { return gather(mapped); });
-    for (Speaker& speaker : speakers) {
-      if (!speaker.gathered.empty()) (void)give(speaker);
-      speaker.queue.close();
+    for (RecordedThread& recorded : threads) {
+      if (!recorded.gathered.empty()) (void)give(recorded);
+      recorded.queue.close();
     }
-    for (Speaker& speaker : speakers) {
-      if (speaker.thread.joinable()) speaker.thread.join();
+    for (RecordedThread& recorded : threads) {
+      if (recorded.thread.joinable()) recorded.thread.join();
     }
   }
-  if (visitors) visitors->stop();
+  if (churn) churn->stop();
   if (options.done) options.done();
 }
 
@@ -141,50 +141,50 @@ void Source::Core::read(Take&& take) {
 }
 
 bool Source::Core::gather(const KinetoMapped& mapped) {
-  Speaker& speaker = speakers[mapped.lane];
-  if (speaker.gathered.capacity() == 0) speaker.gathered.reserve(HandOver::kChunkEvents);
-  speaker.gathered.push_back({mapped, pace.due_ns(mapped.time_ns, mapped.lane != 0)});
-  return speaker.gathered.size() < HandOver::kChunkEvents || give(speaker);
+  RecordedThread& recorded = threads[mapped.lane];
+  if (recorded.gathered.capacity() == 0) recorded.gathered.reserve(ChunkQueue::kChunkEvents);
+  recorded.gathered.push_back({mapped, pace.due_ns(mapped.time_ns, mapped.lane != 0)});
+  return recorded.gathered.size() < ChunkQueue::kChunkEvents || give(recorded);
 }
 
-/// Before the feeder waits for one speaker, the others get what is theirs: it may be due first.
-bool Source::Core::give(Speaker& speaker) {
-  if (speaker.queue.full()) give_what_fits();
-  return speaker.queue.give(std::exchange(speaker.gathered, {}), stop.get_token());
+/// Before the feeder waits for one thread, the others get what is theirs: it may be due first.
+bool Source::Core::give(RecordedThread& recorded) {
+  if (recorded.queue.full()) give_what_fits();
+  return recorded.queue.give(std::exchange(recorded.gathered, {}), stop.get_token());
 }
 
 void Source::Core::give_what_fits() {
-  for (Speaker& other : speakers) {
+  for (RecordedThread& other : threads) {
     if (other.gathered.empty() || other.queue.full()) continue;
     (void)other.queue.give(std::exchange(other.gathered, {}), stop.get_token());
   }
 }
 
-void Source::Core::speak(Speaker& speaker) {
+void Source::Core::publish(RecordedThread& recorded) {
   const std::stop_token token = stop.get_token();
   Alarm alarm(begun);
   Chunk chunk;
-  while (speaker.queue.take(chunk, token)) {
+  while (recorded.queue.take(chunk, token)) {
     for (const Due& due : chunk) {
       if (!pace.flat_out() && !alarm.wait(due.due_ns, token)) break;
-      speaker.voice.say(due.mapped);
+      recorded.publishers.publish(due.mapped);
     }
     published += chunk.size();
   }
-  speaker.late_ns_max = alarm.late_ns_max();
+  recorded.late_ns_max = alarm.late_ns_max();
 }
 
-void Source::Core::say_in_order() {
+void Source::Core::publish_in_order() {
   const std::stop_token token = stop.get_token();
   Alarm alarm(begun);
   read([&](const KinetoMapped& mapped) {
     const std::int64_t due = pace.due_ns(mapped.time_ns, mapped.lane != 0);
     if (!pace.flat_out() && !alarm.wait(due, token)) return false;
-    speakers[mapped.lane].voice.say(mapped);
+    threads[mapped.lane].publishers.publish(mapped);
     ++published;
     return true;
   });
-  speakers.front().late_ns_max = alarm.late_ns_max();
+  threads.front().late_ns_max = alarm.late_ns_max();
 }
 
 Source::Source(std::unique_ptr<Core> core) noexcept : core_(std::move(core)) {}
@@ -211,28 +211,30 @@ void Source::stop() noexcept {
 Outcome Source::wait() {
   core_->join();
   Outcome outcome;
-  for (const auto& speaker : core_->speakers) {
-    outcome.accepted += speaker.voice.accepted();
-    outcome.unheard += speaker.voice.unheard();
-    outcome.refused += speaker.voice.refused();
-    outcome.late_ns_max = std::max(outcome.late_ns_max, speaker.late_ns_max);
+  for (const auto& recorded : core_->threads) {
+    outcome.accepted += recorded.publishers.accepted();
+    outcome.unheard += recorded.publishers.unheard();
+    outcome.refused += recorded.publishers.refused();
+    outcome.late_ns_max = std::max(outcome.late_ns_max, recorded.late_ns_max);
   }
-  const auto spoke = std::count_if(core_->recording.events_on.begin(),
-                                   core_->recording.events_on.end(), [](auto n) { return n > 0; });
+  const auto with_events =
+      std::count_if(core_->recording.events_on.begin(), core_->recording.events_on.end(),
+                    [](auto n) { return n > 0; });
   const bool alone = core_->options.order == Order::recorded;
-  outcome.threads = static_cast<std::uint32_t>(alone ? std::min<long>(spoke, 1) : spoke);
+  outcome.threads =
+      static_cast<std::uint32_t>(alone ? std::min<long>(with_events, 1) : with_events);
   outcome.cut_ns = core_->pace.cut_ns();
   outcome.error = core_->error;
   outcome.interrupted = core_->stop.stop_requested() && !core_->complete;
-  outcome.visitors = visitors();
+  outcome.churn = churn();
   return outcome;
 }
 
 std::uint64_t Source::published() const noexcept {
   return core_->published;
 }
-VisitorFigures Source::visitors() const noexcept {
-  return core_->visitors ? core_->visitors->figures() : VisitorFigures{};
+ChurnFigures Source::churn() const noexcept {
+  return core_->churn ? core_->churn->figures() : ChurnFigures{};
 }
 
 }  // namespace ringmain::replay

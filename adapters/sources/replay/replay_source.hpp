@@ -11,9 +11,9 @@
 
 #include "bus/bus.hpp"
 
+#include "adapters/sources/replay/replay_churn.hpp"
 #include "adapters/sources/replay/replay_options.hpp"
 #include "adapters/sources/replay/replay_recording.hpp"
-#include "adapters/sources/replay/replay_visitors.hpp"
 
 namespace ringmain::replay {
 
@@ -26,7 +26,7 @@ struct Outcome {
   double cut_ns = 0;             // out of quiet stretches
   bool interrupted = false;
   std::optional<Error> error;  // the temporary file could not be read
-  VisitorFigures visitors;
+  ChurnFigures churn;
 };
 
 /// Publishes from its own threads, waiting where a queue is full, until all is said or stop() is
@@ -41,11 +41,11 @@ class Source {
 
   /// Publishes no more; wait() then returns soon.
   void stop() noexcept;
-  /// Until all is published and the visitors have gone.
+  /// Until all is published and those subscribers have gone.
   Outcome wait();
   /// Events published so far. Threads: any.
   [[nodiscard]] std::uint64_t published() const noexcept;
-  [[nodiscard]] VisitorFigures visitors() const noexcept;
+  [[nodiscard]] ChurnFigures churn() const noexcept;
 
  private:
   struct Core;

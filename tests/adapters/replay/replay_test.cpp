@@ -152,9 +152,9 @@ TEST_F(ReplaySourceTest, EveryThreadIsAPublisherAndNothingIsLostThroughSmallQueu
     EXPECT_EQ(outcome.accepted, 27'000u);
     EXPECT_EQ(outcome.refused + outcome.unheard, 0u);
     EXPECT_EQ(outcome.threads, order == Order::thread ? 9u : 1u);
-    EXPECT_EQ(outcome.visitors.came, outcome.visitors.went);
-    EXPECT_GT(outcome.visitors.came, 0u);
-    EXPECT_EQ(outcome.visitors.called_late + outcome.visitors.kept_captures, 0u);
+    EXPECT_EQ(outcome.churn.came, outcome.churn.went);
+    EXPECT_GT(outcome.churn.came, 0u);
+    EXPECT_EQ(outcome.churn.called_late + outcome.churn.kept_captures, 0u);
     ASSERT_EQ(heard.size(), 9u);
     for (const auto& [publisher, events] : heard) EXPECT_EQ(events, 3000u);
     EXPECT_TRUE(bus.verify_accounting());

@@ -1,4 +1,4 @@
-#include "adapters/sources/replay/replay_visitors.hpp"
+#include "adapters/sources/replay/replay_churn.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -7,11 +7,11 @@
 namespace ringmain::replay {
 namespace {
 
-constexpr std::chrono::microseconds kBetweenVisits{200};
+constexpr std::chrono::microseconds kBetweenStays{200};
 
 }  // namespace
 
-Visitors::Visitors(Bus& bus, const Recording& recording) : bus_(&bus) {
+SubscriberChurn::SubscriberChurn(Bus& bus, const Recording& recording) : bus_(&bus) {
   std::array<std::size_t, kKinds> kinds;
   std::iota(kinds.begin(), kinds.end(), std::size_t{0});
   std::stable_sort(kinds.begin(), kinds.end(), [&](std::size_t a, std::size_t b) {
@@ -23,11 +23,11 @@ Visitors::Visitors(Bus& bus, const Recording& recording) : bus_(&bus) {
   if (!busiest_.empty()) thread_ = std::jthread([this](const std::stop_token& s) { run(s); });
 }
 
-VisitorFigures Visitors::figures() const noexcept {
+ChurnFigures SubscriberChurn::figures() const noexcept {
   return {came_, went_, heard_, late_, kept_};
 }
 
-void Visitors::run(const std::stop_token& stop) {
+void SubscriberChurn::run(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopped;
   std::unique_lock lock(mutex);
@@ -36,15 +36,15 @@ void Visitors::run(const std::stop_token& stop) {
     Place& place = places_[number % kAtATime];
     go(place);
     come(place, ++number);
-    stopped.wait_for(lock, stop, kBetweenVisits, [] { return false; });
+    stopped.wait_for(lock, stop, kBetweenStays, [] { return false; });
   } while (!stop.stop_requested());
   for (Place& place : places_) go(place);
 }
 
-void Visitors::come(Place& place, std::uint64_t number) {
+void SubscriberChurn::come(Place& place, std::uint64_t number) {
   auto held = std::make_shared<int>(0);
   place.captured = held;
-  place.visit = number;
+  place.stay = number;
   const std::size_t kind = busiest_[number % busiest_.size()];
   for_each_kind([&]<class E>(std::size_t each) {
     if (each == kind) subscribe<E>(place, number, std::move(held));
@@ -53,9 +53,9 @@ void Visitors::come(Place& place, std::uint64_t number) {
 }
 
 template <Described E>
-void Visitors::subscribe(Place& place, std::uint64_t number, std::shared_ptr<int> held) {
+void SubscriberChurn::subscribe(Place& place, std::uint64_t number, std::shared_ptr<int> held) {
   const auto heard = [this, &place, number, held = std::move(held)](std::uint64_t events) {
-    if (place.visit != number) ++late_;
+    if (place.stay != number) ++late_;
     place.heard += events;
   };
   auto& channel = bus_->channel<E>();
@@ -73,9 +73,9 @@ void Visitors::subscribe(Place& place, std::uint64_t number, std::shared_ptr<int
   }
 }
 
-void Visitors::go(Place& place) {
+void SubscriberChurn::go(Place& place) {
   if (place.said.reset() == Detached::was_not_attached) return;
-  place.visit = 0;  // from here on a call is late
+  place.stay = 0;  // from here on a call is late
   if (!place.captured.expired()) ++kept_;
   heard_ += std::exchange(place.heard, 0);
   ++went_;

@@ -1,8 +1,8 @@
 // Do subscribers that come and go under load get what was promised? They watch it themselves.
 //
 // One thread keeps a few short-lived subscribers on the busiest channels: one per event, one with a
-// filter, one per batch, in turn. Each callback is poisoned: it knows its visit's number, and a
-// call that comes when the visit is over is counted as late. After each reset() the captures must
+// filter, one per batch, in turn. Each callback is poisoned: it knows its stay's number, and a
+// call that comes when the stay is over is counted as late. After each reset() the captures must
 // be gone.
 #pragma once
 #include <array>
@@ -24,7 +24,7 @@
 
 namespace ringmain::replay {
 
-struct VisitorFigures {
+struct ChurnFigures {
   std::uint64_t came = 0;
   std::uint64_t went = 0;
   std::uint64_t heard = 0;          // events, by all of them together
@@ -33,19 +33,19 @@ struct VisitorFigures {
 };
 
 /// Runs from its construction to stop(). The bus must outlive it.
-class Visitors {
+class SubscriberChurn {
  public:
-  Visitors(Bus& bus, const Recording& recording);
+  SubscriberChurn(Bus& bus, const Recording& recording);
   /// All go. Called again, or by the destructor, it does nothing.
   void stop() { thread_ = {}; }
-  [[nodiscard]] VisitorFigures figures() const noexcept;
+  [[nodiscard]] ChurnFigures figures() const noexcept;
 
  private:
   static constexpr std::size_t kAtATime = 4;
   static constexpr std::size_t kChannels = 3;
   struct Place {
-    std::atomic<std::uint64_t> visit{0};  // 0: nobody is here
-    std::uint64_t heard = 0;  // the callback's while the visit lasts: reset() hands it over
+    std::atomic<std::uint64_t> stay{0};  // 0: nobody is here
+    std::uint64_t heard = 0;  // the callback's while the stay lasts: reset() hands it over
     Subscription said;
     std::weak_ptr<int> captured;
   };

@@ -1,4 +1,5 @@
-// Where does one record of a trace end? Cuts the "traceEvents" array into the texts of its records.
+// Where does one record of a trace end? Splits the "traceEvents" array into the texts of its
+// records.
 //
 // Only strings, escapes and brackets are looked at; what is between two brackets is the parser's
 // affair. A value that is too large or too deep is passed over without being held, so memory is the
@@ -18,8 +19,8 @@
 
 namespace ringmain::replay {
 
-/// One element of "traceEvents". Valid until the next call; RecordCutter::kPadding bytes behind the
-/// text may be read.
+/// One element of "traceEvents". Valid until the next call; RecordSplitter::kPadding bytes behind
+/// the text may be read.
 struct RecordText {
   std::string_view text;
   Skip skip = Skip::none;  // otherwise text is empty
@@ -32,12 +33,12 @@ struct TopMember {
 };
 
 /// Threads: one at a time. Cost: about a nanosecond per byte.
-class RecordCutter {
+class RecordSplitter {
  public:
   static constexpr std::size_t kPadding = 64;    // what simdjson may read behind a text
   static constexpr std::size_t kDepthMax = 128;  // of one record; Kineto's are below 10
 
-  RecordCutter(KinetoBytes bytes, const KinetoOptions& options);
+  RecordSplitter(KinetoBytes bytes, const KinetoOptions& options);
 
   /// The next record; false after the last. After an Error: the same Error.
   Result<bool> next(RecordText& record);

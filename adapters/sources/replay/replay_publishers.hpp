@@ -1,4 +1,4 @@
-// How does a recorded thread speak? Through publishers of its own, one per channel that it needs.
+// How does a recorded thread publish? Through publishers of its own, one per channel that it needs.
 #pragma once
 #include <cstdint>
 #include <tuple>
@@ -11,13 +11,13 @@
 namespace ringmain::replay {
 
 /// Threads: one at a time.
-class Voice {
+class Publishers {
  public:
-  Voice(Bus& bus, const PublisherOptions& options) : bus_(&bus), options_(options) {}
+  Publishers(Bus& bus, const PublisherOptions& options) : bus_(&bus), options_(options) {}
 
   /// Publishes one event at its recorded time. Waits while the channel's queue is full.
-  void say(const KinetoMapped& mapped) {
-    std::visit([&](const auto& event) { publish(event, mapped.time_ns); }, mapped.event);
+  void publish(const KinetoMapped& mapped) {
+    std::visit([&](const auto& event) { publish_one(event, mapped.time_ns); }, mapped.event);
   }
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
   [[nodiscard]] std::uint64_t unheard() const noexcept { return unheard_; }
@@ -32,7 +32,7 @@ class Voice {
   };
 
   template <Described E>
-  void publish(const E& event, std::int64_t time_ns) {
+  void publish_one(const E& event, std::int64_t time_ns) {
     auto& publisher = std::get<Publisher<E>>(publishers_);
     if (!publisher) {
       auto taken = bus_->channel<E>().publisher(options_);

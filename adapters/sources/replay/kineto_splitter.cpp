@@ -1,4 +1,4 @@
-#include "adapters/sources/replay/kineto_cut.hpp"
+#include "adapters/sources/replay/kineto_splitter.hpp"
 
 #include <array>
 #include <cstring>
@@ -45,13 +45,13 @@ std::string printable(char c) {
 
 }  // namespace
 
-RecordCutter::RecordCutter(KinetoBytes bytes, const KinetoOptions& options)
+RecordSplitter::RecordSplitter(KinetoBytes bytes, const KinetoOptions& options)
     : bytes_(std::move(bytes)),
       record_bytes_max_(options.record_bytes_max()),
       idle_bytes_max_(options.idle_bytes_max),
       room_(kRoomBytes + kPadding) {}
 
-void RecordCutter::rewind() {
+void RecordSplitter::rewind() {
   bytes_.rewind();
   begin_ = at_ = end_ = 0;
   passed_ = idle_from_ = 0;
@@ -62,7 +62,7 @@ void RecordCutter::rewind() {
   failed_.reset();
 }
 
-Result<bool> RecordCutter::next(RecordText& record) {
+Result<bool> RecordSplitter::next(RecordText& record) {
   record = {};
   while (!failed_) {
     switch (stage_) {
@@ -88,7 +88,7 @@ Result<bool> RecordCutter::next(RecordText& record) {
   return *failed_;
 }
 
-bool RecordCutter::more() {
+bool RecordSplitter::more() {
   if (position() - idle_from_ > idle_bytes_max_) {
     return fail("has no record in the " + std::to_string(idle_bytes_max_) + " bytes before " +
                 place() + ": it is not a trace.");
@@ -111,7 +111,7 @@ bool RecordCutter::more() {
 }
 
 /// Moves to the next character that is not white space.
-bool RecordCutter::look() {
+bool RecordSplitter::look() {
   hold_bytes_max_ = 0;
   for (;;) {
     while (at_ < end_ && is_space(room_[at_])) ++at_;
@@ -120,7 +120,7 @@ bool RecordCutter::look() {
   }
 }
 
-bool RecordCutter::begin() {
+bool RecordSplitter::begin() {
   if (!look()) return failed_ ? false : fail("is empty: it holds no trace.");
   while (end_ - at_ < 4 && more()) {  // a pipe may give one byte at a time
   }
@@ -138,7 +138,7 @@ bool RecordCutter::begin() {
 }
 
 /// One `"key": value` of the top-level object, or its end.
-bool RecordCutter::read_member() {
+bool RecordSplitter::read_member() {
   if (!look()) return fail_cut_short();
   if (here() == '}') {
     ++at_;
@@ -166,7 +166,7 @@ bool RecordCutter::read_member() {
 }
 
 /// After a member: a comma, or the object's end, which read_member() sees.
-bool RecordCutter::after_member() {
+bool RecordSplitter::after_member() {
   if (!look()) return fail_cut_short();
   if (here() == ',')
     ++at_;
@@ -176,7 +176,7 @@ bool RecordCutter::after_member() {
 }
 
 /// True with an element; false at the array's end, with the next stage set, or on failure.
-bool RecordCutter::read_element(RecordText& record) {
+bool RecordSplitter::read_element(RecordText& record) {
   if (!look()) return fail_cut_short();
   if (comma_due_ && here() == ',') {
     ++at_;
@@ -208,7 +208,7 @@ bool RecordCutter::read_element(RecordText& record) {
 }
 
 /// Passes one value. held() is its text afterwards, unless too_large_.
-bool RecordCutter::scan_value(std::size_t hold_bytes_max) {
+bool RecordSplitter::scan_value(std::size_t hold_bytes_max) {
   hold_bytes_max_ = hold_bytes_max;
   too_large_ = false;
   depth_ = deepest_ = 0;
@@ -230,7 +230,7 @@ bool RecordCutter::scan_value(std::size_t hold_bytes_max) {
 }
 
 /// From behind the opening quote to behind the closing one.
-bool RecordCutter::scan_string() {
+bool RecordSplitter::scan_string() {
   for (;;) {
     const char* p = room_.data() + at_;
     const char* const end = room_.data() + end_;
@@ -249,7 +249,7 @@ bool RecordCutter::scan_string() {
 }
 
 /// A number, a literal, or nonsense: up to what may follow a value.
-bool RecordCutter::scan_scalar() {
+bool RecordSplitter::scan_scalar() {
   for (;;) {
     while (at_ < end_) {
       const char c = here();
@@ -260,7 +260,7 @@ bool RecordCutter::scan_scalar() {
   }
 }
 
-bool RecordCutter::scan_brackets(char opening) {
+bool RecordSplitter::scan_brackets(char opening) {
   ++at_;
   depth_ = deepest_ = 1;
   is_array_[0] = opening == '[' ? 1 : 0;
@@ -293,7 +293,7 @@ bool RecordCutter::scan_brackets(char opening) {
 }
 
 /// Brackets deeper than kDepthMax are only counted: their record is skipped.
-bool RecordCutter::close_bracket(char closing) {
+bool RecordSplitter::close_bracket(char closing) {
   const std::size_t level = depth_ - 1;
   if (level < kDepthMax) {
     const bool array = ((is_array_[level / 64] >> (level % 64)) & 1) != 0;
@@ -304,7 +304,7 @@ bool RecordCutter::close_bracket(char closing) {
   return true;
 }
 
-void RecordCutter::keep_member(std::string key) {
+void RecordSplitter::keep_member(std::string key) {
   if (too_large_ || (key != "baseTimeNanoseconds" && key != "distributedInfo")) return;
   for (TopMember& known : members_) {
     if (known.key == key) {
@@ -315,18 +315,18 @@ void RecordCutter::keep_member(std::string key) {
   members_.push_back({std::move(key), std::string(held())});
 }
 
-std::string RecordCutter::place() const {
+std::string RecordSplitter::place() const {
   return "byte " + std::to_string(position()) +
          (bytes_.compressed() ? " of its unpacked text" : "") + " (record " +
          std::to_string(records_ + 1) + ")";
 }
 
-bool RecordCutter::fail(std::string message) {
+bool RecordSplitter::fail(std::string message) {
   if (!failed_) failed_ = Error{Error::Code::refused, bytes_.path() + " " + std::move(message)};
   return false;
 }
 
-bool RecordCutter::fail_start() {
+bool RecordSplitter::fail_start() {
   const std::string_view start(room_.data() + at_, end_ - at_);
   for (const Magic& magic : kMagics) {
     if (start.starts_with(magic.bytes)) {
@@ -337,13 +337,13 @@ bool RecordCutter::fail_start() {
               " where '{' or '[' belongs.");
 }
 
-bool RecordCutter::fail_cut_short() {
+bool RecordSplitter::fail_cut_short() {
   return fail("ends at " + place() +
               " before the trace does: it was cut short; copy or record it "
               "again.");
 }
 
-bool RecordCutter::fail_unexpected(std::string_view wanted) {
+bool RecordSplitter::fail_unexpected(std::string_view wanted) {
   return fail("is damaged at " + place() + ": " + printable(here()) + " stands where " +
               std::string(wanted) + " belongs; copy or record it again.");
 }

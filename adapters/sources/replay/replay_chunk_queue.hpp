@@ -1,4 +1,4 @@
-// How do events get from the one who reads them to the threads that publish them? In bounded
+// How do events get from the thread that reads them to the threads that publish them? In bounded
 // chunks, one queue per recorded thread.
 #pragma once
 #include <condition_variable>
@@ -21,7 +21,7 @@ struct Due {
 using Chunk = std::vector<Due>;
 
 /// Threads: one gives, one takes.
-class HandOver {
+class ChunkQueue {
  public:
   static constexpr std::size_t kChunkEvents = 64;
   static constexpr std::size_t kChunksMax = 4;
