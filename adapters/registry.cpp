@@ -135,14 +135,14 @@ Result<bool> Registry::add(Provider provider, Taken taken) {
         in_quotes(provider.name) + " has no loader; a provider must be able to give a factory"};
   }
   auto added = core_->add(std::make_shared<Entry>(std::move(provider)), taken);
-  core_->voice.speak();
+  core_->publishers.publish_queued();
   return added;
 }
 
 Result<bool> Registry::remove(ProviderKind kind, std::string_view name) {
   const std::shared_ptr<Entry> gone = core_->take_out(kind, name);
   if (gone == nullptr) return core_->unknown(kind, name);
-  core_->voice.speak();
+  core_->publishers.publish_queued();
   gone->wait_idle();
   return true;
 }
@@ -232,7 +232,7 @@ void Registry::search(std::string_view places) {
 
 void Registry::refresh() {
   core_->refresh();
-  core_->voice.speak();
+  core_->publishers.publish_queued();
 }
 
 std::vector<std::string> Registry::faults() const {
@@ -244,7 +244,7 @@ Result<bool> Registry::unload(std::string_view library) {
 }
 
 Result<bool> Registry::tell(Bus* bus) {
-  return core_->voice.tell(bus);
+  return core_->publishers.publish_on(bus);
 }
 
 // --- what the registry does with its entries ---
@@ -267,7 +267,7 @@ Result<bool> Registry::Core::add(const std::shared_ptr<Entry>& entry, Taken take
                      "; give this one another name, or replace that one on purpose"};
   }
   held = entry;
-  voice.queue(Registered{Name(p.name), Name(p.from), p.kind, replaced});
+  publishers.queue(Registered{Name(p.name), Name(p.from), p.kind, replaced});
   return true;
 }
 
@@ -277,7 +277,7 @@ std::shared_ptr<Entry> Registry::Core::take_out(ProviderKind kind, std::string_v
   if (found == by_key.end()) return nullptr;
   const std::shared_ptr<Entry> gone = found->second;
   by_key.erase(found);
-  voice.queue(Unregistered{Name(name), Name(gone->provider().from), kind});
+  publishers.queue(Unregistered{Name(name), Name(gone->provider().from), kind});
   return gone;
 }
 
@@ -329,12 +329,12 @@ Entry::Loads Registry::Core::factory_of(Entry& entry) {
   auto factory = entry.factory(took);
   const Provider& p = entry.provider();
   if (took && factory) {
-    voice.queue(Loaded{Name(p.name), Name(p.from), p.kind, took->count()});
+    publishers.queue(Loaded{Name(p.name), Name(p.from), p.kind, took->count()});
   } else if (took) {
     const std::string_view reason = factory.error().message;
-    voice.queue(LoadFailed{Name(p.name), Name(p.from), p.kind, reason});
+    publishers.queue(LoadFailed{Name(p.name), Name(p.from), p.kind, reason});
   }
-  voice.speak();
+  publishers.publish_queued();
   return factory;
 }
 

@@ -115,10 +115,10 @@ class Queue {
   std::deque<Batch> batches_;
 };
 
-/// All that speaks, and all that listens. A training loop without one says nothing.
-class Voice {
+/// All that publishes, and all that listens. A training loop without one says nothing.
+class Publishers {
  public:
-  explicit Voice(ringmain::Bus& bus)
+  explicit Publishers(ringmain::Bus& bus)
       : loaded(bus.channel<Loaded>()),
         scratch(bus.channel<Scratch>()),
         reduced(bus.channel<Reduced>()),
@@ -170,16 +170,16 @@ class Trainer {
   explicit Trainer(Options options) : options_(options), weights_(kWeights) {}
 
   /// Trains for `steps` more; the time of each, in microseconds, is appended to `took_us`.
-  void train(std::uint64_t steps, Voice* voice, std::vector<double>& took_us) {
+  void train(std::uint64_t steps, Publishers* out, std::vector<double>& took_us) {
     const std::uint64_t first = done_ + 1;
     done_ += steps;
     std::barrier<> together(kRanks);
     Queue queue;
     std::vector<std::jthread> threads;
-    threads.emplace_back([&] { load(queue, first, voice); });
+    threads.emplace_back([&] { load(queue, first, out); });
     for (std::uint32_t rank = 1; rank < kRanks; ++rank)
-      threads.emplace_back([&, rank] { compute(rank, first, queue, together, voice, nullptr); });
-    compute(0, first, queue, together, voice, &took_us);
+      threads.emplace_back([&, rank] { compute(rank, first, queue, together, out, nullptr); });
+    compute(0, first, queue, together, out, &took_us);
   }
 
   [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
@@ -193,43 +193,43 @@ class Trainer {
     std::size_t rows = 0;
   };
 
-  void load(Queue& queue, std::uint64_t first, Voice* voice) {
+  void load(Queue& queue, std::uint64_t first, Publishers* out) {
     for (std::uint64_t n = kRanks * (first - 1) + 1; n <= kRanks * done_; ++n) {
       Batch batch = make_batch(n);
-      if (voice != nullptr) (void)voice->loaded.publish({n, batch.rows.size() * sizeof(float)});
+      if (out != nullptr) (void)out->loaded.publish({n, batch.rows.size() * sizeof(float)});
       queue.put(std::move(batch));
     }
   }
 
   void compute(std::uint32_t rank, std::uint64_t first, Queue& queue, std::barrier<>& together,
-               Voice* voice, std::vector<double>* took_us) {
+               Publishers* out, std::vector<double>* took_us) {
     static const ringmain::Name kForward("compute"), kReduce("reduce"), kUpdate("update");
     using Scope = std::optional<ringmain::step::Source::Scope>;
-    const bool speaks = voice != nullptr && took_us != nullptr;  // steps are one thread's to say
+    const bool publishes = out != nullptr && took_us != nullptr;  // steps are one thread's to say
     const auto phase = [&](ringmain::Name name) {
-      return speaks ? Scope(voice->steps.phase(name)) : Scope();
+      return publishes ? Scope(out->steps.phase(name)) : Scope();
     };
     for (std::uint64_t step = first; step <= done_; ++step) {
       const auto began = Clock::now();
-      const Scope whole = speaks ? Scope(voice->steps.step(step)) : Scope();
+      const Scope whole = publishes ? Scope(out->steps.step(step)) : Scope();
       {
         const Scope forward = phase(kForward);
-        learn(parts_[rank], queue.take(), voice);
-        if (voice != nullptr && rank == 1 && options_.stall != 0 && step >= options_.stall)
-          stall(step, *voice);
+        learn(parts_[rank], queue.take(), out);
+        if (out != nullptr && rank == 1 && options_.stall != 0 && step >= options_.stall)
+          stall(step, *out);
       }
       {
         const Scope reduce = phase(kReduce);
         const auto asked = Clock::now();
         together.arrive_and_wait();  // all gradients are there
-        if (voice != nullptr) {
+        if (out != nullptr) {
           const std::chrono::nanoseconds waited = Clock::now() - asked;
-          (void)voice->reduced.publish({step, waited.count()});
+          (void)out->reduced.publish({step, waited.count()});
         }
       }
       if (rank == 0) {
         const Scope update_scope = phase(kUpdate);
-        update(step, voice);
+        update(step, out);
       }
       together.arrive_and_wait();  // all see the new weights
       if (took_us != nullptr)
@@ -238,12 +238,12 @@ class Trainer {
   }
 
   /// The gradient of one batch: at once if the scratch memory is granted, else in two halves.
-  void learn(Part& part, const Batch& batch, Voice* voice) {
+  void learn(Part& part, const Batch& batch, Publishers* out) {
     const std::size_t rows = batch.wanted.size();
     part = Part{};
     std::size_t at_once = rows;
-    if (voice != nullptr &&
-        voice->scratch.publish({rows * sizeof(float)}) == ringmain::PublishCode::vetoed) {
+    if (out != nullptr &&
+        out->scratch.publish({rows * sizeof(float)}) == ringmain::PublishCode::vetoed) {
       at_once = rows / 2;
       ++halved_;
     }
@@ -261,7 +261,7 @@ class Trainer {
   }
 
   /// By rank 0, between two barriers: the others wait.
-  void update(std::uint64_t step, Voice* voice) {
+  void update(std::uint64_t step, Publishers* out) {
     double loss = 0;
     std::size_t rows = 0;
     for (const Part& part : parts_) loss += part.loss, rows += part.rows;
@@ -275,13 +275,13 @@ class Trainer {
     checkpoint_.resize(weights_.size() * sizeof(float));
     std::memcpy(checkpoint_.data(), weights_.data(), checkpoint_.size());
     ++checkpoints_;
-    if (voice != nullptr) (void)voice->saved.publish({checkpoint_.size()});
+    if (out != nullptr) (void)out->saved.publish({checkpoint_.size()});
   }
 
   /// Goes on once the watch has named the step, or after a minute, which the end then shows.
-  void stall(std::uint64_t step, const Voice& voice) {
+  void stall(std::uint64_t step, const Publishers& out) {
     const auto end = Clock::now() + std::chrono::minutes(1);
-    while (voice.stuck != step && Clock::now() < end)
+    while (out.stuck != step && Clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     options_.stall = 0;
   }
@@ -322,7 +322,8 @@ struct Summary {
   std::uint64_t offered = 0, vetoed = 0, lost = 0;
 };
 
-void print(const Options& options, const Trainer& trainer, const Voice& voice, const Summary& s) {
+void print(const Options& options, const Trainer& trainer, const Publishers& out,
+           const Summary& s) {
   const double first = trainer.losses().front(), last = trainer.losses().back();
   const double percent = 100 * (s.with_us / s.without_us - 1);
   using u = unsigned long long;
@@ -333,15 +334,15 @@ void print(const Options& options, const Trainer& trainer, const Voice& voice, c
         "\"events\": %llu, \"vetoed\": %llu, \"lost\": %llu, \"checkpoints\": %llu, "
         "\"stuck_step\": %llu}\n",
         u(options.steps), first, last, s.with_us, s.without_us, percent, u(s.offered), u(s.vetoed),
-        u(s.lost), u(trainer.checkpoints()), u(voice.stuck));
+        u(s.lost), u(trainer.checkpoints()), u(out.stuck));
     return;
   }
   std::printf("loss %.3g -> %.3g, %llu checkpoints; ranks waited %.0f us a step for each other\n",
               first, last, u(trainer.checkpoints()),
-              static_cast<double>(voice.waited_ns) / 1e3 / static_cast<double>(options.steps));
+              static_cast<double>(out.waited_ns) / 1e3 / static_cast<double>(options.steps));
   std::printf("%llu events, %llu lost; %llu batches halved by the memory budget's veto\n",
               u(s.offered), u(s.lost), u(s.vetoed));
-  if (voice.stuck != 0) std::printf("step %llu was stuck\n", u(voice.stuck));
+  if (out.stuck != 0) std::printf("step %llu was stuck\n", u(out.stuck));
   std::printf("median step: %.1f us with the bus, %.1f us without: %+.2f %%\n", s.with_us,
               s.without_us, percent);
 }
@@ -372,13 +373,13 @@ int main(int count, char** words) {
   ringmain::Bus bus;
   Trainer trainer(options);
   std::vector<double> with, without;
-  Voice voice(bus);
+  Publishers out(bus);
   const std::uint64_t round = std::max<std::uint64_t>(1, options.steps / 20);
   for (std::uint64_t left = options.steps, n = 0; left > 0; ++n) {
     const std::uint64_t now = std::min(left, round);
     for (const bool first : {true, false}) {  // with, without; without, with; …
-      const bool speaks = first == (n % 2 == 0);
-      trainer.train(now, speaks ? &voice : nullptr, speaks ? with : without);
+      const bool publishes = first == (n % 2 == 0);
+      trainer.train(now, publishes ? &out : nullptr, publishes ? with : without);
     }
     left -= now;
   }
@@ -391,8 +392,8 @@ int main(int count, char** words) {
     summary.vetoed += channel.vetoed;
     summary.lost += channel.offered - channel.accepted - channel.vetoed + channel.evicted;
   }
-  print(options, trainer, voice, summary);
+  print(options, trainer, out, summary);
   const bool learned = trainer.losses().back() < trainer.losses().front();
-  const bool found = options.stall == 0 || voice.stuck >= options.stall;
+  const bool found = options.stall == 0 || out.stuck >= options.stall;
   return learned && found && bus.verify_accounting() && summary.vetoed == trainer.halved() ? 0 : 1;
 }

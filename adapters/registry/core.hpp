@@ -1,4 +1,5 @@
-// What does the registry consist of? Entries by kind and name, plugins, a voice. Not for its users.
+// What does the registry consist of? Entries by kind and name, plugins, publishers. Not for its
+// users.
 #pragma once
 #include <functional>
 #include <map>
@@ -13,7 +14,7 @@
 #include "adapters/plugins/places.hpp"
 #include "adapters/registry.hpp"
 #include "adapters/registry/entry.hpp"
-#include "adapters/registry/voice.hpp"
+#include "adapters/registry/publishers.hpp"
 
 namespace ringmain::registry {
 
@@ -65,7 +66,7 @@ struct Registry::Core {
   std::mutex refreshing;                // known; one refresh at a time
   std::map<std::string, Plugin> known;  // by the manifest's path
   PluginPlaces plugins;
-  Voice voice;
+  Publishers publishers;
 
  private:
   template <class T, class Call>

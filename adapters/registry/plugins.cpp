@@ -78,7 +78,7 @@ void Registry::Core::forget(const Plugin& plugin) {
     const auto held = by_key.find({p.kind, p.name});
     if (held == by_key.end() || held->second != entry) continue;  // replaced, on purpose
     by_key.erase(held);
-    voice.queue(Unregistered{Name(p.name), Name(p.from), p.kind});
+    publishers.queue(Unregistered{Name(p.name), Name(p.from), p.kind});
   }
 }
 

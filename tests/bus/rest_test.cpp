@@ -78,9 +78,9 @@ TEST_P(RestTest, ALaneThatFillsUpEndsIt) {
 TEST_P(RestTest, HalfALaneEndsItWithoutALookOfItsOwn) {
   PublisherOptions options;
   options.capacity_events = 100;  // fewer than a worker that rests would look for
-  auto voice = ticks_.publisher(options).value();
+  auto publisher = ticks_.publisher(options).value();
   rest();
-  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(voice.publish({i}), PublishCode::accepted);
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(publisher.publish({i}), PublishCode::accepted);
   EXPECT_TRUE(eventually([this] { return lying() >= 50; }));
 }
 

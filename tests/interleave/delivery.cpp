@@ -14,11 +14,11 @@ namespace ringmain::interleave {
 namespace {
 
 /// Publishers of their own lanes, which say how far they have come.
-class Voices {
+class Publishers {
  public:
-  enum : std::uint64_t { kVoices = 2 };
+  enum : std::uint64_t { kPublishers = 2 };
   void start(Threads& threads, ChannelCore& channel, std::uint64_t each, bool ring) {
-    for (std::uint64_t id = 0; id < kVoices; ++id) {
+    for (std::uint64_t id = 0; id < kPublishers; ++id) {
       LaneOptions o = lane_options();
       o.ring = o.ring && ring;
       lanes_[id] = &lane_of(channel, o);
@@ -36,8 +36,8 @@ class Voices {
   [[nodiscard]] std::uint64_t said(std::uint64_t id) const { return said_[id].load(); }
 
  private:
-  std::array<Lane*, kVoices> lanes_{};
-  std::array<Atomic<std::uint64_t>, kVoices> said_{};
+  std::array<Lane*, kPublishers> lanes_{};
+  std::array<Atomic<std::uint64_t>, kPublishers> said_{};
 };
 
 }  // namespace
@@ -48,7 +48,7 @@ void parallel() {
   ChannelCoreOptions options;
   options.parallel = true;
   const auto channel = crew.channel(options);
-  std::array<Atomic<std::uint64_t>, Voices::kVoices> heard{};  // a bit for each
+  std::array<Atomic<std::uint64_t>, Publishers::kPublishers> heard{};  // a bit for each
   const Hearer hearer(*channel, [&heard](const Run& run) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const std::uint64_t n = tests::number_of(run, i);
@@ -60,22 +60,22 @@ void parallel() {
     const std::uint64_t ought = (std::uint64_t{2} << last) - 2;
     return (heard[id].load() & ought) == ought;
   };
-  Voices voices;
+  Publishers publishers;
   Threads threads;
-  voices.start(threads, *channel, 2, false);
+  publishers.start(threads, *channel, 2, false);
   for (int round = 0; round < 2; ++round) {
-    const std::array before{voices.said(0), voices.said(1)};
+    const std::array before{publishers.said(0), publishers.said(1)};
     expect(crew->flush(-1), "flush() gave up");
-    for (std::uint64_t id = 0; id < Voices::kVoices; ++id)
+    for (std::uint64_t id = 0; id < Publishers::kPublishers; ++id)
       expect(all_up_to(id, before[id]), "flush() returned before what was accepted was heard");
   }
   if (choose(2) == 0) threads.join();
   crew.stop();
   const std::array then{heard[0].load(), heard[1].load()};
   threads.join();
-  for (std::uint64_t id = 0; id < Voices::kVoices; ++id) {
+  for (std::uint64_t id = 0; id < Publishers::kPublishers; ++id) {
     expect(then[id] == heard[id].load(), "an event is heard after stop()");
-    expect(all_up_to(id, voices.said(id)), "accepted is not heard");
+    expect(all_up_to(id, publishers.said(id)), "accepted is not heard");
   }
 }
 
@@ -96,9 +96,9 @@ void merged() {
       youngest.store(ticket);
     }
   });
-  Voices voices;
+  Publishers publishers;
   Threads threads;
-  voices.start(threads, *channel, 2, true);
+  publishers.start(threads, *channel, 2, true);
   ear.await(4);
   threads.join();
   expect(channel->merge()->late.get() == 0, "an event is called late");
@@ -115,9 +115,9 @@ void own_thread() {
   const Hearer hearer(*channel, ear.callback());
   const Ref<engine::OwnThread> own = new engine::OwnThread(channel, "own");
   own->start();
-  Voices voices;
+  Publishers publishers;
   Threads threads;
-  voices.start(threads, *channel, 2, true);
+  publishers.start(threads, *channel, 2, true);
   const std::uint64_t end = choose(3);
   if (end == 0) {
     ear.await(4);
@@ -132,8 +132,8 @@ void own_thread() {
   threads.join();
   expect(own->join(-1), "it did not end");
   expect(then == ear.heard(), "an event is heard after stop()");
-  for (std::uint64_t id = 0; id < Voices::kVoices; ++id)
-    expect(ear.last(id) == voices.said(id), "accepted is not heard");
+  for (std::uint64_t id = 0; id < Publishers::kPublishers; ++id)
+    expect(ear.last(id) == publishers.said(id), "accepted is not heard");
 }
 
 /// Two keys, and room for two events of each: the one that is being read and the newest.

@@ -9,9 +9,9 @@ from typing import Any
 
 from ._gpu import GpuTrace
 from ._hooks import BackendNames, CompileCallbacks, GuardVerdicts, MonitorEvents
-from ._surface import Surface, Voice, log
+from ._publishers import BusPublishers
+from ._surface import Publishers, Surface, log
 from ._tap import TraceTap
-from ._voice import BusVoice
 from ._waits import WaitCounters
 
 _lock = threading.RLock()
@@ -60,9 +60,9 @@ class Report:
 class Attachment:
     """PyTorch's events on a bus, until detach(). A context manager."""
 
-    def __init__(self, bus: Any, voice: Voice, surfaces: list[Surface]) -> None:
+    def __init__(self, bus: Any, publishers: Publishers, surfaces: list[Surface]) -> None:
         self.bus = bus
-        self._voice = voice
+        self._publishers = publishers
         self._surfaces = surfaces
         self._gives_way = ""  # a sentence to log when the program attaches a bus of its own: a run must not change it
 
@@ -132,13 +132,13 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
                                       "subscribe there")
             log.warning(_attached._gives_way)
             _attached.detach()
-        voice = BusVoice(bus)
+        publishers = BusPublishers(bus)
         wanted: list[tuple[bool, Surface]] = [
-            (trace, TraceTap(voice, _when_dynamo_is_there)), (callbacks, CompileCallbacks(voice)),
-            (guards, GuardVerdicts(voice)), (gpu_trace is not False, GpuTrace(voice, gpu_trace)),
-            (monitor, MonitorEvents(voice)), (backends, BackendNames(voice)),
-            (waits, WaitCounters(voice, bus is Bus._of_process))]
-        attachment = _attached = Attachment(bus, voice, [surface for _, surface in wanted])
+            (trace, TraceTap(publishers, _when_dynamo_is_there)), (callbacks, CompileCallbacks(publishers)),
+            (guards, GuardVerdicts(publishers)), (gpu_trace is not False, GpuTrace(publishers, gpu_trace)),
+            (monitor, MonitorEvents(publishers)), (backends, BackendNames(publishers)),
+            (waits, WaitCounters(publishers, bus is Bus._of_process))]
+        attachment = _attached = Attachment(bus, publishers, [surface for _, surface in wanted])
         dynamo_loaded = "torch._dynamo.callback" in sys.modules
         for asked_for, surface in wanted:
             if not asked_for:

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from ._surface import Surface, Voice
+from ._surface import Publishers, Surface
 from .gpu_trace import take_out
 
 _HANDLES_MAX = 65_536  # more than this are not told apart by generation any more
@@ -39,8 +39,8 @@ class GpuTrace(Surface):
 
     name = "GPU trace"
 
-    def __init__(self, voice: Voice, activate: bool | None) -> None:
-        super().__init__(voice)
+    def __init__(self, publishers: Publishers, activate: bool | None) -> None:
+        super().__init__(publishers)
         self._activate = activate
         self._added: list[tuple[Any, Callable[..., None]]] = []
         self._missing: list[str] = []
@@ -84,7 +84,7 @@ class GpuTrace(Surface):
         self._made.clear()
 
     def _callback(self, kind: str, channel: str, names: tuple[str, ...]) -> Callable[..., None]:
-        voice, made = self.voice, _MADE.get(kind)
+        publishers, made = self.publishers, _MADE.get(kind)
         own: dict[str, object] = {"layer": "torch"} if channel.startswith("cuda.") else {
             "freed": kind == "MemoryDeallocation"}
         own |= {"phase": "begin"} if kind.endswith("Synchronization") else {}
@@ -93,9 +93,9 @@ class GpuTrace(Surface):
         def say(*args: int) -> None:  # newer PyTorch may say more than we know names for
             try:
                 generation = self._generation(handle, args[0], made is not None) if handle else 0
-                if voice.wanted(channel):
+                if publishers.wanted(channel):
                     fields: dict[str, object] = dict(zip(names, args, strict=False))
-                    voice.publish(channel, **fields, **own, **({"generation": generation} if handle else {}))
+                    publishers.publish(channel, **fields, **own, **({"generation": generation} if handle else {}))
             except Exception as error:
                 self.failed(error)
 

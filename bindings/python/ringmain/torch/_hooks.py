@@ -8,7 +8,7 @@ from . import backends
 from ._callbacks import Handle
 from ._dynamo import dynamo_callbacks
 from ._registry import registry_of_torch
-from ._surface import GuardHook, Surface, Voice
+from ._surface import GuardHook, Publishers, Surface
 
 
 class CompileVetoed(AssertionError):
@@ -21,15 +21,15 @@ class CompileCallbacks(Surface):
 
     name = "compile callbacks"
 
-    def __init__(self, voice: Voice) -> None:
-        super().__init__(voice)
+    def __init__(self, publishers: Publishers) -> None:
+        super().__init__(publishers)
         self._handles: list[Handle] = []
 
     def hook_in(self) -> str:
         reason = dynamo_callbacks.connect()
         if not reason:
             self._handles = [dynamo_callbacks.starts.add(self._started), dynamo_callbacks.ends.add(self._ended),
-                             dynamo_callbacks.resets.add(self.voice.reset)]
+                             dynamo_callbacks.resets.add(self.publishers.reset)]
         return reason
 
     def lacks(self) -> str:
@@ -44,7 +44,7 @@ class CompileCallbacks(Surface):
         veto = ""
         try:
             backends.observe()
-            veto = self.voice.compile_started(_number(args), str(args.compile_id))
+            veto = self.publishers.compile_started(_number(args), str(args.compile_id))
         except Exception as error:
             self.failed(error)
         if veto:
@@ -52,7 +52,7 @@ class CompileCallbacks(Surface):
 
     def _ended(self, args: Any) -> None:
         try:
-            self.voice.compile_ended(_number(args), str(args.compile_id))
+            self.publishers.compile_ended(_number(args), str(args.compile_id))
         except Exception as error:
             self.failed(error)
 
@@ -69,8 +69,8 @@ class GuardVerdicts(Surface):
 
     name = "guard verdicts"
 
-    def __init__(self, voice: Voice) -> None:
-        super().__init__(voice)
+    def __init__(self, publishers: Publishers) -> None:
+        super().__init__(publishers)
         self._hook: GuardHook | None = None
         self._set: Any = None
         self._module: Any = None
@@ -83,7 +83,7 @@ class GuardVerdicts(Surface):
         if self._set is None:
             return "this PyTorch has no set_guard_complete_hook"
         self._module = module
-        self._hook = self.voice.guard_hook(None)
+        self._hook = self.publishers.guard_hook(None)
         self._hook.chain(self._set(self._hook))
         if self._taken_by() is not None:
             return "set_guard_complete_hook does not keep what it is given"
@@ -128,8 +128,8 @@ class MonitorEvents(Surface):
 
     name = "torch.monitor"
 
-    def __init__(self, voice: Voice) -> None:
-        super().__init__(voice)
+    def __init__(self, publishers: Publishers) -> None:
+        super().__init__(publishers)
         self._handle: Any = None
 
     def hook_in(self) -> str:
@@ -151,13 +151,13 @@ class MonitorEvents(Surface):
 
     def _logged(self, event: Any) -> None:
         try:
-            if not self.voice.wanted("torch.monitor"):
+            if not self.publishers.wanted("torch.monitor"):
                 return
             at_ns = int(event.timestamp.timestamp() * 1e9)
             for key, value in (event.data or {"": ""}).items():
                 number = float(value) if isinstance(value, (int, float)) else float("nan")
                 text = "" if isinstance(value, (int, float)) else str(value)
-                self.voice.publish("torch.monitor", name=event.name, key=key, number=number, text=text,
+                self.publishers.publish("torch.monitor", name=event.name, key=key, number=number, text=text,
                                    logged_at_ns=at_ns)
         except Exception as error:
             self.failed(error)
@@ -168,8 +168,8 @@ class BackendNames(Surface):
 
     name = "backend registry"
 
-    def __init__(self, voice: Voice) -> None:
-        super().__init__(voice)
+    def __init__(self, publishers: Publishers) -> None:
+        super().__init__(publishers)
         self._handle: Handle | None = None
 
     def hook_in(self) -> str:
@@ -192,6 +192,6 @@ class BackendNames(Surface):
         try:
             what = {"registered": "registered", "unregistered": "removed"}.get(event.what)
             if what is not None:
-                self.voice.publish("compile.backend", what=what, name=event.name, tags=",".join(event.tags))
+                self.publishers.publish("compile.backend", what=what, name=event.name, tags=",".join(event.tags))
         except Exception as error:
             self.failed(error)

@@ -24,7 +24,7 @@ class GuardHook(Protocol):
         """Puts another one behind it; returns the one that was there."""
 
 
-class Voice(Protocol):
+class Publishers(Protocol):
     """Where the hooks say what they hear. Nothing in it waits or raises for a bus that has closed."""
 
     def wanted(self, channel: str) -> bool: ...
@@ -48,8 +48,8 @@ class Surface:
 
     name = ""
 
-    def __init__(self, voice: Voice) -> None:
-        self.voice = voice
+    def __init__(self, publishers: Publishers) -> None:
+        self.publishers = publishers
         self.live = False
         self.why_not = "not asked for"
         self._errors = 0

@@ -18,7 +18,7 @@ from typing import Any
 
 from ._options import with_options
 from ._probe import TraceProbe
-from ._surface import Surface, Voice
+from ._surface import Publishers, Surface
 
 # Which channels need the record of this name. Names that are not here are not wanted by anybody.
 _ANY = ("compile.>",)
@@ -60,8 +60,8 @@ class TraceTap(Surface):
 
     name = "structured trace"
 
-    def __init__(self, voice: Voice, at_first: Any = None) -> None:
-        super().__init__(voice)
+    def __init__(self, publishers: Publishers, at_first: Any = None) -> None:
+        super().__init__(publishers)
         self.records = 0
         self.refused = 0  # not built, because nobody wanted them
         self._at_first = at_first  # called once, when the first record is about to be built
@@ -97,7 +97,7 @@ class TraceTap(Surface):
             channels = _ANY  # its name is not known before it is built
         elif artifact is not None and artifact.endswith(BYTECODE):
             channels = ("compile.detail.code",)
-        wanted = self.voice.wanted
+        wanted = self.publishers.wanted
         for channel in CHANNELS if channels is _ANY else channels:
             if wanted(channel):
                 return True
@@ -111,7 +111,7 @@ class TraceTap(Surface):
         if "dynamo_start" in metadata:
             metadata = with_options(metadata)
         payload = getattr(record, "payload", None)
-        self.voice.record(json.dumps(metadata, default=str), payload if isinstance(payload, str) else None,
+        self.publishers.record(json.dumps(metadata, default=str), payload if isinstance(payload, str) else None,
                           time.monotonic_ns())
 
     def first(self) -> None:
@@ -126,7 +126,7 @@ class TraceTap(Surface):
             self._lacks = "; ".join(filter(None, [self._lacks, "the names of files that were said before attach()"]))
             return
         for name, number in list(table.items()):
-            self.voice.record(json.dumps({"str": [name, number]}), None, time.monotonic_ns())
+            self.publishers.record(json.dumps({"str": [name, number]}), None, time.monotonic_ns())
 
 
 class _Handler(logging.Handler):

@@ -10,7 +10,7 @@ import ctypes
 import os
 from pathlib import Path
 
-from ._surface import Surface, Voice
+from ._surface import Publishers, Surface
 
 _LIBRARY = "ringmain/libringmain_wait_counter.so"
 
@@ -20,8 +20,8 @@ class WaitCounters(Surface):
 
     name = "wait counters"
 
-    def __init__(self, voice: Voice, on_process_bus: bool) -> None:
-        super().__init__(voice)
+    def __init__(self, publishers: Publishers, on_process_bus: bool) -> None:
+        super().__init__(publishers)
         self._on_process_bus = on_process_bus
 
     def hook_in(self) -> str:

@@ -121,7 +121,7 @@ def test_what_goes_wrong_in_our_hooks_stays_in_them(bus, fresh_dynamo, monkeypat
     attachment = ringmain.torch.attach(bus)
     with bus.subscribe("compile.*", lambda batch: None):
         for name in ("record", "compile_started", "compile_ended", "publish", "wanted"):
-            monkeypatch.setattr(attachment._voice, name, broken)
+            monkeypatch.setattr(attachment._publishers, name, broken)
         with caplog.at_level(logging.CRITICAL, "ringmain.torch"):
             run = compiled(lambda x: x * 2)
             assert run(torch.ones(2)).tolist() == run(torch.ones(2)).tolist() == [2.0, 2.0]

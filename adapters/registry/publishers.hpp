@@ -1,4 +1,4 @@
-// How does the registry say what it did, in the order in which it did it, and with no lock held
+// How does the registry publish what it did, in the order in which it did it, and with no lock held
 // that a subscriber could want? Not for users of the registry.
 #pragma once
 #include <deque>
@@ -14,13 +14,13 @@
 
 namespace ringmain::registry {
 
-class Voice {
+class Publishers {
  public:
-  using Said = std::variant<Registered, Loaded, LoadFailed, Unregistered>;
+  using AnyEvent = std::variant<Registered, Loaded, LoadFailed, Unregistered>;
 
-  Result<bool> tell(Bus* bus) {
-    const std::lock_guard speaking(speaking_);
-    std::optional<Publishers> made;
+  Result<bool> publish_on(Bus* bus) {
+    const std::lock_guard publishing(publishing_);
+    std::optional<OfEach> made;
     if (bus != nullptr) {
       made.emplace();
       if (auto taken = take<0>(*bus, *made); !taken) return taken;
@@ -28,14 +28,14 @@ class Voice {
     publishers_ = std::move(made);
     return true;
   }
-  /// Under the lock of what is said; speak() follows without it.
-  void queue(const Said& event) {
+  /// Under the lock of what is published; publish_queued() follows without it.
+  void queue(const AnyEvent& event) {
     const std::lock_guard lock(queued_mutex_);
     queued_.push_back(event);
   }
-  void speak() {
-    const std::lock_guard speaking(speaking_);
-    while (const std::optional<Said> next = take_next()) {
+  void publish_queued() {
+    const std::lock_guard publishing(publishing_);
+    while (const std::optional<AnyEvent> next = take_next()) {
       if (!publishers_) continue;
       std::visit(
           [this]<class E>(const E& event) {
@@ -46,33 +46,33 @@ class Voice {
   }
 
  private:
-  using Publishers = std::tuple<Publisher<Registered>, Publisher<Loaded>, Publisher<LoadFailed>,
-                                Publisher<Unregistered>>;
+  using OfEach = std::tuple<Publisher<Registered>, Publisher<Loaded>, Publisher<LoadFailed>,
+                            Publisher<Unregistered>>;
 
   template <std::size_t kIndex>
-  static Result<bool> take(Bus& bus, Publishers& publishers) {
-    if constexpr (kIndex < std::tuple_size_v<Publishers>) {
+  static Result<bool> take(Bus& bus, OfEach& publishers) {
+    if constexpr (kIndex < std::tuple_size_v<OfEach>) {
       auto lane =
-          bus.channel<std::variant_alternative_t<kIndex, Said>>().publisher(PublisherOptions{});
+          bus.channel<std::variant_alternative_t<kIndex, AnyEvent>>().publisher(PublisherOptions{});
       if (!lane) return lane.error();
       std::get<kIndex>(publishers) = std::move(lane).value();
       return take<kIndex + 1>(bus, publishers);
     }
     return true;
   }
-  std::optional<Said> take_next() {
+  std::optional<AnyEvent> take_next() {
     const std::lock_guard lock(queued_mutex_);
     if (queued_.empty()) return std::nullopt;
-    Said next = queued_.front();
+    AnyEvent next = queued_.front();
     queued_.pop_front();
     return next;
   }
 
   // Recursive: an inline subscriber may ask the registry for something.
-  std::recursive_mutex speaking_;
+  std::recursive_mutex publishing_;
   std::mutex queued_mutex_;
-  std::deque<Said> queued_;
-  std::optional<Publishers> publishers_;
+  std::deque<AnyEvent> queued_;
+  std::optional<OfEach> publishers_;
 };
 
 }  // namespace ringmain::registry

@@ -1,4 +1,4 @@
-"""How do the hooks speak to a bus? Through the native tap for compiles, and through channels for all else."""
+"""How do the hooks publish on a bus? Through the native tap for compiles, and through channels for all else."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class MemoryBlock:
     freed: bool
 
 
-class BusVoice:
-    """A Voice for one bus."""
+class BusPublishers:
+    """Publishers for one bus."""
 
     def __init__(self, bus: Bus) -> None:
         self._tap = _native.CompileTap(bus._native)
