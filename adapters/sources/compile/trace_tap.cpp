@@ -91,7 +91,7 @@ struct TraceTap::Core {
     return std::get<Channel<E>*>(channels)->wanted();
   }
   template <class E>
-  PublishResult say(const E& event, std::int64_t time_ns) noexcept {
+  PublishResult publish_event(const E& event, std::int64_t time_ns) noexcept {
     return recorded ? std::get<Publisher<E>>(publishers).publish_at(event, time_ns)
                     : std::get<Channel<E>*>(channels)->publish(event);
   }
@@ -117,7 +117,7 @@ struct TraceTap::Core {
   }
   template <class E>
   void publish(const E& event, std::int64_t time_ns) noexcept {
-    const PublishResult result = say(event, time_ns);
+    const PublishResult result = publish_event(event, time_ns);
     if constexpr (std::is_same_v<E, Start>) {
       if (result != PublishCode::vetoed) return;
       const std::lock_guard lock(mutex);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "adapters/sources/mpi/mpi_say.hpp"
+#include "adapters/sources/mpi/mpi_publish.hpp"
 
 namespace ringmain::mpi {
 namespace {

@@ -22,7 +22,7 @@ void open() noexcept {
   name_types();
   name_operations();
   ringmain_bus* bus = nullptr;
-  if (ringmain_open_process(&bus) != RINGMAIN_OK || !hear_on(bus)) {
+  if (ringmain_open_process(&bus) != RINGMAIN_OK || !publish_on(bus)) {
     ringmain_run_could_not_attach("mpi", ringmain_last_error());
   }
 }

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "adapters/sources/mpi/mpi_abi.hpp"
-#include "adapters/sources/mpi/mpi_say.hpp"
+#include "adapters/sources/mpi/mpi_publish.hpp"
 
 namespace ringmain::mpi {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "adapters/sources/mpi/mpi_abi.hpp"
 #include "adapters/sources/mpi/mpi_fortran.hpp"
-#include "adapters/sources/mpi/mpi_say.hpp"
+#include "adapters/sources/mpi/mpi_publish.hpp"
 #include "adapters/sources/mpi/mpi_shapes.hpp"
 
 namespace ringmain::mpi {

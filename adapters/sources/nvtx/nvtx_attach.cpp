@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "adapters/sources/nvtx/nvtx_say.hpp"
+#include "adapters/sources/nvtx/nvtx_publish.hpp"
 #include "adapters/sources/nvtx/nvtx_source.hpp"
 
 namespace ringmain::nvtx {
@@ -62,7 +62,7 @@ bool attach(Bus& bus, abi::GetExportTable get, abi::Initialize chained) {
   std::vector<std::vector<abi::Function>> before;
   for (const Table& table : tables) before.push_back(table.read());
   const bool works = chained != nullptr && chained(get) != 0;
-  hear(bus);
+  publish_on(bus);
   for (std::size_t i = 0; i < tables.size(); ++i) {
     take(tables[i], before[i], tables[i].read(), works);
   }

@@ -1,5 +1,5 @@
-// What happens when a program calls NVTX? It is said (nvtx_say.hpp), and passed on to the tool
-// behind us with that tool's own handles.
+// What happens when a program calls NVTX? It is published (nvtx_publish.hpp), and passed on to the
+// tool behind us with that tool's own handles.
 //
 // The handles that programs see are ours, so that each call finds its domain and its text by a
 // load. Ranges that are started get the other tool's id, if it has any: both know it then.
@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "adapters/sources/nvtx/nvtx_names.hpp"
-#include "adapters/sources/nvtx/nvtx_say.hpp"
+#include "adapters/sources/nvtx/nvtx_publish.hpp"
 #include "adapters/sources/nvtx/nvtx_source.hpp"
 
 namespace ringmain::nvtx {

@@ -40,7 +40,7 @@ void take_argument(Bus& bus) {
   static std::atomic<bool> taken{false};
   const std::string argument = taken.exchange(true) ? "" : run::argument_of("nvtx");
   if (argument.empty()) return;
-  if (const auto said = say_steps(bus, argument); !said)
+  if (const auto said = publish_steps(bus, argument); !said)
     run::could_not_attach("nvtx", "no steps are heard: " + said.error().message);
 }
 

@@ -60,7 +60,7 @@ Part::Of StepRules::kind_of(const Range& given, std::uint64_t& number,
   return Part::Of::nothing;
 }
 
-Result<bool> say_steps(Bus& bus, std::string_view written) {
+Result<bool> publish_steps(Bus& bus, std::string_view written) {
   auto rules = StepRules::read(written);
   if (!rules) return rules.error();
   // Bus::channel() ends the process where the program has another train.step: so it is asked
@@ -90,7 +90,7 @@ Part part_of(const Range& begun) noexcept {
   return part;
 }
 
-void say_begin(const Part& part) noexcept {
+void publish_begin(const Part& part) noexcept {
   Saying* const now = saying;
   if (now == nullptr || part.of == Part::Of::nothing) return;
   if (part.of == Part::Of::step) {
@@ -100,7 +100,7 @@ void say_begin(const Part& part) noexcept {
   now->channel->post({part.step, part.phase, 0, step::Edge::begin, 0});
 }
 
-void say_end(const Part& part, std::int64_t took_ns) noexcept {
+void publish_end(const Part& part, std::int64_t took_ns) noexcept {
   Saying* const now = saying;
   if (now == nullptr || part.of == Part::Of::nothing) return;
   if (part.of == Part::Of::step) now->inside = false;

@@ -45,16 +45,16 @@ class StepRules {
   std::vector<Rule> rules_;
 };
 
-/// Has such ranges said on `bus` from now on. An Error if they are not written as above, or the
-/// program has a `train.step` of its own. Threads: one, before any range begins.
-Result<bool> say_steps(Bus& bus, std::string_view written);
+/// Has such ranges published on `bus` from now on. An Error if they are not written as above, or
+/// the program has a `train.step` of its own. Threads: one, before any range begins.
+Result<bool> publish_steps(Bus& bus, std::string_view written);
 
 /// Is anybody listening for steps of ranges? Progress: two loads.
 [[nodiscard]] bool steps_wanted() noexcept;
 /// A range begins: what it is to the steps. Nothing is said yet. Its phase's name takes a lock.
 [[nodiscard]] Part part_of(const Range& begun) noexcept;
-void say_begin(const Part& part) noexcept;
-void say_end(const Part& part, std::int64_t took_ns) noexcept;
+void publish_begin(const Part& part) noexcept;
+void publish_end(const Part& part, std::int64_t took_ns) noexcept;
 
 /// Does the text fit the pattern, in which * is any text?
 [[nodiscard]] bool fits(std::string_view text, std::string_view pattern) noexcept;

@@ -55,20 +55,20 @@ nb::dict dict_of(const Dispatcher* by) {
   return d;
 }
 
-void bind_hearings(nb::module_& m) {
+void bind_subscribers(nb::module_& m) {
   nb::class_<Dispatcher>(m, "Dispatcher");
-  nb::class_<Hearing>(m, "Hearing")
-      .def_ro("name", &Hearing::name)
-      .def_prop_ro("closed", [](const Hearing& h) { return h.closed.load(); })
-      .def_prop_ro("batches", [](const Hearing& h) { return h.batches.load(); })
-      .def_prop_ro("events", [](const Hearing& h) { return h.events.load(); })
-      .def_prop_ro("raised", [](const Hearing& h) { return h.raised.load(); });
-  nb::class_<InlineHearing>(m, "InlineHearing")
-      .def_ro("name", &InlineHearing::name)
-      .def_prop_ro("closed", [](const InlineHearing& h) { return !h.held.attached(); })
-      .def_prop_ro("raised", [](const InlineHearing& h) { return h.raised.load(); })
-      .def_prop_ro("gil_taken", [](const InlineHearing& h) { return h.gil_taken.load(); })
-      .def("stats", [](const InlineHearing& h) { return dict_of(h.held.stats()); });
+  nb::class_<QueuedSubscriber>(m, "QueuedSubscriber")
+      .def_ro("name", &QueuedSubscriber::name)
+      .def_prop_ro("closed", [](const QueuedSubscriber& h) { return h.closed.load(); })
+      .def_prop_ro("batches", [](const QueuedSubscriber& h) { return h.batches.load(); })
+      .def_prop_ro("events", [](const QueuedSubscriber& h) { return h.events.load(); })
+      .def_prop_ro("raised", [](const QueuedSubscriber& h) { return h.raised.load(); });
+  nb::class_<InlineSubscriber>(m, "InlineSubscriber")
+      .def_ro("name", &InlineSubscriber::name)
+      .def_prop_ro("closed", [](const InlineSubscriber& h) { return !h.held.attached(); })
+      .def_prop_ro("raised", [](const InlineSubscriber& h) { return h.raised.load(); })
+      .def_prop_ro("gil_taken", [](const InlineSubscriber& h) { return h.gil_taken.load(); })
+      .def("stats", [](const InlineSubscriber& h) { return dict_of(h.held.stats()); });
   nb::class_<Mailbox>(m, "Mailbox")
       .def("take", &Mailbox::take, nb::arg("events_max"))
       .def("wait", &Mailbox::wait, nb::arg("timeout").none())
@@ -108,7 +108,7 @@ nb::dict NativeBus::stats() const {
 }
 
 void bind_bus(nb::module_& m) {
-  bind_hearings(m);
+  bind_subscribers(m);
   nb::class_<Asked>(m, "Asked")
       .def(
           "__init__",
@@ -141,22 +141,22 @@ void bind_bus(nb::module_& m) {
       .def("mailbox", &NativeBus::mailbox, nb::arg("what"), nb::arg("asked"))
       .def(
           "remove",
-          [](NativeBus& b, const std::shared_ptr<Hearing>& h, Seconds limit) {
+          [](NativeBus& b, const std::shared_ptr<QueuedSubscriber>& h, Seconds limit) {
             return to_string(b.remove(h, limit));
           },
-          nb::arg("hearing"), nb::arg("timeout").none())
+          nb::arg("subscriber"), nb::arg("timeout").none())
       .def(
           "remove_inline",
-          [](NativeBus& b, const std::shared_ptr<InlineHearing>& h, Seconds limit) {
+          [](NativeBus& b, const std::shared_ptr<InlineSubscriber>& h, Seconds limit) {
             return to_string(b.remove_inline(h, limit));
           },
-          nb::arg("hearing"), nb::arg("timeout").none())
+          nb::arg("subscriber"), nb::arg("timeout").none())
       .def(
-          "hearing_stats",
-          [](const NativeBus& b, const Hearing& h) {
+          "subscriber_stats",
+          [](const NativeBus& b, const QueuedSubscriber& h) {
             return dict_of(b.dispatcher() ? b.dispatcher()->stats(h) : SubscriberStats{});
           },
-          nb::arg("hearing"))
+          nb::arg("subscriber"))
       .def("flush", &NativeBus::flush, nb::arg("timeout").none())
       .def("close", &NativeBus::close, nb::arg("timeout").none())
       .def("stats", &NativeBus::stats)

@@ -189,8 +189,8 @@ void NativeBus::set_linger() noexcept {
   ringmain::detail::Erased::core(*bus_).workers().set_rest(linger_ns_);
 }
 
-std::shared_ptr<Hearing> NativeBus::subscribe(nb::object what, nb::object callback,
-                                              const Asked& asked, bool detach_on_raise) {
+std::shared_ptr<QueuedSubscriber> NativeBus::subscribe(nb::object what, nb::object callback,
+                                                       const Asked& asked, bool detach_on_raise) {
   SubscribeOptions options = asked.options();
   options.patient = true;  // it lingers
   check_open();
@@ -201,9 +201,10 @@ std::shared_ptr<Hearing> NativeBus::subscribe(nb::object what, nb::object callba
                 detach_on_raise);
 }
 
-std::shared_ptr<InlineHearing> NativeBus::subscribe_inline(const Channel& channel,
-                                                           nb::object callback, const Asked& asked,
-                                                           const std::string& on_raise) {
+std::shared_ptr<InlineSubscriber> NativeBus::subscribe_inline(const Channel& channel,
+                                                              nb::object callback,
+                                                              const Asked& asked,
+                                                              const std::string& on_raise) {
   check_open();
   SubscribeOptions options = asked.options();
   if (on_raise == "veto") {
@@ -214,7 +215,7 @@ std::shared_ptr<InlineHearing> NativeBus::subscribe_inline(const Channel& channe
     throw nb::value_error(
         ("on_raise is '" + on_raise + "'; use 'allow', 'veto' or 'detach'").c_str());
   }
-  auto made = hear_inline(channel.core(), std::move(callback), std::move(options));
+  auto made = subscribe_inline_callback(channel.core(), std::move(callback), std::move(options));
   if (!made->held.attached())
     throw std::runtime_error(
         "the bus belongs to the process that forked this one; make a Bus here");
@@ -226,14 +227,15 @@ Mailbox NativeBus::mailbox(nb::object what, const Asked& asked) {
   return Mailbox(make_box(what, asked.options()));
 }
 
-Detached NativeBus::remove(const std::shared_ptr<Hearing>& hearing, Seconds limit) {
-  return dispatcher_ ? dispatcher_->remove(*hearing, limit) : Detached::was_not_attached;
+Detached NativeBus::remove(const std::shared_ptr<QueuedSubscriber>& subscriber, Seconds limit) {
+  return dispatcher_ ? dispatcher_->remove(*subscriber, limit) : Detached::was_not_attached;
 }
 
-Detached NativeBus::remove_inline(const std::shared_ptr<InlineHearing>& hearing, Seconds limit) {
+Detached NativeBus::remove_inline(const std::shared_ptr<InlineSubscriber>& subscriber,
+                                  Seconds limit) {
   if (forked()) return Detached::was_not_attached;
-  std::erase(inline_, hearing);
-  return python::remove(*hearing, limit);
+  std::erase(inline_, subscriber);
+  return python::remove(*subscriber, limit);
 }
 
 bool NativeBus::flush(Seconds limit) {
@@ -241,7 +243,7 @@ bool NativeBus::flush(Seconds limit) {
   const Deadline deadline(limit);
   const bool delivered =
       wait_in_slices(limit, [this](std::chrono::nanoseconds slice) { return bus_->flush(slice); });
-  return delivered && (!dispatcher_ || dispatcher_->wait_until_heard(deadline.left_seconds()));
+  return delivered && (!dispatcher_ || dispatcher_->wait_until_called(deadline.left_seconds()));
 }
 
 void NativeBus::end_python(Seconds limit) {
@@ -250,8 +252,8 @@ void NativeBus::end_python(Seconds limit) {
     return;
   }
   const Deadline deadline(limit);
-  for (const auto& hearing : std::exchange(inline_, {}))
-    (void)python::remove(*hearing, deadline.left_seconds());
+  for (const auto& subscriber : std::exchange(inline_, {}))
+    (void)python::remove(*subscriber, deadline.left_seconds());
   if (dispatcher_) (void)dispatcher_->stop(deadline.left_seconds());
   reclaim_retired();
 }
@@ -273,7 +275,7 @@ bool NativeBus::close(Seconds limit) {
     in_time = stopped.left == 0 && stopped.stuck.empty();
   }
   if (dispatcher_ && !engine::in_callback())
-    in_time = dispatcher_->wait_until_heard(deadline.left_seconds()) && in_time;
+    in_time = dispatcher_->wait_until_called(deadline.left_seconds()) && in_time;
   end_python(deadline.left_seconds());
   return in_time;
 }

@@ -8,8 +8,8 @@
 
 #include "bindings/python/native/channel.hpp"
 #include "bindings/python/native/dispatcher.hpp"
-#include "bindings/python/native/inline_hear.hpp"
-#include "bindings/python/native/say.hpp"
+#include "bindings/python/native/inline_subscribe.hpp"
+#include "bindings/python/native/publish.hpp"
 
 namespace ringmain::python {
 
@@ -57,15 +57,16 @@ class NativeBus {
   [[nodiscard]] Channel channel(const Layout& layout);
   /// None: there is none of that name yet.
   [[nodiscard]] nb::object find(std::string_view name);
-  [[nodiscard]] Said& said() noexcept { return said_; }
+  [[nodiscard]] PublishedChannels& published() noexcept { return published_; }
 
-  std::shared_ptr<Hearing> subscribe(nb::object what, nb::object callback, const Asked& asked,
-                                     bool detach_on_raise);
-  std::shared_ptr<InlineHearing> subscribe_inline(const Channel& channel, nb::object callback,
-                                                  const Asked& asked, const std::string& on_raise);
+  std::shared_ptr<QueuedSubscriber> subscribe(nb::object what, nb::object callback,
+                                              const Asked& asked, bool detach_on_raise);
+  std::shared_ptr<InlineSubscriber> subscribe_inline(const Channel& channel, nb::object callback,
+                                                     const Asked& asked,
+                                                     const std::string& on_raise);
   [[nodiscard]] Mailbox mailbox(nb::object what, const Asked& asked);
-  Detached remove(const std::shared_ptr<Hearing>& hearing, Seconds limit);
-  Detached remove_inline(const std::shared_ptr<InlineHearing>& hearing, Seconds limit);
+  Detached remove(const std::shared_ptr<QueuedSubscriber>& subscriber, Seconds limit);
+  Detached remove_inline(const std::shared_ptr<InlineSubscriber>& subscriber, Seconds limit);
 
   bool flush(Seconds limit);
   /// Ends Python's subscriptions, and the bus unless it is the process's. False: not in time.
@@ -94,8 +95,8 @@ class NativeBus {
   engine::Born born_;
   std::string name_;
   std::shared_ptr<Dispatcher> dispatcher_;
-  std::vector<std::shared_ptr<InlineHearing>> inline_;
-  Said said_;
+  std::vector<std::shared_ptr<InlineSubscriber>> inline_;
+  PublishedChannels published_;
   std::int64_t linger_ns_ = 250'000'000;
   bool closed_ = false;
 };

@@ -14,7 +14,7 @@
 #include "bus/erased.hpp"
 
 #include "bindings/python/native/gil.hpp"
-#include "bindings/python/native/say.hpp"
+#include "bindings/python/native/publish.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -154,7 +154,7 @@ void bind_channel(nb::module_& m) {
       .def("publish_rows", &Channel::publish_rows, nb::arg("rows"));
   m.def("define", &define, nb::rv_policy::reference, nb::arg("name"), nb::arg("bytes"),
         nb::arg("fields"));
-  m.def("names_changed", &Said::names_changed);
+  m.def("names_changed", &PublishedChannels::names_changed);
   m.def("described", &described, nb::rv_policy::reference);
   m.def(
       "name",

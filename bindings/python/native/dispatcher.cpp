@@ -13,7 +13,7 @@
 #include "engine/subscribe/subscriber.hpp"
 
 #include "bindings/python/native/batch.hpp"
-#include "bindings/python/native/inline_hear.hpp"
+#include "bindings/python/native/inline_subscribe.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -64,23 +64,24 @@ void Dispatcher::wake() const noexcept {
   (void)!::write(wake_, &one, sizeof one);
 }
 
-std::shared_ptr<Hearing> Dispatcher::add(ringmain::detail::PullMailbox* box, nb::object callback,
-                                         std::string name, bool detach_on_raise) {
+std::shared_ptr<QueuedSubscriber> Dispatcher::add(ringmain::detail::PullMailbox* box,
+                                                  nb::object callback, std::string name,
+                                                  bool detach_on_raise) {
   struct Closing {
     ringmain::detail::PullMailbox* box;
     ~Closing() { ringmain::detail::close_mailbox(box); }
   } unless_added{box};
-  auto made = std::make_shared<Hearing>();
+  auto made = std::make_shared<QueuedSubscriber>();
   made->name = std::move(name);
   made->detach_on_raise = detach_on_raise;
   made->fd = ringmain::detail::mailbox_fd(*box);
   const Lock lock(mutex_);
   made->id = next_id_++;
-  hearings_.push_back(made);
+  subscribers_.push_back(made);
   try {
     watch(epoll_, made->fd, made->id);
   } catch (...) {
-    hearings_.pop_back();
+    subscribers_.pop_back();
     throw;
   }
   made->box = std::exchange(unless_added.box, nullptr);
@@ -88,31 +89,32 @@ std::shared_ptr<Hearing> Dispatcher::add(ringmain::detail::PullMailbox* box, nb:
   return made;
 }
 
-ringmain::detail::PullMailbox* Dispatcher::take_out(Hearing& hearing) {
-  std::erase_if(hearings_, [&hearing](const auto& h) { return h.get() == &hearing; });
-  if (hearing.box == nullptr) return nullptr;
-  hearing.last = ringmain::detail::mailbox_stats(*hearing.box);
-  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, hearing.fd, nullptr);
-  return std::exchange(hearing.box, nullptr);
+ringmain::detail::PullMailbox* Dispatcher::take_out(QueuedSubscriber& subscriber) {
+  std::erase_if(subscribers_, [&subscriber](const auto& h) { return h.get() == &subscriber; });
+  if (subscriber.box == nullptr) return nullptr;
+  subscriber.last = ringmain::detail::mailbox_stats(*subscriber.box);
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, subscriber.fd, nullptr);
+  return std::exchange(subscriber.box, nullptr);
 }
 
-Detached Dispatcher::remove(Hearing& hearing, Seconds limit) {
+Detached Dispatcher::remove(QueuedSubscriber& subscriber, Seconds limit) {
   if (forked()) return Detached::was_not_attached;
   bool was_closed = false;
   {
     const Lock lock(mutex_);
-    was_closed = hearing.closed.exchange(true);
-    if (was_closed && !hearing.busy && hearing.box == nullptr) return Detached::was_not_attached;
-    if (hearing.busy && engine::in_callback()) return Detached::deferred;
+    was_closed = subscriber.closed.exchange(true);
+    if (was_closed && !subscriber.busy && subscriber.box == nullptr)
+      return Detached::was_not_attached;
+    if (subscriber.busy && engine::in_callback()) return Detached::deferred;
   }
   const bool quiet = wait_in_slices(limit, [&](std::chrono::nanoseconds slice) {
     ringmain::detail::PullMailbox* box = nullptr;
     PyObject* callback = nullptr;
     {
       Lock lock(mutex_);
-      if (!changed_.wait_for(lock, slice, [&] { return !hearing.busy; })) return false;
-      box = take_out(hearing);
-      callback = std::exchange(hearing.callback, nullptr);
+      if (!changed_.wait_for(lock, slice, [&] { return !subscriber.busy; })) return false;
+      box = take_out(subscriber);
+      callback = std::exchange(subscriber.callback, nullptr);
     }
     ringmain::detail::close_mailbox(box);
     retire(callback);
@@ -121,22 +123,23 @@ Detached Dispatcher::remove(Hearing& hearing, Seconds limit) {
   return quiet ? Detached::done : Detached::timeout;
 }
 
-SubscriberStats Dispatcher::stats(const Hearing& hearing) const {
-  if (forked()) return hearing.last;
+SubscriberStats Dispatcher::stats(const QueuedSubscriber& subscriber) const {
+  if (forked()) return subscriber.last;
   const Lock lock(mutex_);
-  return hearing.box == nullptr ? hearing.last : ringmain::detail::mailbox_stats(*hearing.box);
+  return subscriber.box == nullptr ? subscriber.last
+                                   : ringmain::detail::mailbox_stats(*subscriber.box);
 }
 
-bool Dispatcher::wait_until_heard(Seconds limit) {
+bool Dispatcher::wait_until_called(Seconds limit) {
   if (forked() || engine::in_callback()) return false;
   struct Mark {
-    std::shared_ptr<Hearing> hearing;
+    std::shared_ptr<QueuedSubscriber> subscriber;
     std::vector<std::uint64_t> lanes;
   };
   std::vector<Mark> marks;
   {
     const Lock lock(mutex_);
-    for (const auto& h : hearings_) {
+    for (const auto& h : subscribers_) {
       if (!h->closed) {
         marks.push_back({h, ringmain::detail::mailbox_marks(*h->box)});
       } else if (h->busy) {
@@ -148,8 +151,8 @@ bool Dispatcher::wait_until_heard(Seconds limit) {
     if (stopping_) return true;
     for (const Mark& m : marks) {
       // Who was removed meanwhile hears no more, but its callback may still be under way.
-      if (m.hearing->closed ? m.hearing->busy
-                            : !ringmain::detail::mailbox_reached(*m.hearing->box, m.lanes))
+      if (m.subscriber->closed ? m.subscriber->busy
+                               : !ringmain::detail::mailbox_reached(*m.subscriber->box, m.lanes))
         return false;
     }
     return true;
@@ -166,7 +169,7 @@ bool Dispatcher::wait_until_heard(Seconds limit) {
 
 bool Dispatcher::stop(Seconds limit) {
   if (forked()) return true;
-  std::vector<std::shared_ptr<Hearing>> left;
+  std::vector<std::shared_ptr<QueuedSubscriber>> left;
   {
     const Lock lock(mutex_);
     stopping_ = true;
@@ -177,7 +180,7 @@ bool Dispatcher::stop(Seconds limit) {
   const bool ended = wait_in_slices(limit, [&](std::chrono::nanoseconds slice) {
     Lock lock(mutex_);
     if (!changed_.wait_for(lock, slice, [this] { return !running_; })) return false;
-    left = hearings_;
+    left = subscribers_;
     return true;
   });
   for (const auto& h : left) (void)remove(*h, Seconds(0.0));
@@ -186,14 +189,14 @@ bool Dispatcher::stop(Seconds limit) {
 }
 
 void Dispatcher::forget() noexcept {
-  for (const auto& h : hearings_) Py_CLEAR(h->callback);
+  for (const auto& h : subscribers_) Py_CLEAR(h->callback);
 }
 
 // --- the thread ---
 
-std::shared_ptr<Hearing> Dispatcher::begin_turn(std::uint64_t id) {
+std::shared_ptr<QueuedSubscriber> Dispatcher::begin_turn(std::uint64_t id) {
   const Lock lock(mutex_);
-  for (const auto& h : hearings_) {
+  for (const auto& h : subscribers_) {
     if (h->id != id || h->closed || stopping_) continue;
     h->busy = true;
     return h;
@@ -201,59 +204,59 @@ std::shared_ptr<Hearing> Dispatcher::begin_turn(std::uint64_t id) {
   return nullptr;
 }
 
-void Dispatcher::end_turn(const std::shared_ptr<Hearing>& hearing) {
+void Dispatcher::end_turn(const std::shared_ptr<QueuedSubscriber>& subscriber) {
   ringmain::detail::PullMailbox* box = nullptr;
   {
     const Lock lock(mutex_);
-    if (hearing->closed) {  // meanwhile; who waits for it finds it done, and reclaims
-      box = take_out(*hearing);
-      retire(std::exchange(hearing->callback, nullptr));
+    if (subscriber->closed) {  // meanwhile; who waits for it finds it done, and reclaims
+      box = take_out(*subscriber);
+      retire(std::exchange(subscriber->callback, nullptr));
     }
-    hearing->busy = false;
+    subscriber->busy = false;
   }
   changed_.notify_all();
   ringmain::detail::close_mailbox(box);
 }
 
-void Dispatcher::raised(Hearing& hearing) {
+void Dispatcher::raised(QueuedSubscriber& subscriber) {
   ++counts.raised;
-  if (hearing.raised++ == 0) {
-    log_raised(hearing.name);
+  if (subscriber.raised++ == 0) {
+    log_raised(subscriber.name);
   } else {
     PyErr_Clear();
   }
-  if (!hearing.detach_on_raise) return;
+  if (!subscriber.detach_on_raise) return;
   const Lock lock(mutex_);
-  hearing.closed = true;
+  subscriber.closed = true;
 }
 
-void Dispatcher::call(Hearing& hearing, PyObject* batch) {
+void Dispatcher::call(QueuedSubscriber& subscriber, PyObject* batch) {
   // Plain calls, and nothing on this frame that a thread's forced end would have to destroy.
-  PyObject* answer = batch == nullptr ? nullptr : PyObject_CallOneArg(hearing.callback, batch);
+  PyObject* answer = batch == nullptr ? nullptr : PyObject_CallOneArg(subscriber.callback, batch);
   Py_XDECREF(batch);
-  if (answer == nullptr) return raised(hearing);
+  if (answer == nullptr) return raised(subscriber);
   Py_DECREF(answer);
 }
 
 std::size_t Dispatcher::serve(std::uint64_t id, PyThreadState*& saved) {
-  const std::shared_ptr<Hearing> hearing = begin_turn(id);
-  if (hearing == nullptr) return 0;
+  const std::shared_ptr<QueuedSubscriber> subscriber = begin_turn(id);
+  if (subscriber == nullptr) return 0;
   Room room;
   engine::Run run;
-  if (ringmain::detail::take_run_of(*hearing->box, &Room::make, &room, kBatchMax, run)) {
+  if (ringmain::detail::take_run_of(*subscriber->box, &Room::make, &room, kBatchMax, run)) {
     const engine::CallbackScope in_a_callback;  // nothing that it calls may wait for it
     PyEval_RestoreThread(saved);
     ++counts.gil_taken;
-    call(*hearing, python_batch(std::move(room), run));
+    call(*subscriber, python_batch(std::move(room), run));
     reclaim_retired();
     saved = PyEval_SaveThread();
     ++counts.batches;
     counts.events += run.count;
-    ++hearing->batches;
-    hearing->events += run.count;
-    ringmain::detail::finish_run_of(*hearing->box);
+    ++subscriber->batches;
+    subscriber->events += run.count;
+    ringmain::detail::finish_run_of(*subscriber->box);
   }
-  end_turn(hearing);
+  end_turn(subscriber);
   return run.count;
 }
 

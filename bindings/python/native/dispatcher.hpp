@@ -23,7 +23,7 @@
 namespace ringmain::python {
 
 /// One callback and its mailbox.
-struct Hearing {
+struct QueuedSubscriber {
   ringmain::detail::PullMailbox* box = nullptr;  // none: closed
   PyObject* callback = nullptr;                  // dropped with the GIL
   std::string name;
@@ -52,14 +52,14 @@ class Dispatcher : public engine::Born, public std::enable_shared_from_this<Disp
   Dispatcher& operator=(const Dispatcher&) = delete;
 
   /// Takes `box` over. Throws std::system_error (no descriptor), std::bad_alloc. With the GIL.
-  std::shared_ptr<Hearing> add(ringmain::detail::PullMailbox* box, nb::object callback,
-                               std::string name, bool detach_on_raise);
+  std::shared_ptr<QueuedSubscriber> add(ringmain::detail::PullMailbox* box, nb::object callback,
+                                        std::string name, bool detach_on_raise);
   /// No call to it is running or will start once it returns done. Inside a callback it is deferred
   /// at most. With the GIL, which is given up while it waits.
-  Detached remove(Hearing& hearing, Seconds limit);
-  [[nodiscard]] SubscriberStats stats(const Hearing& hearing) const;
+  Detached remove(QueuedSubscriber& subscriber, Seconds limit);
+  [[nodiscard]] SubscriberStats stats(const QueuedSubscriber& subscriber) const;
   /// Waits until all that lies in the mailboxes now was heard. With the GIL, given up meanwhile.
-  bool wait_until_heard(Seconds limit);
+  bool wait_until_called(Seconds limit);
   /// Ends the thread behind the callback that is running, and removes all. False: it did not end.
   bool stop(Seconds limit);
 
@@ -78,20 +78,20 @@ class Dispatcher : public engine::Born, public std::enable_shared_from_this<Disp
 
  private:
   using Lock = std::unique_lock<engine::ForkMutex>;
-  std::shared_ptr<Hearing> begin_turn(std::uint64_t id);
-  void end_turn(const std::shared_ptr<Hearing>& hearing);
+  std::shared_ptr<QueuedSubscriber> begin_turn(std::uint64_t id);
+  void end_turn(const std::shared_ptr<QueuedSubscriber>& subscriber);
   /// How many events it found.
   std::size_t serve(std::uint64_t id, PyThreadState*& saved);
   void linger() noexcept;
-  void call(Hearing& hearing, PyObject* batch);
-  void raised(Hearing& hearing);
+  void call(QueuedSubscriber& subscriber, PyObject* batch);
+  void raised(QueuedSubscriber& subscriber);
   void wake() const noexcept;
   /// Takes it off the list; its mailbox is the caller's to close, without the lock.
-  ringmain::detail::PullMailbox* take_out(Hearing& hearing);
+  ringmain::detail::PullMailbox* take_out(QueuedSubscriber& subscriber);
 
   mutable engine::ForkMutex mutex_{0};  // before any lock of the bus
   std::condition_variable_any changed_;
-  std::vector<std::shared_ptr<Hearing>> hearings_;
+  std::vector<std::shared_ptr<QueuedSubscriber>> subscribers_;
   std::uint64_t next_id_ = 1;
   int epoll_ = -1;
   int wake_ = -1;

@@ -14,7 +14,7 @@
 
 #include "bindings/python/native/batch.hpp"
 #include "bindings/python/native/bus.hpp"
-#include "bindings/python/native/say.hpp"
+#include "bindings/python/native/publish.hpp"
 
 namespace ringmain::python {
 namespace {

@@ -62,7 +62,8 @@ class Channel:
 class Subscription:
     """Keeps one callback attached, until remove() or the end of its bus. Calling it calls the callback."""
 
-    def __init__(self, bus: Bus, native: _native.Hearing | _native.InlineHearing, callback: Callable[..., Any]) -> None:
+    def __init__(self, bus: Bus, native: _native.QueuedSubscriber | _native.InlineSubscriber,
+                 callback: Callable[..., Any]) -> None:
         self._bus = bus
         self._native = native
         self.callback = callback
@@ -81,9 +82,9 @@ class Subscription:
         return self._native.raised
 
     def stats(self) -> SubscriberStats:
-        if isinstance(self._native, _native.InlineHearing):
+        if isinstance(self._native, _native.InlineSubscriber):
             return SubscriberStats(**self._native.stats(), name=self.name, inline=True)
-        return SubscriberStats(**self._bus._native.hearing_stats(self._native), name=self.name)
+        return SubscriberStats(**self._bus._native.subscriber_stats(self._native), name=self.name)
 
     def remove(self, timeout: float | None = None) -> str:
         """After "done", no call to it is running, or will start. Waits for a running one without the GIL.
@@ -93,7 +94,7 @@ class Subscription:
         hold no lock that the callback wants.
         """
         limit = _check.seconds(timeout)
-        if isinstance(self._native, _native.InlineHearing):
+        if isinstance(self._native, _native.InlineSubscriber):
             told = self._bus._native.remove_inline(self._native, limit)
         else:
             told = self._bus._native.remove(self._native, limit)
@@ -367,7 +368,7 @@ def check_callback(callback: object) -> None:
 
 
 class _Heard(NamedTuple):
-    native: _native.Hearing | _native.InlineHearing
+    native: _native.QueuedSubscriber | _native.InlineSubscriber
     callback: Callable[..., Any]
     key: tuple[str, ...] | None  # another of the same key replaces it
 

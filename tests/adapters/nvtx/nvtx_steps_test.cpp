@@ -36,7 +36,7 @@ class NvtxStepsTest : public testing::Test {
     Copy::settle();
   }
   void rule(std::string_view written) {
-    ASSERT_TRUE(say_steps(bus(), written));
+    ASSERT_TRUE(publish_steps(bus(), written));
     seen_ = bus().channel<Step>().subscribe_inline([this](const Step& s) {
       said_.push_back((s.edge == step::Edge::begin ? "+" : "-") + std::to_string(s.step) +
                       std::string(s.phase.view()));

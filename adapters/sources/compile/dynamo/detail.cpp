@@ -14,8 +14,8 @@ constexpr std::size_t kPartsMost = 4096;  // 3 MB of code
 
 }  // namespace
 
-void Interpreter::say_stack(Here& here, StackFrame::Of of, std::uint64_t number,
-                            std::string_view traceback) {
+void Interpreter::publish_stack(Here& here, StackFrame::Of of, std::uint64_t number,
+                                std::string_view traceback) {
   if (!details_.stacks) return;
   std::vector<PlaceText> places;
   for (PlaceText place = take_place(traceback); place.line > 0; place = take_place(traceback)) {
@@ -33,11 +33,11 @@ void Interpreter::say_stack(Here& here, StackFrame::Of of, std::uint64_t number,
     said.file = Name(places[i].file);
     said.function = Name(places[i].function);
     said.code = places[i].code;
-    here.say(said);
+    here.publish(said);
   }
 }
 
-void Interpreter::say_stack(Here& here, std::uint64_t span, const Json& start) {
+void Interpreter::publish_stack(Here& here, std::uint64_t span, const Json& start) {
   simdjson::dom::array frames;
   if (!details_.stacks || start.object()["stack"].get(frames) != simdjson::SUCCESS) return;
   const std::uint32_t count = start.length("stack");
@@ -54,11 +54,11 @@ void Interpreter::say_stack(Here& here, std::uint64_t span, const Json& start) {
     said.file = file_of(frame);
     said.function = frame.name("name");
     said.code = frame.text("loc");
-    here.say(said);
+    here.publish(said);
   }
 }
 
-void Interpreter::say_guards(Here& here) {
+void Interpreter::publish_guards(Here& here) {
   if (!details_.guards) return;
   GuardTree tree(here.record.payload);
   for (std::uint32_t index = 0; index < kGuardsMost; ++index) {
@@ -74,11 +74,11 @@ void Interpreter::say_guards(Here& here) {
     said.file = Name(guard.place.file);
     said.function = Name(guard.place.function);
     said.code = guard.place.code;
-    here.say(said);
+    here.publish(said);
   }
 }
 
-void Interpreter::say_code(Here& here, Code code) {
+void Interpreter::publish_code(Here& here, Code code) {
   if (!details_.code) return;
   constexpr std::size_t kPart = decltype(code.text)::kBytesMax;
   std::string_view rest = here.record.payload;
@@ -98,7 +98,7 @@ void Interpreter::say_code(Here& here, Code code) {
   code.parts = static_cast<std::uint32_t>(parts.size());
   for (const std::string_view part : parts) {
     code.text = part;
-    here.say(code);
+    here.publish(code);
     ++code.part;
   }
 }
@@ -113,7 +113,7 @@ Interpreter::Read Interpreter::on_bytecode(Here& here) {
   code.bytecode = bytecode.bytes;
   code.instructions = bytecode.instructions;
   code.function = Name(here.kind.substr(0, here.kind.size() - 18));
-  say_code(here, code);
+  publish_code(here, code);
   return Read::mapped;
 }
 

@@ -137,7 +137,7 @@ void Interpreter::begins(Here& here, Epochs::Sign sign) {
     Reset said;
     said.reset = epochs_.current();
     said.inferred = true;
-    here.say(said);
+    here.publish(said);
   }
   here.id.reset = epochs_.current();
 }

@@ -80,7 +80,7 @@ class Interpreter {
     std::vector<Timed>& out;
     [[nodiscard]] Json fields() const noexcept { return Json(value); }
     template <class E>
-    void say(const E& event) const {
+    void publish(const E& event) const {
       out.push_back({event, time_ns});
     }
   };
@@ -122,18 +122,19 @@ class Interpreter {
   void open_from_trace(Here& here, Start start);
   void place_like_forward(const Id& id, Start& start) const noexcept;
   void end_from_trace(Here& here, Trigger trigger, const Json& metrics);
-  void say_limit(Here& here, const Json& metrics);
+  void publish_limit(Here& here, const Json& metrics);
   /// The payload as an object; nothing where it is none.
   [[nodiscard]] Json payload(const Here& here) noexcept;
   [[nodiscard]] Name file_of(const Json& frame) const noexcept;
   void learn_clock(std::int64_t line_ns, std::int64_t event_ns) noexcept;
   [[nodiscard]] std::int64_t time_of(const TraceRecord& record) noexcept;
-  void say_stack(Here& here, StackFrame::Of of, std::uint64_t number, std::string_view traceback);
-  void say_stack(Here& here, std::uint64_t span, const Json& start);
-  void say_guards(Here& here);
-  void say_code(Here& here, Code code);
-  void say_phase(Here& here, const Json& event, Edge edge);
-  void say_automatic(Here& here, const Json& arguments);
+  void publish_stack(Here& here, StackFrame::Of of, std::uint64_t number,
+                     std::string_view traceback);
+  void publish_stack(Here& here, std::uint64_t span, const Json& start);
+  void publish_guards(Here& here);
+  void publish_code(Here& here, Code code);
+  void publish_phase(Here& here, const Json& event, Edge edge);
+  void publish_automatic(Here& here, const Json& arguments);
 
   const bool recorded_;
   simdjson::dom::parser metadata_parser_{TraceTap::kBytesMax};

@@ -36,24 +36,24 @@ Interpreter::Read Interpreter::on_phase(Here& here) {
   }
   if (letter == "B") {
     if (name == kFrame) begins(here, Epochs::Sign::phase);
-    say_phase(here, event, Edge::begin);
+    publish_phase(here, event, Edge::begin);
     if (name == kBackward) {
       Start start;
       start.trigger = Trigger::lazy_backward;
       open_from_trace(here, start);
     }
   } else if (letter == "E") {
-    say_phase(here, event, Edge::end);
+    publish_phase(here, event, Edge::end);
   } else if (letter == "i" || letter == "I") {
-    say_phase(here, event, Edge::instant);
-    if (name == "automatic_dynamic") say_automatic(here, arguments);
+    publish_phase(here, event, Edge::instant);
+    if (name == "automatic_dynamic") publish_automatic(here, arguments);
   } else {
     return Read::passed;  // counters and the like
   }
   return Read::mapped;
 }
 
-void Interpreter::say_phase(Here& here, const Json& event, Edge edge) {
+void Interpreter::publish_phase(Here& here, const Json& event, Edge edge) {
   Phase said;
   static_cast<Id&>(said) = here.id;
   said.edge = edge;
@@ -72,7 +72,7 @@ void Interpreter::say_phase(Here& here, const Json& event, Edge edge) {
   }
   said.depth = static_cast<std::uint32_t>(stack.size());
   if (edge == Edge::begin && stack.size() < kPhasesMost) stack.push_back({said.name, now_ns});
-  here.say(said);
+  here.publish(said);
   if (said.name.view() != kBackend || edge == Edge::instant) return;
   Backend backend;
   static_cast<Id&>(backend) = here.id;
@@ -81,10 +81,10 @@ void Interpreter::say_phase(Here& here, const Json& event, Edge edge) {
   if (const OpenCompile* const frame = open_.find(here.id, Trigger::dynamo)) {
     backend.name = frame->start.backend;
   }
-  here.say(backend);
+  here.publish(backend);
 }
 
-void Interpreter::say_automatic(Here& here, const Json& arguments) {
+void Interpreter::publish_automatic(Here& here, const Json& arguments) {
   DynamicShape said;
   static_cast<Id&>(said) = here.id;
   said.what = DynamicShape::What::automatic;
@@ -92,7 +92,7 @@ void Interpreter::say_automatic(Here& here, const Json& arguments) {
   said.dimension = arguments.integer<std::int32_t>("dim_changed", -1);
   said.value = arguments.name("new");
   said.reason = arguments.name("reason");
-  here.say(said);
+  here.publish(said);
 }
 
 Interpreter::Read Interpreter::on_symbol(Here& here) {
@@ -108,7 +108,7 @@ Interpreter::Read Interpreter::on_symbol(Here& here) {
   said.file = file_of(frame);
   said.line = frame.integer<std::uint32_t>("line");
   if (here.kind == "create_unbacked_symbol") said.what = DynamicShape::What::unbacked;
-  here.say(said);
+  here.publish(said);
   return Read::mapped;
 }
 
@@ -134,7 +134,7 @@ Interpreter::Read Interpreter::on_specialised(Here& here) {
   const Json frame = fields.last("user_stack");
   said.file = file_of(frame);
   said.line = frame.integer<std::uint32_t>("line");
-  here.say(said);
+  here.publish(said);
   return Read::mapped;
 }
 
@@ -148,7 +148,7 @@ Interpreter::Read Interpreter::on_guarded(Here& here) {
   const Json frame = fields.last("user_stack");
   said.file = file_of(frame);
   said.line = frame.integer<std::uint32_t>("line");
-  here.say(said);
+  here.publish(said);
   return Read::mapped;
 }
 

@@ -150,12 +150,12 @@ Interpreter::Read Interpreter::on_start(Here& here) {
   start.line = frame.integer<std::uint32_t>("line");
   if (const GraphBreak* const behind = breaks_.resumes(start)) {
     start.resumes_break = behind->number;
-    here.say(*behind);
+    here.publish(*behind);
   }
   read_options(fields.object("ringmain"), start);
   open_from_trace(here, start);
   if (const OpenCompile* const open = open_.find(here.id, Trigger::dynamo)) {
-    say_stack(here, open->start.span, fields);
+    publish_stack(here, open->start.span, fields);
   }
   return Read::mapped;
 }
@@ -192,13 +192,13 @@ Interpreter::Read Interpreter::on_metrics(Here& here) {
   said.exception = fields.name("fail_type");
   said.reason = fields.name("fail_reason");
   said.dynamic = dynamic_of(fields.text("dynamo_config"));
-  here.say(said);
-  say_limit(here, fields);
+  here.publish(said);
+  publish_limit(here, fields);
   end_from_trace(here, said.backward ? Trigger::lazy_backward : Trigger::dynamo, fields);
   return Read::mapped;
 }
 
-void Interpreter::say_limit(Here& here, const Json& metrics) {
+void Interpreter::publish_limit(Here& here, const Json& metrics) {
   constexpr std::string_view kKey = "\"recompile_limit\": ";
   const std::string_view settings = metrics.text("dynamo_config");
   if (const std::size_t at = settings.find(kKey); at != settings.npos) {
@@ -213,7 +213,7 @@ void Interpreter::say_limit(Here& here, const Json& metrics) {
   said.what = limit.accumulated ? Limit::What::accumulated : Limit::What::recompile;
   said.limit = limit.limit;
   said.reason = metrics.name("fail_reason");
-  here.say(said);
+  here.publish(said);
 }
 
 Interpreter::Read Interpreter::on_artifact(Here& here) {
@@ -235,10 +235,10 @@ Interpreter::Read Interpreter::on_graph(Here& here) {
   said.ops = graph.ops;
   said.inputs = graph.inputs;
   said.bytes = static_cast<std::uint32_t>(std::min<std::size_t>(here.record.payload.size(), ~0u));
-  here.say(said);
+  here.publish(said);
   Code code;
   code.what = Code::What::graph;
-  say_code(here, code);
+  publish_code(here, code);
   return Read::mapped;
 }
 
@@ -248,8 +248,8 @@ Interpreter::Read Interpreter::on_guards(Here& here) {
   static_cast<Id&>(said) = here.id;
   said.count = guards.count;
   said.check_ns = guards.check_ns;
-  here.say(said);
-  say_guards(here);
+  here.publish(said);
+  publish_guards(here);
   return Read::mapped;
 }
 
@@ -269,8 +269,8 @@ Interpreter::Read Interpreter::on_break(Here& here) {
     if (frame->start.file != Name{}) frame_file = frame->start.file;
   }
   breaks_.broke(said, frame_file, lines_of(said.function, frame_file, text.stack));
-  here.say(said);
-  say_stack(here, StackFrame::Of::graph_break, said.number, text.stack);
+  here.publish(said);
+  publish_stack(here, StackFrame::Of::graph_break, said.number, text.stack);
   return Read::mapped;
 }
 
@@ -304,8 +304,8 @@ Interpreter::Read Interpreter::on_recompile(Here& here) {
       said.file = cached.file;
       said.function = cached.function;
     }
-    here.say(guard);
-    say_stack(here, StackFrame::Of::guard, 0, read.stack);
+    here.publish(guard);
+    publish_stack(here, StackFrame::Of::guard, 0, read.stack);
   };
   simdjson::dom::element parsed;
   simdjson::dom::array reasons;
@@ -319,7 +319,7 @@ Interpreter::Read Interpreter::on_recompile(Here& here) {
   } else {
     failed(text);
   }
-  here.say(said);
+  here.publish(said);
   return Read::mapped;
 }
 
@@ -337,7 +337,7 @@ Interpreter::Read Interpreter::on_cache(Here& here) {
   said.saved_ns = fields.scaled("time_saved_ns", 1, fields.scaled("time_saved_ms", 1e6));
   said.reason = fields.name("cache_bypass_reason");
   if (said.reason == Name{}) said.reason = fields.name("cache_status_detailed");
-  here.say(said);
+  here.publish(said);
   return Read::mapped;
 }
 

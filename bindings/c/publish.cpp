@@ -1,4 +1,4 @@
-// How does C say something? Through this thread's lane, or one of its own.
+// How does C publish? Through this thread's lane, or one of its own.
 #include <bit>
 #include <cstring>
 #include <string>

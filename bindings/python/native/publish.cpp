@@ -1,4 +1,4 @@
-#include "bindings/python/native/say.hpp"
+#include "bindings/python/native/publish.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -19,7 +19,7 @@ PyObject* known_results[static_cast<std::size_t>(PublishCode::forked) + 1] = {};
 unsigned name_changes = 0;  // under the GIL
 
 /// Also when nobody listens all fields are looked at: a mistake is one everywhere.
-PyObject* say_fields(const Channel& channel, PyObject* const* values, PyObject* names) {
+PyObject* publish_fields(const Channel& channel, PyObject* const* values, PyObject* names) {
   alignas(16) std::byte event[1024];
   channel.layout().begin(event);
   const Py_ssize_t given = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
@@ -28,7 +28,7 @@ PyObject* say_fields(const Channel& channel, PyObject* const* values, PyObject* 
   return result_object(channel.publish(event));
 }
 
-PyObject* say_object(const Channel& channel, PyObject* object) {
+PyObject* publish_object(const Channel& channel, PyObject* object) {
   alignas(16) std::byte event[1024];
   const Layout& layout = channel.layout();
   layout.begin(event);
@@ -46,7 +46,7 @@ PyObject* publish_fields(PyObject* self, PyObject* const* values, Py_ssize_t unn
     PyErr_SetString(PyExc_TypeError, "publish() takes the fields of an event by their names only");
     return nullptr;
   }
-  return guarded([&] { return say_fields(*nb::inst_ptr<Channel>(self), values, names); });
+  return guarded([&] { return publish_fields(*nb::inst_ptr<Channel>(self), values, names); });
 }
 
 /// What @event found, of that very class; a new reference, or an invalid object.
@@ -75,20 +75,22 @@ PyObject* publish_on_bus(PyObject* self, PyObject* const* values, Py_ssize_t unn
   return guarded([&]() -> PyObject* {
     auto& bus = *nb::inst_ptr<NativeBus>(self);
     PyObject* const what = values[0];
-    if (PyUnicode_Check(what)) return say_fields(bus.said().of(self, what), values + 1, names);
-    if (const Channel* const channel = bus.said().of(bus, Py_TYPE(what))) {
+    if (PyUnicode_Check(what))
+      return publish_fields(bus.published().of(self, what), values + 1, names);
+    if (const Channel* const channel = bus.published().of(bus, Py_TYPE(what))) {
       if (names != nullptr && PyTuple_GET_SIZE(names) != 0) {
         PyErr_Format(PyExc_TypeError,
                      "publish() takes an event as it is, or a name with fields: change %R itself",
                      PyTuple_GET_ITEM(names, 0));
         return nullptr;
       }
-      return say_object(*channel, what);
+      return publish_object(*channel, what);
     }
     // An EventType, or what cannot be said: Python's layer tells which.
     const nb::object layout =
         nb::module_::import_("ringmain._bus").attr("_layout_of")(nb::handle(what));
-    return say_fields(bus.said().of(bus, *nb::inst_ptr<Layout>(layout)), values + 1, names);
+    return publish_fields(bus.published().of(bus, *nb::inst_ptr<Layout>(layout)), values + 1,
+                          names);
   });
 }
 
@@ -104,13 +106,13 @@ PyCFunction plain(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t,
 
 }  // namespace
 
-const Channel& Said::of(NativeBus& bus, const Layout& layout) {
+const Channel& PublishedChannels::of(NativeBus& bus, const Layout& layout) {
   const auto found = by_layout_.find(&layout);
   if (found != by_layout_.end()) return found->second;
   return by_layout_.emplace(&layout, bus.channel(layout)).first->second;
 }
 
-const Channel* Said::of(NativeBus& bus, PyTypeObject* type) {
+const Channel* PublishedChannels::of(NativeBus& bus, PyTypeObject* type) {
   const unsigned version = type->tp_version_tag;
   if (version != 0 && version == last_version_ && type == last_type_) return last_;
   const nb::object layout = layout_of_class(type);
@@ -121,11 +123,11 @@ const Channel* Said::of(NativeBus& bus, PyTypeObject* type) {
   return last_ = &found;
 }
 
-void Said::names_changed() noexcept {
+void PublishedChannels::names_changed() noexcept {
   ++name_changes;
 }
 
-const Channel& Said::of(PyObject* bus, PyObject* name) {
+const Channel& PublishedChannels::of(PyObject* bus, PyObject* name) {
   nb::object held;
   const std::string_view text = utf8_of(name, held);
   if (changes_ != name_changes) {

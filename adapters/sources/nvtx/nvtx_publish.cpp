@@ -1,4 +1,4 @@
-#include "adapters/sources/nvtx/nvtx_say.hpp"
+#include "adapters/sources/nvtx/nvtx_publish.hpp"
 
 #include <array>
 #include <atomic>
@@ -148,7 +148,7 @@ int push(const Domain& domain, const Words& words) noexcept {
     kept->message = said.message;
     kept->begin_ns = now_ns();
   }
-  if (steps) say_begin(kept->part = part_of(said));  // first: the range lies in its step
+  if (steps) publish_begin(kept->part = part_of(said));  // first: the range lies in its step
   if (heard) channel->post(said);
   return static_cast<int>(depth);
 }
@@ -171,7 +171,7 @@ int pop(const Domain& domain) noexcept {
     said.edge = Edge::end;
     channel->post(said);
   }
-  say_end(kept.part, took_ns);
+  publish_end(kept.part, took_ns);
   return static_cast<int>(kept.depth);
 }
 
@@ -183,7 +183,7 @@ RangeId start(const Domain& domain, const Words& words, RangeId theirs) noexcept
   if (!heard && !steps) return id;
   const Range said = begun(domain, words, Shape::started, id);
   const Part part = steps ? part_of(said) : Part{};
-  if (under_way.keep(id, {now_ns(), said.message, part})) say_begin(part);
+  if (under_way.keep(id, {now_ns(), said.message, part})) publish_begin(part);
   if (heard) channel->post(said);
   return id;
 }
@@ -203,10 +203,10 @@ void end(const Domain& domain, RangeId id) noexcept {
   said.shape = Shape::started;
   said.edge = Edge::end;
   if (heard) channel->post(said);
-  say_end(kept.part, said.took_ns);
+  publish_end(kept.part, said.took_ns);
 }
 
-void hear(Bus& bus) {
+void publish_on(Bus& bus) {
   ranges = &bus.channel<Range>();
   marks = &bus.channel<Mark>();
 }

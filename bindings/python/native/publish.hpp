@@ -16,7 +16,7 @@ namespace ringmain::python {
 class NativeBus;
 
 /// The channels that a bus has said something on, by event type and by name. Under the GIL.
-class Said {
+class PublishedChannels {
  public:
   /// Finds, or makes. Throws as NativeBus::channel().
   const Channel& of(NativeBus& bus, const Layout& layout);

@@ -1,5 +1,6 @@
-// How is said what MPI does? As collective.issued, .completed and .failed, through the C interface:
-// the libraries for the kinds of MPI are separate ones, built against what does not change.
+// How is published what MPI does? As collective.issued, .completed and .failed, through the C
+// interface: the libraries for the kinds of MPI are separate ones, built against what does not
+// change.
 #pragma once
 #include <cstdint>
 
@@ -10,8 +11,8 @@
 namespace ringmain::mpi {
 
 /// Defines the channels on the bus; false: `ringmain_last_error()` says why not. Threads: one.
-bool hear_on(ringmain_bus* bus) noexcept;
-/// Did hear_on() succeed?
+bool publish_on(ringmain_bus* bus) noexcept;
+/// Did publish_on() succeed?
 [[nodiscard]] bool opened() noexcept;
 /// Is anybody listening? Progress: loads.
 [[nodiscard]] bool heard() noexcept;

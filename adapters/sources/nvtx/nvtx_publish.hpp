@@ -23,7 +23,7 @@ struct Words {
 };
 
 /// Where it is published from now on.
-void hear(Bus& bus);
+void publish_on(Bus& bus);
 
 void mark(const Domain& domain, const Words& words) noexcept;
 /// Both give the depth of the range in its thread and domain; pop() -1 if there is none.

@@ -1,4 +1,4 @@
-#include "adapters/sources/mpi/mpi_say.hpp"
+#include "adapters/sources/mpi/mpi_publish.hpp"
 
 #include <array>
 #include <atomic>
@@ -92,7 +92,7 @@ E about(const Operation& operation) noexcept {
 
 }  // namespace
 
-bool hear_on(ringmain_bus* bus) noexcept {
+bool publish_on(ringmain_bus* bus) noexcept {
   backend = name_of("mpi");
   return define<Issued>(bus, channels.issued) && define<Completed>(bus, channels.completed) &&
          define<Failed>(bus, channels.failed);

@@ -102,7 +102,7 @@ void end(void* self, std::int64_t now_us, std::intptr_t context) noexcept {
 
 void leave(void*) noexcept {}
 
-bool hear(Bus& bus) {
+bool publish_on(Bus& bus) {
   Bus* nobody = nullptr;
   if (!attached.compare_exchange_strong(nobody, &bus) && nobody != &bus) return false;
   waits = &bus.channel<Wait>();
@@ -113,7 +113,7 @@ bool hear(Bus& bus) {
 bool heard_by_a_run() {
   if (attached != nullptr) return true;
   for (const char* const source : {kSource, "torch"}) {
-    if (Bus* const bus = run::join(source)) return hear(*bus);
+    if (Bus* const bus = run::join(source)) return publish_on(*bus);
   }
   return false;
 }
@@ -135,7 +135,7 @@ __attribute__((visibility("default"))) void ringmain_waits_offer(
 
 __attribute__((visibility("default"))) int ringmain_waits_attach(void* bus) try {
   using namespace ringmain;
-  return compile::hear(bus == nullptr ? Bus::process() : *static_cast<Bus*>(bus)) ? 1 : 0;
+  return compile::publish_on(bus == nullptr ? Bus::process() : *static_cast<Bus*>(bus)) ? 1 : 0;
 } catch (...) {
   return 0;
 }

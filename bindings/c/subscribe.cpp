@@ -1,4 +1,4 @@
-// How does C hear? By a callback on a worker, inline, or out of a mailbox that it drains.
+// How does C subscribe? By a callback on a worker, inline, or out of a mailbox that it drains.
 #include <memory>
 #include <string>
 #include <utility>
@@ -114,7 +114,7 @@ ringmain_code subscribe(const ringmain_subscribe_options* given, ringmain_subscr
   return RINGMAIN_OK;
 }
 
-engine::Subscriber* hearing(User user, ringmain_hear_fn hear, bool stamped) {
+engine::Subscriber* make_subscriber(User user, ringmain_hear_fn hear, bool stamped) {
   engine::Subscriber* s = ringmain::detail::make_subscriber(Hear{std::move(user), hear});
   s->wants_time = stamped;
   return s;
@@ -156,7 +156,7 @@ ringmain_code ringmain_subscribe(ringmain_channel* channel, ringmain_hear_fn hea
     if (channel == nullptr) return fail(RINGMAIN_REFUSED, "channel is NULL; define or find one");
     if (hear == nullptr) return fail(RINGMAIN_REFUSED, "hear is NULL; give a function to call");
     return subscribe(options, subscription, [&](auto with, bool stamped) {
-      return detail::attach(*channel->core, hearing(std::move(owned), hear, stamped),
+      return detail::attach(*channel->core, make_subscriber(std::move(owned), hear, stamped),
                             std::move(with));
     });
   });
@@ -175,8 +175,8 @@ ringmain_code ringmain_subscribe_pattern(ringmain_bus* bus, const char* pattern,
     if (hear == nullptr) return fail(RINGMAIN_REFUSED, "hear is NULL; give a function to call");
     return subscribe(options, subscription, [&](auto with, bool stamped) {
       if (with.served == ringmain::Served::shared) with.served = ringmain::Served::isolated;
-      return detail::Erased::subscribe(*bus->bus, pattern, hearing(std::move(owned), hear, stamped),
-                                       std::move(with));
+      return detail::Erased::subscribe(
+          *bus->bus, pattern, make_subscriber(std::move(owned), hear, stamped), std::move(with));
     });
   });
 }

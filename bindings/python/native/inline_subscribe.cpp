@@ -1,4 +1,4 @@
-#include "bindings/python/native/inline_hear.hpp"
+#include "bindings/python/native/inline_subscribe.hpp"
 
 #include <nanobind/stl/string.h>
 #include <new>
@@ -14,14 +14,14 @@ namespace {
 
 struct Judge {
   PyObject* callback;
-  std::shared_ptr<InlineHearing> hearing;
+  std::shared_ptr<InlineSubscriber> subscriber;
   const engine::ChannelCore* channel;
 
-  Judge(PyObject* by, std::shared_ptr<InlineHearing> of, const engine::ChannelCore* on) noexcept
-      : callback(by), hearing(std::move(of)), channel(on) {}
+  Judge(PyObject* by, std::shared_ptr<InlineSubscriber> of, const engine::ChannelCore* on) noexcept
+      : callback(by), subscriber(std::move(of)), channel(on) {}
   Judge(Judge&& other) noexcept
       : callback(std::exchange(other.callback, nullptr)),
-        hearing(std::move(other.hearing)),
+        subscriber(std::move(other.subscriber)),
         channel(other.channel) {}
   Judge& operator=(Judge&&) = delete;
   ~Judge() { retire(callback); }  // on whichever thread called last
@@ -54,9 +54,9 @@ Record copied(const engine::ChannelCore& channel, const std::byte* event) {
   return record;
 }
 
-engine::Judgement verdict_of(const nb::object& answer, const InlineHearing& hearing) {
+engine::Judgement verdict_of(const nb::object& answer, const InlineSubscriber& subscriber) {
   if (answer.is_none() || answer.ptr() == Py_True) return {};
-  if (answer.ptr() == Py_False) return {true, Name("vetoed by " + hearing.name).id()};
+  if (answer.ptr() == Py_False) return {true, Name("vetoed by " + subscriber.name).id()};
   if (PyUnicode_Check(answer.ptr())) {
     nb::object held;
     return {true, Name(utf8_of(answer.ptr(), held)).id()};
@@ -71,18 +71,18 @@ engine::Judgement verdict_of(const nb::object& answer, const InlineHearing& hear
 /// Throws Raised behind a log line.
 engine::Judgement ask(const Judge& by, const std::byte* at) {
   const Taken gil;
-  ++by.hearing->gil_taken;
+  ++by.subscriber->gil_taken;
   std::string words;
   try {
     const nb::object record = nb::cast(copied(*by.channel, at), nb::rv_policy::move);
     const nb::object answer = nb::steal(PyObject_CallOneArg(by.callback, record.ptr()));
     if (!answer.is_valid()) throw nb::python_error();
-    return verdict_of(answer, *by.hearing);
+    return verdict_of(answer, *by.subscriber);
   } catch (nb::python_error& error) {
     words = error.what();
-    if (by.hearing->raised++ == 0) {
+    if (by.subscriber->raised++ == 0) {
       error.restore();
-      log_raised(by.hearing->name);
+      log_raised(by.subscriber->name);
     }
   }
   throw Raised(words);
@@ -101,9 +101,10 @@ engine::Judgement judge(engine::Subscriber& self, const std::byte* at) noexcept 
 
 }  // namespace
 
-std::shared_ptr<InlineHearing> hear_inline(engine::ChannelCore& channel, nb::object callback,
-                                           SubscribeOptions options) {
-  auto made = std::make_shared<InlineHearing>();
+std::shared_ptr<InlineSubscriber> subscribe_inline_callback(engine::ChannelCore& channel,
+                                                            nb::object callback,
+                                                            SubscribeOptions options) {
+  auto made = std::make_shared<InlineSubscriber>();
   made->name = options.name;
   engine::Subscriber* subscriber =
       ringmain::detail::hold_captures(Judge(callback.release().ptr(), made, &channel));
@@ -112,10 +113,10 @@ std::shared_ptr<InlineHearing> hear_inline(engine::ChannelCore& channel, nb::obj
   return made;
 }
 
-Detached remove(InlineHearing& hearing, Seconds limit) {
+Detached remove(InlineSubscriber& subscriber, Seconds limit) {
   Detached ended = Detached::timeout;
   (void)wait_in_slices(limit, [&](std::chrono::nanoseconds slice) {
-    ended = hearing.held.reset_for(slice);
+    ended = subscriber.held.reset_for(slice);
     return ended != Detached::timeout;
   });
   return ended;

@@ -13,7 +13,7 @@
 namespace ringmain::python {
 
 /// Belongs to one bus; its captures in the bus hold the callback.
-struct InlineHearing {
+struct InlineSubscriber {
   Subscription held;
   std::string name;
   std::atomic<std::uint64_t> raised{0};
@@ -22,10 +22,11 @@ struct InlineHearing {
 
 /// Throws std::bad_alloc. With the GIL. `callback(record)` answers None or True: let it go on;
 /// False or a reason: veto.
-std::shared_ptr<InlineHearing> hear_inline(engine::ChannelCore& channel, nb::object callback,
-                                           SubscribeOptions options);
+std::shared_ptr<InlineSubscriber> subscribe_inline_callback(engine::ChannelCore& channel,
+                                                            nb::object callback,
+                                                            SubscribeOptions options);
 /// With the GIL, which is given up while a running call is waited for.
-Detached remove(InlineHearing& hearing, Seconds limit);
+Detached remove(InlineSubscriber& subscriber, Seconds limit);
 
 /// Says on the logger "ringmain" what a callback of that name raised. The Python error is set, and
 /// cleared.
