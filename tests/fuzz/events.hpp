@@ -1,7 +1,7 @@
 // What is said in a fuzz run: nine event types, one for each size of slot, one of them with words.
 //
-// Every event says who said it (a voice of the journal) and which of his it is; the rest of it is
-// made of that, so a hearer sees whether it came whole.
+// Every event says who said it (a publisher of the journal) and which of his it is; the rest of it
+// is made of that, so a hearer sees whether it came whole.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace ringmain::fuzz {
 
 /// An event's identity, and the number that decides what its hearers do.
 struct Mark {
-  std::uint16_t voice = 0;
-  std::uint16_t n = 0;  // 0, 1, 2 … of this voice
+  std::uint16_t publisher = 0;
+  std::uint16_t n = 0;  // 0, 1, 2 … of this publisher
   std::uint32_t what = 0;
 
   [[nodiscard]] std::uint32_t key() const noexcept { return what & 7; }
@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, kTypes> kNames{
 constexpr std::array<std::size_t, kTypes> kBytes{8, 32, 40, 72, 104, 176, 232, 496, 1024};
 
 constexpr std::uint8_t byte_of(const Mark& m, std::size_t i) noexcept {
-  return static_cast<std::uint8_t>(m.voice * 7u + m.n * 13u + m.what + i);
+  return static_cast<std::uint8_t>(m.publisher * 7u + m.n * 13u + m.what + i);
 }
 
 template <std::size_t kType>

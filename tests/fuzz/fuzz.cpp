@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/fuzz/scene.hpp"
+#include "tests/fuzz/bus_under_test.hpp"
 
 namespace ringmain::fuzz {
 namespace {
@@ -61,9 +61,9 @@ struct Shared {
 std::string run_once(const Case& what, std::uint64_t* trace) {
   Faults faults;
   {
-    Scene scene(what, faults);
-    scene.run();
-    if (trace != nullptr) *trace = scene.trace();
+    BusUnderTest bus(what, faults);
+    bus.run();
+    if (trace != nullptr) *trace = bus.trace();
   }
   return faults.words();
 }

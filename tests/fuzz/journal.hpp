@@ -47,10 +47,15 @@ class Faults {
   std::vector<std::string> words_;
 };
 
-enum : std::size_t { kVoicesMax = 2048, kSaidMax = 1024, kEarsMax = 512, kHeardMax = 1u << 15 };
+enum : std::size_t {
+  kPublishersMax = 2048,
+  kSaidMax = 1024,
+  kSubscribersMax = 512,
+  kHeardMax = 1u << 15
+};
 
 /// One event as its publisher knows it.
-struct Spoken {
+struct Published {
   Mark mark;
   std::uint64_t begun = 0;
   std::uint64_t done = 0;      // 0: still being said
@@ -65,14 +70,14 @@ struct Spoken {
 };
 
 /// A lane as its user sees it: a publisher, or a thread's own one of a channel.
-struct Voice {
+struct PublisherRecord {
   std::uint16_t id = 0;
   std::size_t channel = 0;
   PublisherOptions options;
   bool threads_own = false;
   bool numbered = true;  // its sequence numbers can be told
   bool in_batch = false;
-  std::unique_ptr<Spoken[]> said{new Spoken[kSaidMax]};
+  std::unique_ptr<Published[]> said{new Published[kSaidMax]};
   std::atomic<std::uint32_t> count{0};
   std::uint64_t offered = 0;     // its owner's
   std::uint64_t closed = 0;      // of those: whether they are counted nobody promises
@@ -114,7 +119,7 @@ struct Heard {
 };
 
 /// A subscriber of any kind.
-struct Ear {
+struct SubscriberRecord {
   std::uint16_t id = 0;
   Form form = Form::each;
   std::bitset<kTypes> channels;
@@ -144,7 +149,7 @@ struct Ear {
     std::uint32_t judged = 0;
     bool begun = false;  // to be judged
   };
-  std::map<std::uint16_t, Of> of;  // voice → what it heard of it
+  std::map<std::uint16_t, Of> of;  // publisher → what it heard of it
   std::uint32_t read = 0;          // of `heard`
   std::uint64_t newest_begun = 0;  // in order: of all it heard
   std::array<std::uint64_t, 3> outcomes{};
@@ -178,18 +183,24 @@ class Journal {
     return clock_.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: it must order nothing
   }
   /// nullptr: no more.
-  Voice* voice(std::size_t channel, const PublisherOptions& options, bool threads_own);
-  Ear* ear(Form form);
-  Spoken* begin(Voice& voice, std::uint32_t what) noexcept;
-  void end(Voice& voice, Spoken& said, PublishResult result) noexcept;
+  PublisherRecord* publisher(std::size_t channel, const PublisherOptions& options,
+                             bool threads_own);
+  SubscriberRecord* subscriber(Form form);
+  Published* begin(PublisherRecord& publisher, std::uint32_t what) noexcept;
+  void end(PublisherRecord& publisher, Published& said, PublishResult result) noexcept;
 
   /// Writes it down; the index says the outcome later. Threads: any.
-  std::uint32_t hear(Ear& ear, const Mark& mark, bool whole, const Stamp* stamp) noexcept;
+  std::uint32_t hear(SubscriberRecord& subscriber, const Mark& mark, bool whole,
+                     const Stamp* stamp) noexcept;
 
-  [[nodiscard]] std::size_t voices() const noexcept { return voice_count_.load(); }
-  [[nodiscard]] std::size_t ears() const noexcept { return ear_count_.load(); }
-  [[nodiscard]] Voice& voice_at(std::size_t i) const noexcept { return *voices_[i]; }
-  [[nodiscard]] Ear& ear_at(std::size_t i) const noexcept { return *ears_[i]; }
+  [[nodiscard]] std::size_t publishers() const noexcept { return publisher_count_.load(); }
+  [[nodiscard]] std::size_t subscribers() const noexcept { return subscriber_count_.load(); }
+  [[nodiscard]] PublisherRecord& publisher_at(std::size_t i) const noexcept {
+    return *publishers_[i];
+  }
+  [[nodiscard]] SubscriberRecord& subscriber_at(std::size_t i) const noexcept {
+    return *subscribers_[i];
+  }
   [[nodiscard]] std::uint64_t said() const noexcept { return said_.load(); }
   [[nodiscard]] std::uint64_t ended() const noexcept { return ended_.load(); }
   [[nodiscard]] Faults& faults() const noexcept { return faults_; }
@@ -200,9 +211,9 @@ class Journal {
   std::atomic<std::uint64_t> said_{0};
   std::atomic<std::uint64_t> ended_{0};
   std::mutex mutex_;
-  std::atomic<std::size_t> voice_count_{0}, ear_count_{0};
-  std::array<std::unique_ptr<Voice>, kVoicesMax> voices_;
-  std::array<std::unique_ptr<Ear>, kEarsMax> ears_;
+  std::atomic<std::size_t> publisher_count_{0}, subscriber_count_{0};
+  std::array<std::unique_ptr<PublisherRecord>, kPublishersMax> publishers_;
+  std::array<std::unique_ptr<SubscriberRecord>, kSubscribersMax> subscribers_;
 };
 
 }  // namespace ringmain::fuzz

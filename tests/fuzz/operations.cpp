@@ -8,8 +8,8 @@ namespace ringmain::fuzz {
 namespace {
 
 constexpr std::array<std::string_view, kDoings> kWhat{
-    "configure", "voice", "say",      "speak", "leave",   "hear", "box", "take",
-    "reset",     "touch", "interest", "rest",  "deliver", "time", "look"};
+    "configure", "publisher", "say",      "speak", "leave",   "hear", "box", "take",
+    "reset",     "touch",     "interest", "rest",  "deliver", "time", "look"};
 /// Of 100.
 constexpr std::array<std::uint32_t, kDoings> kOften{3, 8, 30, 8, 3, 13, 5, 9, 4, 4, 1, 4, 5, 1, 2};
 constexpr std::array<std::string_view, 3> kDrives{"manual", "one", "several"};

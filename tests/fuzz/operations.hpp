@@ -11,10 +11,10 @@ namespace ringmain::fuzz {
 
 enum class Do : std::uint8_t {
   configure,  // channel, kind, lanes, options
-  voice,      // channel, capacity, overflow, kind
-  say,        // voice, event, how many, how
+  publisher,  // channel, capacity, overflow, kind
+  say,        // publisher, event, how many, how
   speak,      // channel, event, how many, how: by the thread's own lane
-  leave,      // voice, how: gives it back, or moves it about
+  leave,      // publisher, how: gives it back, or moves it about
   hear,       // channel, form, habit, options
   box,        // channel, form, habit, options
   take,       // box, how, how many

@@ -4,19 +4,20 @@
 
 namespace ringmain::fuzz {
 
-std::string Oracle::name(const Ear& ear) {
-  return std::string(to_string(ear.form)) + " subscriber " + std::to_string(ear.id);
+std::string Oracle::name(const SubscriberRecord& subscriber) {
+  return std::string(to_string(subscriber.form)) + " subscriber " + std::to_string(subscriber.id);
 }
-std::string Oracle::name(const Spoken& said) {
-  return "event " + std::to_string(said.mark.n) + " of voice " + std::to_string(said.mark.voice);
+std::string Oracle::name(const Published& said) {
+  return "event " + std::to_string(said.mark.n) + " of publisher " +
+         std::to_string(said.mark.publisher);
 }
 
-Oracle::Sure Oracle::listens(const Ear& ear, const Spoken& said) {
-  const std::uint64_t attaching = ear.attaching;
-  const std::uint64_t attached = ear.attached;
-  const std::uint64_t closing = ear.closing;
-  const std::uint64_t closed = ear.closed;
-  const std::uint64_t ailing = ear.ailing;
+Oracle::Sure Oracle::listens(const SubscriberRecord& subscriber, const Published& said) {
+  const std::uint64_t attaching = subscriber.attaching;
+  const std::uint64_t attached = subscriber.attached;
+  const std::uint64_t closing = subscriber.closing;
+  const std::uint64_t closed = subscriber.closed;
+  const std::uint64_t ailing = subscriber.ailing;
   if (attaching == 0 || attaching > said.done || (closed != 0 && closed < said.begun))
     return Sure::no;
   if (attached == 0 || attached > said.begun || (closing != 0 && closing < said.done) ||
@@ -26,48 +27,52 @@ Oracle::Sure Oracle::listens(const Ear& ear, const Spoken& said) {
 }
 
 void Oracle::judge(const std::array<ChannelAtRest, kTypes>& channels,
-                   const std::vector<EarAtRest>& ears) {
+                   const std::vector<SubscriberAtRest>& subscribers) {
   for (auto& list : inline_) list.clear();
-  for (std::size_t i = 0; i < ears.size(); ++i) {
-    Ear& ear = journal_.ear_at(i);
+  for (std::size_t i = 0; i < subscribers.size(); ++i) {
+    SubscriberRecord& subscriber = journal_.subscriber_at(i);
     for (std::size_t c = 0; c < kTypes; ++c) {
-      if (ear.judges() && ear.channels[c]) inline_[c].push_back(&ear);
+      if (subscriber.judges() && subscriber.channels[c]) inline_[c].push_back(&subscriber);
     }
   }
   for (auto& list : inline_) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](Ear* a, Ear* b) { return a->options.priority > b->options.priority; });
-    for (Ear* ear : list)
-      ear->place_known = std::none_of(list.begin(), list.end(), [&](Ear* other) {
-        return other != ear && other->options.priority == ear->options.priority &&
-               other->attaching < ear->attached && ear->attaching < other->attached;
-      });
+    std::stable_sort(list.begin(), list.end(), [](SubscriberRecord* a, SubscriberRecord* b) {
+      return a->options.priority > b->options.priority;
+    });
+    for (SubscriberRecord* subscriber : list)
+      subscriber->place_known =
+          std::none_of(list.begin(), list.end(), [&](SubscriberRecord* other) {
+            return other != subscriber && other->options.priority == subscriber->options.priority &&
+                   other->attaching < subscriber->attached &&
+                   subscriber->attaching < other->attached;
+          });
   }
   // Before the codes: what inline subscribers heard decides them.
-  for (std::size_t i = 0; i < ears.size(); ++i) read(journal_.ear_at(i), channels);
-  for (std::size_t v = 0; v < journal_.voices(); ++v) {
-    Voice& voice = journal_.voice_at(v);
-    judge_codes(voice.channel, voice);
+  for (std::size_t i = 0; i < subscribers.size(); ++i) read(journal_.subscriber_at(i), channels);
+  for (std::size_t v = 0; v < journal_.publishers(); ++v) {
+    PublisherRecord& publisher = journal_.publisher_at(v);
+    judge_codes(publisher.channel, publisher);
   }
-  for (std::size_t i = 0; i < ears.size(); ++i) judge_ear(journal_.ear_at(i), ears[i], channels);
+  for (std::size_t i = 0; i < subscribers.size(); ++i)
+    judge_subscriber(journal_.subscriber_at(i), subscribers[i], channels);
   for (std::size_t c = 0; c < kTypes; ++c) {
     if (channels[c].made) judge_figures(c, channels[c]);
   }
-  for (std::size_t v = 0; v < journal_.voices(); ++v) {
-    Voice& voice = journal_.voice_at(v);
-    voice.judged = voice.count;
-    voice.since_rest = 0;
+  for (std::size_t v = 0; v < journal_.publishers(); ++v) {
+    PublisherRecord& publisher = journal_.publisher_at(v);
+    publisher.judged = publisher.count;
+    publisher.since_rest = 0;
   }
 }
 
-void Oracle::judge_codes(std::size_t channel, Voice& voice) {
+void Oracle::judge_codes(std::size_t channel, PublisherRecord& publisher) {
   Counts& counts = counts_[channel];
-  for (std::uint32_t n = voice.judged; n < voice.count; ++n) {
-    const Spoken& said = voice.said[n];
+  for (std::uint32_t n = publisher.judged; n < publisher.count; ++n) {
+    const Published& said = publisher.said[n];
     Sure heard = Sure::no;
-    for (std::size_t i = 0; i < journal_.ears(); ++i) {
-      const Ear& ear = journal_.ear_at(i);
-      if (ear.channels[channel]) heard = std::max(heard, listens(ear, said));
+    for (std::size_t i = 0; i < journal_.subscribers(); ++i) {
+      const SubscriberRecord& subscriber = journal_.subscriber_at(i);
+      if (subscriber.channels[channel]) heard = std::max(heard, listens(subscriber, said));
     }
     Sure vetoed = Sure::no;
     Name why;
@@ -75,17 +80,18 @@ void Oracle::judge_codes(std::size_t channel, Voice& voice) {
     if (said.code != PublishCode::unheard && said.code != PublishCode::too_deep &&
         said.code != PublishCode::no_memory)
       judge_inline(channel, said, vetoed, why);
-    if (said.certain) judge_code(voice, said, heard, vetoed, why);
+    if (said.certain) judge_code(publisher, said, heard, vetoed, why);
     if (said.code != PublishCode::unheard) ++counts.offered;
     if (said.code == PublishCode::vetoed) ++counts.vetoed;
     if (said.code == PublishCode::closed) ++counts.closed;
     if (said.code != PublishCode::accepted) continue;
     ++counts.accepted;
-    if (voice.options.overflow == Overflow::drop_oldest) ++counts.may_be_evicted;
+    if (publisher.options.overflow == Overflow::drop_oldest) ++counts.may_be_evicted;
   }
 }
 
-void Oracle::judge_code(const Voice& voice, const Spoken& said, Sure heard, Sure vetoed, Name why) {
+void Oracle::judge_code(const PublisherRecord& publisher, const Published& said, Sure heard,
+                        Sure vetoed, Name why) {
   const auto wrong = [&](const std::string& because) {
     faults_.add(name(said) + " was answered '" + std::string(to_string(said.code)) + "' though " +
                 because);
@@ -102,7 +108,7 @@ void Oracle::judge_code(const Voice& voice, const Spoken& said, Sure heard, Sure
     case PublishCode::full:
     case PublishCode::would_deadlock:
       if (vetoed == Sure::yes) wrong("it is vetoed");
-      if (said.code == PublishCode::would_deadlock && voice.options.overflow != Overflow::block)
+      if (said.code == PublishCode::would_deadlock && publisher.options.overflow != Overflow::block)
         wrong("it would not wait");
       break;
     case PublishCode::closed:
@@ -118,23 +124,24 @@ void Oracle::judge_code(const Voice& voice, const Spoken& said, Sure heard, Sure
   if (heard == Sure::no) wrong("nobody listens");
 }
 
-void Oracle::judge_inline(std::size_t channel, const Spoken& said, Sure& vetoed, Name& why) {
+void Oracle::judge_inline(std::size_t channel, const Published& said, Sure& vetoed, Name& why) {
   Sure reached = Sure::yes;
-  for (const Ear* ear : inline_[channel]) {
+  for (const SubscriberRecord* subscriber : inline_[channel]) {
     // Who came while another one of its priority came may stand before that one or after it.
-    const Sure heard = std::min(listens(*ear, said), reached);
-    const Sure here = ear->place_known ? heard : std::min(heard, Sure::maybe);
-    const auto of = ear->of.find(said.mark.voice);
-    const bool saw = of != ear->of.end() && of->second.seen[said.mark.n];
+    const Sure heard = std::min(listens(*subscriber, said), reached);
+    const Sure here = subscriber->place_known ? heard : std::min(heard, Sure::maybe);
+    const auto of = subscriber->of.find(said.mark.publisher);
+    const bool saw = of != subscriber->of.end() && of->second.seen[said.mark.n];
     if (saw && here == Sure::no)
-      faults_.add(name(said) + " was shown to " + name(*ear) + ", which comes after a veto");
-    if (!saw && here == Sure::yes && ear->heard_count < kHeardMax && said.certain &&
+      faults_.add(name(said) + " was shown to " + name(*subscriber) + ", which comes after a veto");
+    if (!saw && here == Sure::yes && subscriber->heard_count < kHeardMax && said.certain &&
         said.code != PublishCode::closed)
-      faults_.add(name(said) + " was not shown to " + name(*ear));
-    const bool throws = ear->options.on_throw == OnThrow::veto && ear->throws_at(said.mark);
-    if (here == Sure::no || (!throws && !ear->vetoes(said.mark))) continue;
+      faults_.add(name(said) + " was not shown to " + name(*subscriber));
+    const bool throws =
+        subscriber->options.on_throw == OnThrow::veto && subscriber->throws_at(said.mark);
+    if (here == Sure::no || (!throws && !subscriber->vetoes(said.mark))) continue;
     if (here == Sure::yes && vetoed == Sure::no)
-      why = throws ? Name(ear->options.name + " threw") : ear->why;
+      why = throws ? Name(subscriber->options.name + " threw") : subscriber->why;
     vetoed = std::max(vetoed, here);
     if (here == Sure::maybe) reached = Sure::maybe;
     if (here == Sure::yes) break;
@@ -160,12 +167,12 @@ void Oracle::judge_figures(std::size_t channel, const ChannelAtRest& is) {
   if (drive_ == Drive::several) return;
   std::uint32_t subscribers = 0;
   std::uint32_t unsure = 0;
-  Spoken now;
+  Published now;
   now.begun = now.done = journal_.step();
-  for (std::size_t i = 0; i < journal_.ears(); ++i) {
-    const Ear& ear = journal_.ear_at(i);
-    if (!ear.channels[channel]) continue;
-    const Sure here = listens(ear, now);
+  for (std::size_t i = 0; i < journal_.subscribers(); ++i) {
+    const SubscriberRecord& subscriber = journal_.subscriber_at(i);
+    if (!subscriber.channels[channel]) continue;
+    const Sure here = listens(subscriber, now);
     subscribers += here == Sure::yes ? 1 : 0;
     unsure += here == Sure::maybe ? 1 : 0;
   }

@@ -16,7 +16,7 @@ struct ChannelAtRest {
   ChannelOptions options;
   ChannelStats stats;
 };
-struct EarAtRest {
+struct SubscriberAtRest {
   SubscriberStats stats;
   bool held = false;     // its handle is there, so its figures are
   bool emptied = false;  // a mailbox: nothing is left to take
@@ -28,7 +28,8 @@ class Oracle {
       : journal_(journal), faults_(journal.faults()), drive_(drive) {}
 
   /// Everything was delivered, and nothing is going on.
-  void judge(const std::array<ChannelAtRest, kTypes>& channels, const std::vector<EarAtRest>& ears);
+  void judge(const std::array<ChannelAtRest, kTypes>& channels,
+             const std::vector<SubscriberAtRest>& subscribers);
   /// stop() is called: from here on publishes may be closed.
   void stopping() { stopping_ = journal_.step(); }
   /// stop() has discarded what there was: only what can be said whatever that was.
@@ -37,24 +38,28 @@ class Oracle {
  private:
   enum class Sure : std::uint8_t { no, maybe, yes };
   /// Is it attached while that is said?
-  [[nodiscard]] static Sure listens(const Ear& ear, const Spoken& said);
+  [[nodiscard]] static Sure listens(const SubscriberRecord& subscriber, const Published& said);
   /// It hears what the bus says of itself, whenever that is.
-  [[nodiscard]] bool hears_the_bus(const Ear& ear) const {
-    return ear.channels.all() && drive_ != Drive::manual;
+  [[nodiscard]] bool hears_the_bus(const SubscriberRecord& subscriber) const {
+    return subscriber.channels.all() && drive_ != Drive::manual;
   }
-  [[nodiscard]] static std::string name(const Ear& ear);
-  [[nodiscard]] static std::string name(const Spoken& said);
+  [[nodiscard]] static std::string name(const SubscriberRecord& subscriber);
+  [[nodiscard]] static std::string name(const Published& said);
 
-  void judge_codes(std::size_t channel, Voice& voice);
-  void judge_code(const Voice& voice, const Spoken& said, Sure heard, Sure vetoed, Name why);
+  void judge_codes(std::size_t channel, PublisherRecord& publisher);
+  void judge_code(const PublisherRecord& publisher, const Published& said, Sure heard, Sure vetoed,
+                  Name why);
   /// Inline subscribers, one after another: who must have seen it, and who said no?
-  void judge_inline(std::size_t channel, const Spoken& said, Sure& vetoed, Name& why);
+  void judge_inline(std::size_t channel, const Published& said, Sure& vetoed, Name& why);
   void judge_figures(std::size_t channel, const ChannelAtRest& is);
-  void read(Ear& ear, const std::array<ChannelAtRest, kTypes>& channels);
-  void read_one(Ear& ear, const Heard& heard, const std::array<ChannelAtRest, kTypes>& channels);
-  void judge_ear(Ear& ear, const EarAtRest& is, const std::array<ChannelAtRest, kTypes>& channels);
-  void judge_latest(const Ear& ear);
-  void judge_stats(const Ear& ear, const EarAtRest& is, bool lossless, std::uint64_t evictable);
+  void read(SubscriberRecord& subscriber, const std::array<ChannelAtRest, kTypes>& channels);
+  void read_one(SubscriberRecord& subscriber, const Heard& heard,
+                const std::array<ChannelAtRest, kTypes>& channels);
+  void judge_subscriber(SubscriberRecord& subscriber, const SubscriberAtRest& is,
+                        const std::array<ChannelAtRest, kTypes>& channels);
+  void judge_latest(const SubscriberRecord& subscriber);
+  void judge_stats(const SubscriberRecord& subscriber, const SubscriberAtRest& is, bool lossless,
+                   std::uint64_t evictable);
 
   struct Counts {
     std::uint64_t offered = 0, accepted = 0, vetoed = 0, closed = 0, may_be_evicted = 0;
@@ -65,7 +70,7 @@ class Oracle {
   std::uint64_t stopping_ = ~std::uint64_t{0};
   bool stopped_ = false;
   std::array<Counts, kTypes> counts_{};
-  std::array<std::vector<Ear*>, kTypes> inline_;  // by priority
+  std::array<std::vector<SubscriberRecord*>, kTypes> inline_;  // by priority
 };
 
 }  // namespace ringmain::fuzz

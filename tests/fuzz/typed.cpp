@@ -11,12 +11,12 @@ namespace {
 template <class E>
 struct HearEvent : Captured {
   explicit HearEvent(const Captured& c) : Captured(c) {}
-  void operator()(const E& e) { to().heard(ear(), e.mark, e.intact(), nullptr); }
+  void operator()(const E& e) { to().heard(subscriber(), e.mark, e.intact(), nullptr); }
 };
 template <class E>
 struct HearStamped : Captured {
   explicit HearStamped(const Captured& c) : Captured(c) {}
-  void operator()(const E& e, const Stamp& s) { to().heard(ear(), e.mark, e.intact(), &s); }
+  void operator()(const E& e, const Stamp& s) { to().heard(subscriber(), e.mark, e.intact(), &s); }
 };
 template <class E>
 struct HearMany : Captured {
@@ -28,18 +28,18 @@ struct HearMany : Captured {
       all.push_back({batch[i].mark, 0, s.sequence, s.time_ns, Outcome::returned, batch[i].intact(),
                      s.time_from != TimeFrom::worker});
     }
-    to().heard_all(ear(), all);
+    to().heard_all(subscriber(), all);
   }
 };
 template <class E>
 struct Wants : Captured {
   explicit Wants(const Captured& c) : Captured(c) {}
-  bool operator()(const E& e) { return to().wanted(ear(), e.mark, e.intact()); }
+  bool operator()(const E& e) { return to().wanted(subscriber(), e.mark, e.intact()); }
 };
 template <class E>
 struct Judge : Captured {
   explicit Judge(const Captured& c) : Captured(c) {}
-  Verdict operator()(const E& e) const { return to().judged(ear(), e.mark, e.intact()); }
+  Verdict operator()(const E& e) const { return to().judged(subscriber(), e.mark, e.intact()); }
 };
 template <class E>
 std::uint32_t key_of(const E& e) {
@@ -47,25 +47,25 @@ std::uint32_t key_of(const E& e) {
 }
 
 template <class E, class Lane>
-class TypedVoice : public AnyVoice {
+class TypedPublisher : public AnyPublisher {
  public:
-  explicit TypedVoice(Lane lane) : lane_(std::move(lane)) {}
+  explicit TypedPublisher(Lane lane) : lane_(std::move(lane)) {}
   PublishResult say(const Mark& mark) override { return at().publish(E::make(mark)); }
-  PublishResult say_with(const Mark& mark, const std::function<void()>& inside) override {
+  PublishResult publish_with(const Mark& mark, const std::function<void()>& inside) override {
     return at().publish_with([&]() -> E {
       inside();
       return E::make(mark);
     });
   }
-  PublishResult say_at(const Mark& mark, std::int64_t time_ns) override {
+  PublishResult publish_at(const Mark& mark, std::int64_t time_ns) override {
     if constexpr (kOwn)
       return at().publish_at(E::make(mark), time_ns);
     else
       return at().publish(E::make(mark));
   }
-  BatchResult say_all(std::span<const Spoken> said) override {
+  BatchResult publish_all(std::span<const Published> said) override {
     std::vector<E> events;
-    for (const Spoken& s : said) events.push_back(E::make(s.mark));
+    for (const Published& s : said) events.push_back(E::make(s.mark));
     return at().publish_all(events);
   }
   [[nodiscard]] Ledger ledger() const override {
@@ -185,15 +185,16 @@ template <class E>
 class TypedChannel : public AnyChannel {
  public:
   explicit TypedChannel(Channel<E>& channel) : channel_(channel), own_(&channel) {}
-  Result<std::unique_ptr<AnyVoice>> voice(const PublisherOptions& options) override {
+  Result<std::unique_ptr<AnyPublisher>> publisher(const PublisherOptions& options) override {
     auto made = channel_.publisher(options);
     if (!made) return made.error();
-    return std::unique_ptr<AnyVoice>(new TypedVoice<E, Publisher<E>>(std::move(made).value()));
+    return std::unique_ptr<AnyPublisher>(
+        new TypedPublisher<E, Publisher<E>>(std::move(made).value()));
   }
-  [[nodiscard]] AnyVoice& threads_own() override { return own_; }
+  [[nodiscard]] AnyPublisher& threads_own() override { return own_; }
   [[nodiscard]] Subscription hear(const Captured& by, const std::shared_ptr<Owner>& owner,
                                   const SubscribeOptions& options, std::size_t parts) override {
-    switch (by.ear().form) {
+    switch (by.subscriber().form) {
       case Form::each:
         return channel_.subscribe(HearEvent<E>(by), options);
       case Form::batch:
@@ -224,7 +225,7 @@ class TypedChannel : public AnyChannel {
 
  private:
   Channel<E>& channel_;
-  TypedVoice<E, Channel<E>*> own_;
+  TypedPublisher<E, Channel<E>*> own_;
 };
 
 template <class Make>
@@ -261,9 +262,9 @@ Subscription hear_pattern(Bus& bus, std::string_view pattern, const Captured& by
         read_view(
             [&by](const Mark* m, bool whole, const Stamp& s) {
               if (m == nullptr)
-                ++by.ear().others;
+                ++by.subscriber().others;
               else
-                by.to().heard(by.ear(), *m, whole, &s);
+                by.to().heard(by.subscriber(), *m, whole, &s);
             },
             view);
       },
@@ -286,7 +287,7 @@ Subscription judge_once_made(Bus& bus, std::size_t type, const Captured& by,
 Subscription hear_ordered(Bus& bus, std::size_t set, const Captured& by,
                           const OrderOptions& options) {
   const auto hear = [by](const auto& e, const Stamp& s) {
-    by.to().heard(by.ear(), e.mark, e.intact(), &s);
+    by.to().heard(by.subscriber(), e.mark, e.intact(), &s);
   };
   if (set == 0) return bus.subscribe_ordered<Said<0>, Said<1>>(hear, options);
   if (set == 1) return bus.subscribe_ordered<Said<2>, Said<4>, Said<5>>(hear, options);

@@ -19,53 +19,60 @@ class Hearers {
   Hearers(const Hearers&) = delete;
   Hearers& operator=(const Hearers&) = delete;
   virtual ~Hearers() = default;
-  virtual void heard(Ear& ear, const Mark& mark, bool whole, const Stamp* stamp) = 0;
+  virtual void heard(SubscriberRecord& subscriber, const Mark& mark, bool whole,
+                     const Stamp* stamp) = 0;
   /// A whole batch: it throws for all of them, or for none.
-  virtual void heard_all(Ear& ear, std::span<const Heard> batch) = 0;
-  [[nodiscard]] virtual bool wanted(Ear& ear, const Mark& mark, bool whole) = 0;
-  [[nodiscard]] virtual Verdict judged(Ear& ear, const Mark& mark, bool whole) = 0;
+  virtual void heard_all(SubscriberRecord& subscriber, std::span<const Heard> batch) = 0;
+  [[nodiscard]] virtual bool wanted(SubscriberRecord& subscriber, const Mark& mark, bool whole) = 0;
+  [[nodiscard]] virtual Verdict judged(SubscriberRecord& subscriber, const Mark& mark,
+                                       bool whole) = 0;
 };
 
 /// In the captures of every callback: counts how many of it there are.
 class Captured {
  public:
-  Captured(Hearers& to, Ear& ear) noexcept : to_(&to), ear_(&ear) { ++ear_->captures; }
-  Captured(const Captured& other) noexcept : to_(other.to_), ear_(other.ear_) { ++ear_->captures; }
+  Captured(Hearers& to, SubscriberRecord& subscriber) noexcept
+      : to_(&to), subscriber_(&subscriber) {
+    ++subscriber_->captures;
+  }
+  Captured(const Captured& other) noexcept : to_(other.to_), subscriber_(other.subscriber_) {
+    ++subscriber_->captures;
+  }
   Captured& operator=(const Captured&) = delete;
-  ~Captured() { --ear_->captures; }
+  ~Captured() { --subscriber_->captures; }
   [[nodiscard]] Hearers& to() const noexcept { return *to_; }
-  [[nodiscard]] Ear& ear() const noexcept { return *ear_; }
+  [[nodiscard]] SubscriberRecord& subscriber() const noexcept { return *subscriber_; }
 
  private:
   Hearers* to_;
-  Ear* ear_;
+  SubscriberRecord* subscriber_;
 };
 
 /// Owner of a subscription by weak pointer.
 class Owner {
  public:
-  Owner(Hearers& to, Ear& ear) : to_(to), ear_(ear) {}
+  Owner(Hearers& to, SubscriberRecord& subscriber) : to_(to), subscriber_(subscriber) {}
   template <class E>
   void hear(const E& e, const Stamp& stamp) {
-    to_.heard(ear_, e.mark, e.intact(), &stamp);
+    to_.heard(subscriber_, e.mark, e.intact(), &stamp);
   }
 
  private:
   Hearers& to_;
-  Ear& ear_;
+  SubscriberRecord& subscriber_;
 };
 
-class AnyVoice {
+class AnyPublisher {
  public:
-  AnyVoice() = default;
-  AnyVoice(const AnyVoice&) = delete;
-  AnyVoice& operator=(const AnyVoice&) = delete;
-  virtual ~AnyVoice() = default;
+  AnyPublisher() = default;
+  AnyPublisher(const AnyPublisher&) = delete;
+  AnyPublisher& operator=(const AnyPublisher&) = delete;
+  virtual ~AnyPublisher() = default;
   virtual PublishResult say(const Mark& mark) = 0;
   /// Calls `inside` while the event is being made.
-  virtual PublishResult say_with(const Mark& mark, const std::function<void()>& inside) = 0;
-  virtual PublishResult say_at(const Mark& mark, std::int64_t time_ns) = 0;
-  virtual BatchResult say_all(std::span<const Spoken> said) = 0;
+  virtual PublishResult publish_with(const Mark& mark, const std::function<void()>& inside) = 0;
+  virtual PublishResult publish_at(const Mark& mark, std::int64_t time_ns) = 0;
+  virtual BatchResult publish_all(std::span<const Published> said) = 0;
   [[nodiscard]] virtual Ledger ledger() const = 0;
   virtual void move_about() = 0;
 };
@@ -93,9 +100,9 @@ class AnyChannel {
   AnyChannel(const AnyChannel&) = delete;
   AnyChannel& operator=(const AnyChannel&) = delete;
   virtual ~AnyChannel() = default;
-  virtual Result<std::unique_ptr<AnyVoice>> voice(const PublisherOptions& options) = 0;
+  virtual Result<std::unique_ptr<AnyPublisher>> publisher(const PublisherOptions& options) = 0;
   /// By the thread's own lane.
-  [[nodiscard]] virtual AnyVoice& threads_own() = 0;
+  [[nodiscard]] virtual AnyPublisher& threads_own() = 0;
   /// Throws what the bus throws; an Error is thrown as it is.
   [[nodiscard]] virtual Subscription hear(const Captured& by, const std::shared_ptr<Owner>& owner,
                                           const SubscribeOptions& options, std::size_t parts) = 0;

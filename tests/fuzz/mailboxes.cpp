@@ -3,11 +3,11 @@
 #include <poll.h>
 #include <stdexcept>
 
-#include "tests/fuzz/scene.hpp"
+#include "tests/fuzz/bus_under_test.hpp"
 
 namespace ringmain::fuzz {
 
-void Scene::take(Actor& by, const Numbers& n) {
+void BusUnderTest::take(Actor& by, const Numbers& n) {
   if (by.boxes.empty()) return;
   const std::size_t i = n[0] % by.boxes.size();
   Held& held = *by.boxes[i];
@@ -26,7 +26,7 @@ void Scene::take(Actor& by, const Numbers& n) {
 }
 
 /// Once all came in, what is there can be told.
-void Scene::look_at_full_one(Held& held, std::uint32_t how) {
+void BusUnderTest::look_at_full_one(Held& held, std::uint32_t how) {
   MailboxBase& box = held.box->base();
   if (how == 0) {
     const bool any = box.wait_for(nanoseconds(0));
@@ -42,29 +42,30 @@ void Scene::look_at_full_one(Held& held, std::uint32_t how) {
   if (before != 0) faults_.expect(readable, "a mailbox with events does not poll readable");
 }
 
-std::size_t Scene::read_some(Held& held, std::uint32_t how, std::size_t max) {
-  Ear& ear = *held.ear;
-  const bool runs = (ear.habit & 4) != 0;  // one of the two ways, for as long as it lives
+std::size_t BusUnderTest::read_some(Held& held, std::uint32_t how, std::size_t max) {
+  SubscriberRecord& subscriber = *held.subscriber;
+  const bool runs = (subscriber.habit & 4) != 0;  // one of the two ways, for as long as it lives
   const SubscriberStats was = held.box->base().stats();
   // Of a run that is half read all is pending.
-  const std::uint64_t before = was.pending - (ear.heard_count + ear.others - was.delivered);
+  const std::uint64_t before =
+      was.pending - (subscriber.heard_count + subscriber.others - was.delivered);
   std::size_t calls = 0;
   bool closed = false;
   const std::size_t stop_at = how >= 6 ? max / 2 : ~std::size_t{0};
   const Read read = [&](const Mark* m, bool whole, const Stamp& stamp) {
     if (m == nullptr)
-      ++ear.others;
+      ++subscriber.others;
     else
-      (void)journal_.hear(ear, *m, whole, &stamp);
+      (void)journal_.hear(subscriber, *m, whole, &stamp);
     if (calls++ != stop_at || runs) return;
     if (how == 6) throw std::runtime_error("as asked");
     faults_.expect_equal(held.box->drain([](const Mark*, bool, const Stamp&) {}, 5), 0,
                          "a drain in its own drain");
-    if ((ear.habit & 8) == 0) return;
+    if ((subscriber.habit & 8) == 0) return;
     closed = true;
-    ear.closing = journal_.step();
+    subscriber.closing = journal_.step();
     held.box->base().reset();
-    ear.closed = journal_.step();
+    subscriber.closed = journal_.step();
   };
   std::size_t taken = 0;
   bool threw = false;
@@ -85,7 +86,7 @@ std::size_t Scene::read_some(Held& held, std::uint32_t how, std::size_t max) {
   if (threw || closed || max == 0) return taken;
   if (before != 0) faults_.expect(taken != 0, "a mailbox with events gave none");
   if (!manual_ || runs) return taken;
-  const bool may_evict = ear.options.overflow == Overflow::drop_oldest;
+  const bool may_evict = subscriber.options.overflow == Overflow::drop_oldest;
   const std::uint64_t left = held.box->base().stats().pending;
   if (taken < max) faults_.expect_equal(left, 0, "pending after a drain that found the end");
   if (!may_evict)

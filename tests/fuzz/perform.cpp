@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "tests/fuzz/scene.hpp"
+#include "tests/fuzz/bus_under_test.hpp"
 
 namespace ringmain::fuzz {
 namespace {
@@ -22,13 +22,13 @@ constexpr std::array<std::uint32_t, 6> kQueues{1, 4, 16, 64, 1000, 65536};
 
 }  // namespace
 
-void Scene::act(Actor& by, const Operation& op) {
+void BusUnderTest::act(Actor& by, const Operation& op) {
   const Numbers& n = op.with;
   switch (op.what) {
     case Do::configure:
       return configure(n);
-    case Do::voice:
-      return make_voice(by, n);
+    case Do::publisher:
+      return make_publisher(by, n);
     case Do::say:
       return say(by, n);
     case Do::speak:
@@ -63,7 +63,7 @@ void Scene::act(Actor& by, const Operation& op) {
   }
 }
 
-void Scene::configure(const Numbers& n) {
+void BusUnderTest::configure(const Numbers& n) {
   const std::size_t type = n[0] % kTypes;
   ChannelOptions o;
   o.delivery = n[1] % 4 == 0 ? Delivery::parallel : Delivery::serial;
@@ -90,13 +90,13 @@ void Scene::configure(const Numbers& n) {
   channels_[type] = std::move(made).value();
 }
 
-AnyChannel& Scene::channel(std::size_t type) {
+AnyChannel& BusUnderTest::channel(std::size_t type) {
   const std::lock_guard lock(channels_lock_);
   if (!channels_[type]) channels_[type] = std::move(channel_of(*bus_, type, nullptr)).value();
   return *channels_[type];
 }
 
-void Scene::make_voice(Actor& by, const Numbers& n) {
+void BusUnderTest::make_publisher(Actor& by, const Numbers& n) {
   const std::size_t type = n[0] % kTypes;
   PublisherOptions o;
   o.capacity_events = n[1] % 64 == 0 ? 0 : kCapacities[n[1] / 64 % kCapacities.size()];
@@ -109,7 +109,7 @@ void Scene::make_voice(Actor& by, const Numbers& n) {
   const bool wrong = o.capacity_events == 0 || (o.realtime && o.overflow == Overflow::block) ||
                      (parallel_at(type) && (o.lane == LaneKind::ring || o.realtime ||
                                             o.overflow == Overflow::drop_oldest));
-  auto out = to.voice(o);
+  auto out = to.publisher(o);
   const std::string it = "a publisher of " + std::string(kNames[type]);
   if (wrong) return faults_.expect(!out, it + " was not refused");
   if (!out) {
@@ -117,99 +117,104 @@ void Scene::make_voice(Actor& by, const Numbers& n) {
         options_[type].lanes_max < 64 && out.error().code == Error::Code::no_memory,
         it + " was refused: " + out.error().message);
   }
-  Voice* voice = journal_.voice(type, o, false);
-  if (voice != nullptr) by.voices.push_back({voice, std::move(out).value()});
+  PublisherRecord* publisher = journal_.publisher(type, o, false);
+  if (publisher != nullptr) by.publishers.push_back({publisher, std::move(out).value()});
 }
 
-void Scene::say(Actor& by, const Numbers& n) {
-  if (by.voices.empty()) return speak(n[0] % kTypes, n[1] & 0x0fffffffu, 1 + n[2] % 20, n[3]);
-  OwnedVoice& v = by.voices[n[0] % by.voices.size()];
+void BusUnderTest::say(Actor& by, const Numbers& n) {
+  if (by.publishers.empty()) return speak(n[0] % kTypes, n[1] & 0x0fffffffu, 1 + n[2] % 20, n[3]);
+  OwnedPublisher& v = by.publishers[n[0] % by.publishers.size()];
   const std::uint32_t count = n[2] % 4 == 0 ? 1 + n[2] / 4 % 400 : 1 + n[2] / 4 % 20;
   // Nobody makes room for one who waits while his events are not heard: that is his own business.
-  say_by(*v.voice, *v.out, n[1] & 0x0fffffffu, count, n[3]);
+  publish_by(*v.publisher, *v.out, n[1] & 0x0fffffffu, count, n[3]);
 }
 
-void Scene::leave(Actor& by, const Numbers& n) {
-  if (by.voices.empty()) return;
-  const std::size_t i = n[0] % by.voices.size();
-  if (n[1] % 2 == 0) return by.voices[i].out->move_about();
-  std::swap(by.voices[i], by.voices.back());
-  by.voices.pop_back();
+void BusUnderTest::leave(Actor& by, const Numbers& n) {
+  if (by.publishers.empty()) return;
+  const std::size_t i = n[0] % by.publishers.size();
+  if (n[1] % 2 == 0) return by.publishers[i].out->move_about();
+  std::swap(by.publishers[i], by.publishers.back());
+  by.publishers.pop_back();
 }
 
-SubscribeOptions Scene::options_of(Ear& ear, const Numbers& n) const {
+SubscribeOptions BusUnderTest::options_of(SubscriberRecord& subscriber, const Numbers& n) const {
   SubscribeOptions o;
-  o.name = "ear " + std::to_string(ear.id);
+  o.name = "subscriber " + std::to_string(subscriber.id);
   o.priority = static_cast<int>(n[3] % 4) - 1;
   o.budget_us = microseconds(n[3] / 4 % 2 == 0 ? 0 : 1'000'000);
   o.throws_max = 1 + n[3] / 8 % 3;
   const std::uint32_t on_throw = n[3] / 32 % 8;
   if (on_throw < 2) o.on_throw = on_throw == 0 ? OnThrow::detach : OnThrow::quarantine;
-  if (on_throw == 2 && ear.judges()) o.on_throw = OnThrow::veto;
-  if (ear.form == Form::isolated) o.served = Served::isolated;
-  if (ear.form == Form::own_thread ||
-      ((ear.form == Form::latest || ear.form == Form::pattern) && n[3] / 256 % 4 == 0))
+  if (on_throw == 2 && subscriber.judges()) o.on_throw = OnThrow::veto;
+  if (subscriber.form == Form::isolated) o.served = Served::isolated;
+  if (subscriber.form == Form::own_thread ||
+      ((subscriber.form == Form::latest || subscriber.form == Form::pattern) &&
+       n[3] / 256 % 4 == 0))
     o.served = Served::own_thread;
-  if (!ear.queued()) return o;
+  if (!subscriber.queued()) return o;
   o.queue_events = kQueues[n[3] / 1024 % kQueues.size()];
   if (n[3] / 8192 % 3 == 0) o.overflow = Overflow::drop_oldest;
   if (n[3] / 32768 % 40 == 0) o.overflow = Overflow::block;
   return o;
 }
 
-bool Scene::must_refuse(const Ear& ear) const {
-  if (ear.options.overflow == Overflow::block && ear.form != Form::ordered) return true;
-  if (ear.form != Form::ordered && ear.form != Form::parted) return false;
+bool BusUnderTest::must_refuse(const SubscriberRecord& subscriber) const {
+  if (subscriber.options.overflow == Overflow::block && subscriber.form != Form::ordered)
+    return true;
+  if (subscriber.form != Form::ordered && subscriber.form != Form::parted) return false;
   for (std::size_t c = 0; c < kTypes; ++c) {
-    if (ear.channels[c] && parallel_at(c)) return true;
+    if (subscriber.channels[c] && parallel_at(c)) return true;
   }
   return false;
 }
 
-void Scene::hear(Actor& by, const Numbers& n) {
-  Ear* ear = journal_.ear(static_cast<Form>(n[1] % static_cast<std::uint32_t>(Form::box)));
-  if (ear == nullptr) return;
-  ear->habit = n[2] & 0xffff;
-  if (n[2] >> 16 & 1) ear->habit = 0;
-  ear->channels[n[0] % kTypes] = true;
-  if (ear->form == Form::pattern) ear->channels = kPatterns[n[0] % kPatterns.size()].channels;
-  if (ear->form == Form::ordered) {
-    ear->channels = kOrderedOf[n[0] % kOrderedSets];
+void BusUnderTest::hear(Actor& by, const Numbers& n) {
+  SubscriberRecord* subscriber =
+      journal_.subscriber(static_cast<Form>(n[1] % static_cast<std::uint32_t>(Form::box)));
+  if (subscriber == nullptr) return;
+  subscriber->habit = n[2] & 0xffff;
+  if (n[2] >> 16 & 1) subscriber->habit = 0;
+  subscriber->channels[n[0] % kTypes] = true;
+  if (subscriber->form == Form::pattern)
+    subscriber->channels = kPatterns[n[0] % kPatterns.size()].channels;
+  if (subscriber->form == Form::ordered) {
+    subscriber->channels = kOrderedOf[n[0] % kOrderedSets];
     for (std::size_t c = 0; c < kTypes; ++c) {
-      if (ear->channels[c]) (void)channel(c);
+      if (subscriber->channels[c]) (void)channel(c);
     }
   }
-  attach(&by, *ear, n);
+  attach(&by, *subscriber, n);
 }
 
-void Scene::attach(Actor* by, Ear& ear, const Numbers& n) {
+void BusUnderTest::attach(Actor* by, SubscriberRecord& subscriber, const Numbers& n) {
   const std::lock_guard actors(held_lock_);
   Held& held = held_.emplace_back();
-  held.ear = &ear;
-  ear.options = options_of(ear, n);
-  ear.why = Name("no, says " + ear.options.name);
-  const Captured captured(*this, ear);
+  held.subscriber = &subscriber;
+  subscriber.options = options_of(subscriber, n);
+  subscriber.why = Name("no, says " + subscriber.options.name);
+  const Captured captured(*this, subscriber);
   std::size_t type = 0;
-  while (type + 1 < kTypes && !ear.channels[type]) ++type;
+  while (type + 1 < kTypes && !subscriber.channels[type]) ++type;
   std::string refused;
   Subscription made;
-  const bool must = must_refuse(ear);
-  if (ear.form == Form::owned) held.owner = std::make_shared<Owner>(*this, ear);
+  const bool must = must_refuse(subscriber);
+  if (subscriber.form == Form::owned) held.owner = std::make_shared<Owner>(*this, subscriber);
   try {
-    if (ear.form == Form::pattern) {
-      made = hear_pattern(*bus_, kPatterns[n[0] % kPatterns.size()].text, captured, ear.options);
-    } else if (ear.form == Form::ordered) {
+    if (subscriber.form == Form::pattern) {
+      made = hear_pattern(*bus_, kPatterns[n[0] % kPatterns.size()].text, captured,
+                          subscriber.options);
+    } else if (subscriber.form == Form::ordered) {
       OrderOptions o;
       o.gap_us_max = std::chrono::minutes(5);
-      o.name = ear.options.name;
-      o.on_throw = ear.options.on_throw;
-      ear.options.overflow = Overflow::drop_newest;
-      o.queue_events = ear.options.queue_events;
+      o.name = subscriber.options.name;
+      o.on_throw = subscriber.options.on_throw;
+      subscriber.options.overflow = Overflow::drop_newest;
+      o.queue_events = subscriber.options.queue_events;
       made = hear_ordered(*bus_, n[0] % kOrderedSets, captured, o);
-    } else if (ear.form == Form::judging_once_made) {
-      made = judge_once_made(*bus_, type, captured, ear.options);
+    } else if (subscriber.form == Form::judging_once_made) {
+      made = judge_once_made(*bus_, type, captured, subscriber.options);
     } else {
-      made = channel(type).hear(captured, held.owner, ear.options, 1 + n[3] % 5);
+      made = channel(type).hear(captured, held.owner, subscriber.options, 1 + n[3] % 5);
     }
   } catch (const std::invalid_argument& e) {
     refused = e.what();
@@ -217,52 +222,54 @@ void Scene::attach(Actor* by, Ear& ear, const Numbers& n) {
     refused = e.message;
   }
   // Another thread may have configured the channel meanwhile.
-  faults_.expect(
-      refused.empty() != must || refused.empty() != must_refuse(ear),
-      std::string(to_string(ear.form)) + (must ? " was not refused" : " was refused: " + refused));
+  faults_.expect(refused.empty() != must || refused.empty() != must_refuse(subscriber),
+                 std::string(to_string(subscriber.form)) +
+                     (must ? " was not refused" : " was refused: " + refused));
   if (!refused.empty()) {
-    ear.attaching = 0;
-    held.ear = nullptr;
-    return faults_.expect_equal(static_cast<std::uint64_t>(ear.captures), 1,
+    subscriber.attaching = 0;
+    held.subscriber = nullptr;
+    return faults_.expect_equal(static_cast<std::uint64_t>(subscriber.captures), 1,
                                 "captures of one who was refused");
   }
   const std::lock_guard lock(held.lock);
   held.handle = std::move(made);
-  ear.attached = journal_.step();
-  held_of_[ear.id] = &held;
-  (by == nullptr ? late_ : by->ears).push_back(&held);
+  subscriber.attached = journal_.step();
+  held_of_[subscriber.id] = &held;
+  (by == nullptr ? late_ : by->subscribers).push_back(&held);
 }
 
-void Scene::box(Actor& by, const Numbers& n) {
-  Ear* ear = journal_.ear(static_cast<Form>(static_cast<std::uint32_t>(Form::box) + n[1] % 3));
-  if (ear == nullptr) return;
+void BusUnderTest::box(Actor& by, const Numbers& n) {
+  SubscriberRecord* subscriber =
+      journal_.subscriber(static_cast<Form>(static_cast<std::uint32_t>(Form::box) + n[1] % 3));
+  if (subscriber == nullptr) return;
   const std::lock_guard actors(held_lock_);
   Held& held = held_.emplace_back();
-  ear->habit = n[2] & ~1u;
-  ear->channels[n[0] % kTypes] = true;
+  subscriber->habit = n[2] & ~1u;
+  subscriber->channels[n[0] % kTypes] = true;
   const Pattern& pattern = kPatterns[n[0] % kPatterns.size()];
-  if (ear->form == Form::box_pattern) ear->channels = pattern.channels;
-  ear->options = options_of(*ear, n);
+  if (subscriber->form == Form::box_pattern) subscriber->channels = pattern.channels;
+  subscriber->options = options_of(*subscriber, n);
   bool refused = false;
   try {
-    held.box = ear->form == Form::box_pattern ? pattern_box(*bus_, pattern.text, ear->options)
-                                              : channel(n[0] % kTypes).box(ear->form, ear->options);
+    held.box = subscriber->form == Form::box_pattern
+                   ? pattern_box(*bus_, pattern.text, subscriber->options)
+                   : channel(n[0] % kTypes).box(subscriber->form, subscriber->options);
   } catch (const std::invalid_argument&) {
     refused = true;
   }
-  faults_.expect(refused == must_refuse(*ear), "a mailbox was, or was not, refused");
+  faults_.expect(refused == must_refuse(*subscriber), "a mailbox was, or was not, refused");
   if (refused) {
-    ear->attaching = 0;
+    subscriber->attaching = 0;
     return;
   }
-  held.ear = ear;
-  ear->attached = journal_.step();
-  held_of_[ear->id] = &held;
+  held.subscriber = subscriber;
+  subscriber->attached = journal_.step();
+  held_of_[subscriber->id] = &held;
   by.boxes.push_back(&held);
 }
 
-void Scene::reset(Actor& by, const Numbers& n) {
-  auto& of = n[2] % 4 == 0 ? by.boxes : by.ears;
+void BusUnderTest::reset(Actor& by, const Numbers& n) {
+  auto& of = n[2] % 4 == 0 ? by.boxes : by.subscribers;
   if (of.empty()) return;
   const std::size_t i = n[0] % of.size();
   reset_one(*of[i], n[1]);
@@ -270,11 +277,11 @@ void Scene::reset(Actor& by, const Numbers& n) {
   of.pop_back();
 }
 
-void Scene::reset_one(Held& held, std::uint32_t how) {
+void BusUnderTest::reset_one(Held& held, std::uint32_t how) {
   const std::lock_guard lock(held.lock);
-  Ear& ear = *held.ear;
+  SubscriberRecord& subscriber = *held.subscriber;
   std::uint64_t not_yet = 0;
-  const bool open = ear.closing.compare_exchange_strong(not_yet, journal_.step());
+  const bool open = subscriber.closing.compare_exchange_strong(not_yet, journal_.step());
   Detached is = Detached::done;
   if (held.box) {
     held.box->base().reset();
@@ -283,7 +290,7 @@ void Scene::reset_one(Held& held, std::uint32_t how) {
     held.handle = Subscription();
   } else if (how % 8 == 1 && !over_) {
     held.handle.release();
-    if (open) ear.closing = 0;  // it goes on to hear
+    if (open) subscriber.closing = 0;  // it goes on to hear
     held.released = true;
     return;
   } else {
@@ -292,21 +299,21 @@ void Scene::reset_one(Held& held, std::uint32_t how) {
   }
   faults_.expect(is == Detached::done, "reset() said '" + std::string(to_string(is)) + "'");
   not_yet = 0;
-  (void)ear.closed.compare_exchange_strong(not_yet, journal_.step());
-  ear.quiet = journal_.step();
-  faults_.expect_equal(static_cast<std::uint64_t>(ear.captures), 0,
-                       std::string(to_string(ear.form)) + ": captures after reset()");
+  (void)subscriber.closed.compare_exchange_strong(not_yet, journal_.step());
+  subscriber.quiet = journal_.step();
+  faults_.expect_equal(static_cast<std::uint64_t>(subscriber.captures), 0,
+                       std::string(to_string(subscriber.form)) + ": captures after reset()");
 }
 
-void Scene::touch(Actor& by, const Numbers& n) {
+void BusUnderTest::touch(Actor& by, const Numbers& n) {
   if (n[2] % 3 == 0) {
     if (!by.boxes.empty()) by.boxes[n[0] % by.boxes.size()]->box->move_about();
     return;
   }
-  if (by.ears.empty()) return;
-  Held& held = *by.ears[n[0] % by.ears.size()];
+  if (by.subscribers.empty()) return;
+  Held& held = *by.subscribers[n[0] % by.subscribers.size()];
   const std::lock_guard lock(held.lock);
-  Ear& ear = *held.ear;
+  SubscriberRecord& subscriber = *held.subscriber;
   if (n[1] % 4 == 0) {
     Subscription there(std::move(held.handle));
     faults_.expect(!held.handle.attached(), "a moved handle is attached");
@@ -315,16 +322,16 @@ void Scene::touch(Actor& by, const Numbers& n) {
     (void)held.handle.readmit();
   } else if (n[1] % 4 == 2 && held.owner) {
     std::uint64_t not_yet = 0;
-    (void)ear.ailing.compare_exchange_strong(not_yet, journal_.step());
+    (void)subscriber.ailing.compare_exchange_strong(not_yet, journal_.step());
     held.owner.reset();
   } else {
     (void)held.handle.stats();
-    faults_.expect(held.handle.attached() == (ear.closing == 0) || ear.ailing != 0,
-                   "attached() of " + std::string(to_string(ear.form)) + " is wrong");
+    faults_.expect(held.handle.attached() == (subscriber.closing == 0) || subscriber.ailing != 0,
+                   "attached() of " + std::string(to_string(subscriber.form)) + " is wrong");
   }
 }
 
-void Scene::look() const {
+void BusUnderTest::look() const {
   const Stats all = bus_->stats();
   faults_.expect(!all.channels.empty() || bus_->channel_names().empty(),
                  "stats() knows no channel");
@@ -333,7 +340,7 @@ void Scene::look() const {
   if (!verified) faults_.add(verified.error().message);
 }
 
-void Scene::ask(const Numbers& n) {
+void BusUnderTest::ask(const Numbers& n) {
   const std::size_t type = n[0] % kTypes;
   auto told = std::make_shared<std::atomic<std::uint32_t>>(~0u);
   (void)channel(type);

@@ -2,16 +2,16 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fuzz/bus_under_test.hpp"
 #include "tests/fuzz/inside.hpp"
-#include "tests/fuzz/scene.hpp"
 
 namespace ringmain::fuzz {
 namespace {
 
-/// This thread's voices of a scene.
+/// This thread's publishers on a bus.
 struct Mine {
-  std::uint64_t scene = 0;
-  std::array<Voice*, kTypes> voices{};
+  std::uint64_t bus = 0;
+  std::array<PublisherRecord*, kTypes> publishers{};
 };
 thread_local Mine mine;
 
@@ -21,93 +21,97 @@ std::uint32_t next(std::uint32_t what, std::uint32_t i) {
 
 }  // namespace
 
-void Scene::speak(std::size_t type, std::uint32_t what, std::uint32_t count, std::uint32_t how) {
-  if (mine.scene != serial_) mine = {serial_, {}};
-  Voice*& voice = mine.voices[type];
-  AnyVoice& out = channel(type).threads_own();
-  if (voice == nullptr || voice->count.load() + count > kSaidMax) {
-    const std::uint64_t before = voice == nullptr ? 0 : voice->offered;
-    if (voice != nullptr) voice->numbered = false;  // the next one may come between two of its own
-    voice = journal_.voice(type, {}, true);
-    if (voice == nullptr) return;
-    voice->offered = before;
+void BusUnderTest::speak(std::size_t type, std::uint32_t what, std::uint32_t count,
+                         std::uint32_t how) {
+  if (mine.bus != serial_) mine = {serial_, {}};
+  PublisherRecord*& publisher = mine.publishers[type];
+  AnyPublisher& out = channel(type).threads_own();
+  if (publisher == nullptr || publisher->count.load() + count > kSaidMax) {
+    const std::uint64_t before = publisher == nullptr ? 0 : publisher->offered;
+    if (publisher != nullptr)
+      publisher->numbered = false;  // the next one may come between two of its own
+    publisher = journal_.publisher(type, {}, true);
+    if (publisher == nullptr) return;
+    publisher->offered = before;
     // A thread that finds no lane says each event on another one.
-    voice->numbered = before == 0 && options_[type].lanes_max > 64;
+    publisher->numbered = before == 0 && options_[type].lanes_max > 64;
   }
-  say_by(*voice, out, what, count, how);
+  publish_by(*publisher, out, what, count, how);
 }
 
-void Scene::say_by(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t count,
-                   std::uint32_t how) {
-  if (how % 8 == 6) return say_batch(voice, out, what, count);
+void BusUnderTest::publish_by(PublisherRecord& publisher, AnyPublisher& out, std::uint32_t what,
+                              std::uint32_t count, std::uint32_t how) {
+  if (how % 8 == 6) return publish_batch(publisher, out, what, count);
   for (std::uint32_t i = 0; i < count && !full_of_events(); ++i)
-    say_one(voice, out, next(what, i), how % 8);
+    publish_one(publisher, out, next(what, i), how % 8);
 }
 
-void Scene::say_one(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t how) {
+void BusUnderTest::publish_one(PublisherRecord& publisher, AnyPublisher& out, std::uint32_t what,
+                               std::uint32_t how) {
   const Ledger before = out.ledger();
-  Spoken* said = journal_.begin(voice, what);
+  Published* said = journal_.begin(publisher, what);
   if (said == nullptr) return;
   said->in_callback = inside.callbacks > 0;
   said->inside = inside.inline_ones;
-  if (manual_ && !voice.options.source_time) said->time_ns = manual_->time_ns();
+  if (manual_ && !publisher.options.source_time) said->time_ns = manual_->time_ns();
   if (inside.making) said->inside = ~0u;
   PublishResult result;
   bool nested = false;
   if (how == 4 || how == 7) {
-    result = out.say_with(said->mark, [&] {
+    result = out.publish_with(said->mark, [&] {
       if (how == 4) return;
       // What is said on the same lane while an event is made there is refused.
       nested = true;
       inside.making = true;
-      say_one(voice, out, what ^ 0x1000, 0);
+      publish_one(publisher, out, what ^ 0x1000, 0);
       inside.making = false;
     });
   } else if (how == 5) {
-    if (voice.options.source_time) said->time_ns = 1 + static_cast<std::int64_t>(what);
-    result = out.say_at(said->mark, 1 + static_cast<std::int64_t>(what));
+    if (publisher.options.source_time) said->time_ns = 1 + static_cast<std::int64_t>(what);
+    result = out.publish_at(said->mark, 1 + static_cast<std::int64_t>(what));
   } else {
     result = out.say(said->mark);
   }
-  journal_.end(voice, *said, result);
+  journal_.end(publisher, *said, result);
   if (nested) said->sequence = 0;  // which of the two is first, nobody promises
-  check_one(voice, *said, before, out.ledger());
+  check_one(publisher, *said, before, out.ledger());
 }
 
-void Scene::check_one(const Voice& voice, const Spoken& said, const Ledger& before,
-                      const Ledger& after) {
-  const std::string it = "voice " + std::to_string(voice.id) + " on " +
-                         std::string(kNames[voice.channel]) + ": '" +
+void BusUnderTest::check_one(const PublisherRecord& publisher, const Published& said,
+                             const Ledger& before, const Ledger& after) {
+  const std::string it = "publisher " + std::to_string(publisher.id) + " on " +
+                         std::string(kNames[publisher.channel]) + ": '" +
                          std::string(to_string(said.code)) + "', though ";
   const bool full = said.code == PublishCode::full || said.code == PublishCode::would_deadlock;
   if (said.code == PublishCode::would_deadlock)
     faults_.expect(said.in_callback, it + "it is in no callback");
-  if (said.code == PublishCode::full && voice.options.overflow == Overflow::block)
+  if (said.code == PublishCode::full && publisher.options.overflow == Overflow::block)
     faults_.expect(!said.in_callback && manual_ != nullptr, it + "it could have waited");
   if (said.code == PublishCode::too_deep) faults_.expect(said.inside >= 8, it + "it is not");
   if (said.code == PublishCode::no_memory)
-    faults_.expect(voice.threads_own && options_[voice.channel].lanes_max <= 64,
+    faults_.expect(publisher.threads_own && options_[publisher.channel].lanes_max <= 64,
                    it + "there are lanes");
   // Whether it may be closed yet the oracle knows.
   if (said.inside == ~0u)
     faults_.expect(said.code == PublishCode::too_deep || said.code == PublishCode::unheard ||
                        said.code == PublishCode::closed,
                    it + "an event is being made there");
-  if (voice.threads_own) {
+  if (publisher.threads_own) {
     faults_.expect(!full, it + "its lane is large");
     return;
   }
-  const std::uint64_t capacity = voice.options.capacity_events;
+  const std::uint64_t capacity = publisher.options.capacity_events;
   const std::uint64_t bound =
-      voice.options.overflow == Overflow::drop_oldest ? 2 * capacity : capacity;
+      publisher.options.overflow == Overflow::drop_oldest ? 2 * capacity : capacity;
   if (over_) return;
-  faults_.expect(after.offered <= voice.offered && after.offered + voice.closed >= voice.offered,
-                 it + "its ledger's offered is " + std::to_string(after.offered) + ", not " +
-                     std::to_string(voice.offered));
+  faults_.expect(
+      after.offered <= publisher.offered && after.offered + publisher.closed >= publisher.offered,
+      it + "its ledger's offered is " + std::to_string(after.offered) + ", not " +
+          std::to_string(publisher.offered));
   faults_.expect_equal(after.dropped + after.delivered + after.in_flight, after.offered,
                        it + "its ledger's sum");
   faults_.expect(after.in_flight <= bound, it + "more than its bound are in flight");
-  if (full) faults_.expect(voice.since_rest >= bound, it + "there is room");
+  if (full) faults_.expect(publisher.since_rest >= bound, it + "there is room");
   if (!manual_ || said.inside == ~0u) return;
   if (full) faults_.expect(before.in_flight >= bound, it + "there is room by its ledger");
   if (said.code == PublishCode::accepted)
@@ -115,29 +119,30 @@ void Scene::check_one(const Voice& voice, const Spoken& said, const Ledger& befo
                    it + "there is no room");
 }
 
-void Scene::say_batch(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t count) {
-  const std::uint32_t from = voice.count.load();
+void BusUnderTest::publish_batch(PublisherRecord& publisher, AnyPublisher& out, std::uint32_t what,
+                                 std::uint32_t count) {
+  const std::uint32_t from = publisher.count.load();
   if (from + count > kSaidMax || count == 0) return;
   for (std::uint32_t i = 0; i < count; ++i) {
-    Spoken& said = *journal_.begin(voice, next(what, i));
+    Published& said = *journal_.begin(publisher, next(what, i));
     said.in_callback = inside.callbacks > 0;
     said.inside = inside.making ? ~0u : inside.inline_ones;
     said.certain = false;
   }
-  const bool outer = std::exchange(voice.in_batch, true);
-  const BatchResult all = out.say_all({&voice.said[from], count});
-  voice.in_batch = outer;
-  const bool alone = voice.count.load() == from + count;  // nothing was said on it meanwhile
+  const bool outer = std::exchange(publisher.in_batch, true);
+  const BatchResult all = out.publish_all({&publisher.said[from], count});
+  publisher.in_batch = outer;
+  const bool alone = publisher.count.load() == from + count;  // nothing was said on it meanwhile
   const bool unheard = all.accepted + all.refused < count;
   const std::string it =
-      "a batch of " + std::to_string(count) + " on " + std::string(kNames[voice.channel]);
+      "a batch of " + std::to_string(count) + " on " + std::string(kNames[publisher.channel]);
   if (unheard)
     faults_.expect(all.last == PublishCode::unheard || case_.drive == Drive::several,
                    it + " is not accounted for");
   faults_.expect(all.vetoed <= all.refused && all.accepted + all.refused <= count,
                  it + " counts too many");
   for (std::uint32_t i = 0; i < count; ++i) {
-    Spoken& said = voice.said[from + i];
+    Published& said = publisher.said[from + i];
     PublishResult r;
     if (i >= all.accepted) r.code = PublishCode::vetoed;
     if (i >= all.accepted + all.vetoed)
@@ -145,16 +150,16 @@ void Scene::say_batch(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint
                    ? PublishCode::full
                    : all.last;
     if (i >= all.accepted + all.refused) r.code = PublishCode::unheard;
-    journal_.end(voice, said, r);
+    journal_.end(publisher, said, r);
     said.placed = alone;
     if (!alone) said.sequence = 0;
     said.certain = all.accepted == count ||
                    (all.accepted == 0 && all.vetoed == 0 && (unheard || all.refused == count));
   }
-  if (voice.threads_own || over_) return;
+  if (publisher.threads_own || over_) return;
   const Ledger ledger = out.ledger();
-  if (voice.closed == 0)
-    faults_.expect_equal(ledger.offered, voice.offered, it + ": its ledger's offered");
+  if (publisher.closed == 0)
+    faults_.expect_equal(ledger.offered, publisher.offered, it + ": its ledger's offered");
   faults_.expect_equal(ledger.dropped + ledger.delivered + ledger.in_flight, ledger.offered,
                        it + ": its ledger's sum");
 }

@@ -1,4 +1,4 @@
-#include "tests/fuzz/scene.hpp"
+#include "tests/fuzz/bus_under_test.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -13,7 +13,7 @@ std::uint64_t next_serial() {
 
 }  // namespace
 
-Scene::Scene(const Case& what, Faults& faults)
+BusUnderTest::BusUnderTest(const Case& what, Faults& faults)
     : case_(what),
       faults_(faults),
       journal_(faults),
@@ -33,9 +33,9 @@ Scene::Scene(const Case& what, Faults& faults)
   bus_ = driven_.get();
 }
 
-Scene::~Scene() = default;
+BusUnderTest::~BusUnderTest() = default;
 
-void Scene::run() {
+void BusUnderTest::run() {
   std::size_t from = 0;
   for (std::size_t i = 0; i <= case_.operations.size() && !faults_.any(); ++i) {
     if (i != case_.operations.size() && case_.operations[i].what != Do::rest) continue;
@@ -47,7 +47,7 @@ void Scene::run() {
 }
 
 /// All between two rests: one after another, or each by its own thread.
-void Scene::phase(std::size_t from, std::size_t to) {
+void BusUnderTest::phase(std::size_t from, std::size_t to) {
   if (actors_.size() == 1) {
     for (std::size_t i = from; i < to && !faults_.any(); ++i) {
       act(actors_[0], case_.operations[i]);
@@ -65,7 +65,7 @@ void Scene::phase(std::size_t from, std::size_t to) {
   for (auto& t : threads) t.join();
 }
 
-void Scene::rest() {
+void BusUnderTest::rest() {
   // Callbacks say things, too: until nothing new comes. What one has begun to say when a flush
   // begins is none of what that flush waits for, but it has ended when the callback has.
   for (std::uint64_t ended = ~std::uint64_t{0}; ended != journal_.ended();) {
@@ -76,23 +76,23 @@ void Scene::rest() {
   judge();
 }
 
-void Scene::judge() {
+void BusUnderTest::judge() {
   std::array<ChannelAtRest, kTypes> channels;
   for (std::size_t c = 0; c < kTypes; ++c) {
     if (!channels_[c]) continue;
     channels[c] = {true, options_[c], channels_[c]->stats()};
   }
-  std::vector<EarAtRest> ears(journal_.ears());
-  for (std::size_t i = 0; i < ears.size(); ++i) {
+  std::vector<SubscriberAtRest> subscribers(journal_.subscribers());
+  for (std::size_t i = 0; i < subscribers.size(); ++i) {
     Held* held = held_of_[i];
     if (held == nullptr || held->released) continue;
     const std::lock_guard lock(held->lock);
-    ears[i].held = held->box ? held->box->base().attached() : held->handle.attached();
-    if (!ears[i].held) continue;
-    ears[i].stats = held->box ? held->box->base().stats() : held->handle.stats();
-    ears[i].emptied = held->box && ears[i].stats.pending == 0;
+    subscribers[i].held = held->box ? held->box->base().attached() : held->handle.attached();
+    if (!subscribers[i].held) continue;
+    subscribers[i].stats = held->box ? held->box->base().stats() : held->handle.stats();
+    subscribers[i].emptied = held->box && subscribers[i].stats.pending == 0;
   }
-  oracle_.judge(channels, ears);
+  oracle_.judge(channels, subscribers);
   const auto verified = bus_->verify_accounting();
   if (!verified) faults_.add(verified.error().message);
   if (manual_ || over_ || case_.drive == Drive::several) return;
@@ -104,7 +104,7 @@ void Scene::judge() {
 }
 
 /// stop() in every way, and what handles do afterwards.
-void Scene::end() {
+void BusUnderTest::end() {
   if (faults_.any()) {
     over_ = true;
   } else if (case_.ending % 4 != 0) {
@@ -122,7 +122,7 @@ void Scene::end() {
     if (abort) oracle_.discarded();
     judge();
     for (Actor& a : actors_) {
-      for (OwnedVoice& v : a.voices)
+      for (OwnedPublisher& v : a.publishers)
         faults_.expect(v.out->say({}) == PublishCode::closed,
                        "a publish after stop() was not closed");
     }
@@ -142,31 +142,33 @@ void Scene::end() {
   };
   if (case_.ending / 4 % 2 == 0) end_bus();  // before its handles
   for (Actor& a : actors_) {
-    a.voices.clear();
+    a.publishers.clear();
     for (Held* held : a.boxes) {
       if (!faults_.any()) (void)read_some(*held, 3, 256);
     }
-    for (auto* list : {&a.ears, &a.boxes}) {
+    for (auto* list : {&a.subscribers, &a.boxes}) {
       for (Held* held : *list) reset_one(*held, 3);
     }
   }
   for (Held* held : late_) reset_one(*held, 3);
   held_.clear();
   end_bus();
-  for (std::size_t i = 0; i < journal_.ears(); ++i) {
-    const Ear& ear = journal_.ear_at(i);
-    faults_.expect_equal(static_cast<std::uint64_t>(ear.captures), 0,
-                         std::string(to_string(ear.form)) + ": captures after the bus ended");
+  for (std::size_t i = 0; i < journal_.subscribers(); ++i) {
+    const SubscriberRecord& subscriber = journal_.subscriber_at(i);
+    faults_.expect_equal(
+        static_cast<std::uint64_t>(subscriber.captures), 0,
+        std::string(to_string(subscriber.form)) + ": captures after the bus ended");
   }
 }
 
-std::uint64_t Scene::trace() const {
+std::uint64_t BusUnderTest::trace() const {
   std::uint64_t trace = 0xcbf29ce484222325ull;
-  for (std::size_t i = 0; i < journal_.ears(); ++i) {
-    const Ear& ear = journal_.ear_at(i);
-    for (std::uint32_t h = 0; h < std::min<std::uint32_t>(ear.heard_count, kHeardMax); ++h) {
-      const Mark& m = ear.heard[h].mark;
-      for (const std::uint64_t w : {std::uint64_t{m.voice}, std::uint64_t{m.n}, ear.heard[h].at})
+  for (std::size_t i = 0; i < journal_.subscribers(); ++i) {
+    const SubscriberRecord& subscriber = journal_.subscriber_at(i);
+    for (std::uint32_t h = 0; h < std::min<std::uint32_t>(subscriber.heard_count, kHeardMax); ++h) {
+      const Mark& m = subscriber.heard[h].mark;
+      for (const std::uint64_t w :
+           {std::uint64_t{m.publisher}, std::uint64_t{m.n}, subscriber.heard[h].at})
         trace = (trace ^ w) * 0x100000001b3ull;
     }
   }

@@ -16,29 +16,30 @@
 
 namespace ringmain::fuzz {
 
-class Scene : public Hearers {
+class BusUnderTest : public Hearers {
  public:
-  Scene(const Case& what, Faults& faults);
-  ~Scene() override;
+  BusUnderTest(const Case& what, Faults& faults);
+  ~BusUnderTest() override;
   void run();
   /// What was heard, in its order: the same every time without workers.
   [[nodiscard]] std::uint64_t trace() const;
 
-  void heard(Ear& ear, const Mark& mark, bool whole, const Stamp* stamp) override;
-  void heard_all(Ear& ear, std::span<const Heard> batch) override;
-  [[nodiscard]] bool wanted(Ear& ear, const Mark& mark, bool whole) override;
-  [[nodiscard]] Verdict judged(Ear& ear, const Mark& mark, bool whole) override;
+  void heard(SubscriberRecord& subscriber, const Mark& mark, bool whole,
+             const Stamp* stamp) override;
+  void heard_all(SubscriberRecord& subscriber, std::span<const Heard> batch) override;
+  [[nodiscard]] bool wanted(SubscriberRecord& subscriber, const Mark& mark, bool whole) override;
+  [[nodiscard]] Verdict judged(SubscriberRecord& subscriber, const Mark& mark, bool whole) override;
 
  private:
-  struct OwnedVoice {
-    Voice* voice;
-    std::unique_ptr<AnyVoice> out;
+  struct OwnedPublisher {
+    PublisherRecord* publisher;
+    std::unique_ptr<AnyPublisher> out;
   };
   /// What belongs to a subscriber and is not the journal's. The lock is taken by who has the handle
   /// in hand, and tried by callbacks.
   struct Held {
     std::mutex lock;
-    Ear* ear = nullptr;
+    SubscriberRecord* subscriber = nullptr;
     Subscription handle;
     std::unique_ptr<AnyBox> box;
     std::shared_ptr<Owner> owner;
@@ -46,8 +47,8 @@ class Scene : public Hearers {
   };
   struct Actor {
     std::size_t index = 0;
-    std::vector<OwnedVoice> voices;
-    std::vector<Held*> ears, boxes;
+    std::vector<OwnedPublisher> publishers;
+    std::vector<Held*> subscribers, boxes;
   };
   struct Asked {  // by on_interest
     std::size_t channel;
@@ -56,10 +57,10 @@ class Scene : public Hearers {
   };
   using Numbers = std::array<std::uint32_t, 4>;
 
-  // What is asked for (doings.cpp)
+  // What is asked for (perform.cpp)
   void act(Actor& by, const Operation& op);
   void configure(const Numbers& n);
-  void make_voice(Actor& by, const Numbers& n);
+  void make_publisher(Actor& by, const Numbers& n);
   void say(Actor& by, const Numbers& n);
   void leave(Actor& by, const Numbers& n);
   void hear(Actor& by, const Numbers& n);
@@ -68,28 +69,31 @@ class Scene : public Hearers {
   void touch(Actor& by, const Numbers& n);
   void look() const;
   void ask(const Numbers& n);
-  // Mailboxes (taking.cpp)
+  // Mailboxes (mailboxes.cpp)
   void take(Actor& by, const Numbers& n);
   std::size_t read_some(Held& held, std::uint32_t how, std::size_t max);
   void look_at_full_one(Held& held, std::uint32_t how);
-  // Publishing, from anywhere (saying.cpp)
-  void say_by(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t count,
-              std::uint32_t how);
-  void say_one(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t how);
-  void say_batch(Voice& voice, AnyVoice& out, std::uint32_t what, std::uint32_t count);
-  void check_one(const Voice& voice, const Spoken& said, const Ledger& before, const Ledger& after);
+  // Publishing, from anywhere (publishing.cpp)
+  void publish_by(PublisherRecord& publisher, AnyPublisher& out, std::uint32_t what,
+                  std::uint32_t count, std::uint32_t how);
+  void publish_one(PublisherRecord& publisher, AnyPublisher& out, std::uint32_t what,
+                   std::uint32_t how);
+  void publish_batch(PublisherRecord& publisher, AnyPublisher& out, std::uint32_t what,
+                     std::uint32_t count);
+  void check_one(const PublisherRecord& publisher, const Published& said, const Ledger& before,
+                 const Ledger& after);
   void speak(std::size_t channel, std::uint32_t what, std::uint32_t count, std::uint32_t how);
-  // In callbacks (hearing.cpp)
-  void do_inside(Ear& ear, const Mark& mark);
-  void reset_inside(Ear& ear);
-  void fail(Ear& ear);
-  [[nodiscard]] std::atomic<int>* busy(Ear& ear);
+  // In callbacks (callbacks.cpp)
+  void do_inside(SubscriberRecord& subscriber, const Mark& mark);
+  void reset_inside(SubscriberRecord& subscriber);
+  void fail(SubscriberRecord& subscriber);
+  [[nodiscard]] std::atomic<int>* busy(SubscriberRecord& subscriber);
 
   /// nullptr: one whose handle nobody asks for until the end.
-  void attach(Actor* by, Ear& ear, const Numbers& n);
-  [[nodiscard]] SubscribeOptions options_of(Ear& ear, const Numbers& n) const;
+  void attach(Actor* by, SubscriberRecord& subscriber, const Numbers& n);
+  [[nodiscard]] SubscribeOptions options_of(SubscriberRecord& subscriber, const Numbers& n) const;
   void reset_one(Held& held, std::uint32_t how);
-  [[nodiscard]] bool must_refuse(const Ear& ear) const;
+  [[nodiscard]] bool must_refuse(const SubscriberRecord& subscriber) const;
   AnyChannel& channel(std::size_t type);
   [[nodiscard]] bool parallel_at(std::size_t type) const {
     return parallel_[type].load(std::memory_order_relaxed);  // relaxed: it must order nothing
@@ -111,7 +115,7 @@ class Scene : public Hearers {
   std::array<std::atomic<int>, kTypes> busy_{};
   std::deque<Held> held_;
   std::mutex held_lock_;
-  std::array<std::atomic<Held*>, kEarsMax> held_of_{};
+  std::array<std::atomic<Held*>, kSubscribersMax> held_of_{};
   std::vector<Actor> actors_;
   std::vector<Held*> late_;  // made in callbacks
   std::vector<Asked> asked_;
