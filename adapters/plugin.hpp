@@ -4,7 +4,8 @@
 //   ringmain::plugin::source<Ticks>("ticks"))
 //
 // A manifest beside the library (docs/providers.md) says the same, so that it is found without
-// being loaded. The one exported symbol, ringmain_plugin_v1, gives the table below.
+// being loaded. The one exported symbol, ringmain_plugin_v1, gives the table of
+// plugin_table.hpp.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -14,32 +15,8 @@
 
 #include "../bus/bus.hpp"
 
+#include "plugin_table.hpp"
 #include "provider.hpp"
-
-extern "C" {
-
-/// What an open() that failed says: one sentence, ended by a zero, and Error::Code as a number.
-struct ringmain_plugin_error {
-  std::int32_t code;
-  char text[508];
-};
-struct ringmain_plugin_provider_v1 {
-  const char* kind;  // "source", "sink" or "bridge"
-  const char* name;
-  /// A Source*, Sink* or Bridge* as void*, for the caller to delete, or nullptr and `error` filled.
-  /// Never throws. `bus` is a ringmain::Bus*, nullptr for sinks.
-  void* (*open)(void* bus, const char* argument, std::size_t bytes, ringmain_plugin_error* error);
-};
-struct ringmain_plugin_table_v1 {
-  std::uint32_t bytes;      // sizeof of this, as the plugin knows it
-  std::uint32_t abi;        // ringmain::plugin::kAbi of the plugin
-  std::uint64_t layout;     // ringmain::plugin::layout() of the plugin
-  std::uint32_t providers;  // how many
-  std::uint32_t unused;
-  const ringmain_plugin_provider_v1* list;
-};
-
-}  // extern "C"
 
 namespace ringmain::plugin {
 

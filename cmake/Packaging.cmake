@@ -40,8 +40,12 @@ install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.h" "${PROJECT_SOURCE_DI
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ringmainConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/package/ringmainConfig.cmake" INSTALL_DESTINATION "${package_dir}")
+set(compatibility SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatibility SameMinorVersion)  # before 1.0 a minor version may change the interface
+endif()
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/ringmainConfigVersion.cmake"
-  COMPATIBILITY SameMinorVersion)  # before 1.0 a minor version may change the interface
+  COMPATIBILITY ${compatibility})
 install(FILES
   "${PROJECT_BINARY_DIR}/package/ringmainConfig.cmake"
   "${PROJECT_BINARY_DIR}/package/ringmainConfigVersion.cmake"

@@ -17,9 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = ("bash", "sh", "env", "cat", "cp", "dirname", "basename", "mkdir", "mktemp", "tail", "rm", "uname", "nproc", "realpath",
          "chmod", "touch", "python3")
-COMMANDS = ("cmake", "ninja", "pkg-config", "mpirun.openmpi", "mpicc.openmpi", "mpirun.mpich", "mpicc.mpich", "gfortran", "spin",
+COMMANDS = ("cmake", "ninja", "pkg-config", "abidiff", "mpirun.openmpi", "mpicc.openmpi", "mpirun.mpich", "mpicc.mpich", "gfortran", "spin",
             "valgrind", "clang-format-14", "llvm-symbolizer")
-VERBS = ("run", "build", "test", "bench", "soak", "fuzz", "mutate", "install", "clean")
+VERBS = ("run", "build", "test", "bench", "soak", "fuzz", "mutate", "abi", "install", "clean")
 
 # A compiler that finds the headers whose names stand in a file.
 COMPILER = """#!/bin/bash
@@ -40,10 +40,9 @@ for package in "$@"; do
     libconcurrentqueue-dev) echo concurrentqueue/concurrentqueue.h >>"$STATE/headers" ;;
     libsimdjson-dev) echo simdjson.h >>"$STATE/headers" ;;
     zlib1g-dev) echo zlib.h >>"$STATE/headers" ;;
-    openmpi-bin) echo '#!/bin/sh' >"$STATE/bin/mpirun.openmpi" ;;
-    libopenmpi-dev) echo '#!/bin/sh' >"$STATE/bin/mpicc.openmpi" ;;
-    mpich) echo '#!/bin/sh' >"$STATE/bin/mpirun.mpich" ;;
-    libmpich-dev) echo '#!/bin/sh' >"$STATE/bin/mpicc.mpich" ;;
+    abigail-tools) echo '#!/bin/sh' >"$STATE/bin/abidiff" ;;
+    openmpi-bin | mpich) echo '#!/bin/sh' >"$STATE/bin/mpirun.${package%-bin}" ;;
+    libopenmpi-dev | libmpich-dev) package=${package#lib}; echo '#!/bin/sh' >"$STATE/bin/mpicc.${package%-dev}" ;;
     libgtest-dev) echo gtest/gtest.h >>"$STATE/headers" ;;
   esac
 done
@@ -160,7 +159,7 @@ class Packages(DevTest):
         self.stand_in("ctest", CTEST)
         run = self.dev("build", "dev")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        names = "build-essential cmake ninja-build pkg-config libconcurrentqueue-dev libsimdjson-dev zlib1g-dev libgtest-dev openmpi-bin libopenmpi-dev mpich libmpich-dev"
+        names = "build-essential cmake ninja-build pkg-config libconcurrentqueue-dev libsimdjson-dev zlib1g-dev libgtest-dev abigail-tools openmpi-bin libopenmpi-dev mpich libmpich-dev"
         self.assertEqual(run.stdout.splitlines()[0], f"dev: installing what is missing here: {names}")
         update, install = self.calls()
         self.assertEqual(update, "apt-get update")

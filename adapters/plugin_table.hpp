@@ -1,0 +1,34 @@
+// What does a plugin's one symbol, ringmain_plugin_v1, give? A table of plain structs, which a
+// program reads before it calls anything of the plugin. adapters/plugin.hpp fills it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+/// What an open() that failed says: one sentence, ended by a zero, and Error::Code as a number.
+struct ringmain_plugin_error {
+  std::int32_t code;
+  char text[508];
+};
+struct ringmain_plugin_provider_v1 {
+  const char* kind;  // "source", "sink" or "bridge"
+  const char* name;
+  /// A Source*, Sink* or Bridge* as void*, for the caller to delete, or nullptr and `error` filled.
+  /// Never throws. `bus` is a ringmain::Bus*, nullptr for sinks.
+  void* (*open)(void* bus, const char* argument, std::size_t bytes, ringmain_plugin_error* error);
+};
+struct ringmain_plugin_table_v1 {
+  std::uint32_t bytes;      // sizeof of this, as the plugin knows it
+  std::uint32_t abi;        // ringmain::plugin::kAbi of the plugin
+  std::uint64_t layout;     // ringmain::plugin::layout() of the plugin
+  std::uint32_t providers;  // how many
+  std::uint32_t unused;
+  const ringmain_plugin_provider_v1* list;
+};
+
+/// The symbol. RINGMAIN_PLUGIN defines it in a plugin.
+__attribute__((visibility("default"))) const ringmain_plugin_table_v1*
+ringmain_plugin_v1() noexcept;
+
+}  // extern "C"
