@@ -56,7 +56,7 @@ Schemas& schemas() {
   return all;
 }
 // Made before there are threads: a fork while another one is in the guard would leave it locked.
-[[maybe_unused]] const Schemas& made_at_load = schemas();
+[[maybe_unused]] const Schemas& schemas_made_at_load = schemas();
 
 }  // namespace
 

@@ -55,10 +55,10 @@ struct AtUse {
 AtUse* at_use = nullptr;
 
 /// The main thread has left the process to others: it ends with the last of the program's.
-void main_thread_left(bool in_order) noexcept {
+void main_thread_left(bool orderly) noexcept {
   const int status = the_thread.load()->await_solitude();
   finish();
-  if (!in_order) ::syscall(SYS_exit_group, status);
+  if (!orderly) ::syscall(SYS_exit_group, status);
   sigset_t none;
   ::sigemptyset(&none);
   (void)::pthread_sigmask(SIG_SETMASK, &none, nullptr);  // the program's handlers may run again

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/bus/environment.hpp"
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"
 
@@ -212,18 +213,6 @@ TEST(BusTest, ItsFiguresAddUp) {
   }));
   EXPECT_TRUE(bus.verify_accounting());
 }
-
-/// Sets a variable for one test; each test is a process of its own under ctest.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-  ~Environment() { ::unsetenv(name_); }
-
- private:
-  const char* name_;
-};
 
 TEST(BusTest, AnOperatorOverridesTheNumberOfWorkers) {
   {

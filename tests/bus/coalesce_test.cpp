@@ -13,6 +13,7 @@
 #include "bus/bus.hpp"
 #include "bus/test_bus.hpp"
 
+#include "tests/bus/accounts.hpp"
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"
 
@@ -30,11 +31,6 @@ struct Padded {
   std::uint32_t b;
 };
 static_assert(!Key<Padded> && !Key<std::array<std::uint64_t, 9>>);
-
-void expect_i3(const SubscriberStats& s) {
-  EXPECT_EQ(s.offered,
-            s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending);
-}
 
 class CoalesceTest : public ::testing::Test {
  protected:
@@ -58,7 +54,7 @@ TEST_F(CoalesceTest, TheNewestOfAKeyTakesTheQueuedOnesPlace) {
   SubscriberStats s = box.stats();
   EXPECT_EQ(s.pending, 3u);
   EXPECT_EQ(s.coalesced, 27u);
-  expect_i3(s);
+  expect_i3_coalesced(s);
   EXPECT_EQ(box.drain(keep()), 3u);
   EXPECT_EQ(got_, (Got{{1, 28}, {2, 29}, {0, 30}}));
   publish(2, 31);
@@ -67,7 +63,7 @@ TEST_F(CoalesceTest, TheNewestOfAKeyTakesTheQueuedOnesPlace) {
   s = box.stats();
   EXPECT_EQ(s.delivered, 4u);
   EXPECT_EQ(s.offered, 31u);
-  expect_i3(s);
+  expect_i3_coalesced(s);
   EXPECT_TRUE(bus_.verify_accounting());
 }
 
@@ -95,7 +91,7 @@ TEST_F(CoalesceTest, SoManyKeysAreQueuedThenTheNewestAreDroppedAndCounted) {
   EXPECT_EQ(s.pending, 5u);
   EXPECT_EQ(s.dropped, 9u);
   EXPECT_EQ(s.coalesced, 10u);
-  expect_i3(s);
+  expect_i3_coalesced(s);
   box.drain(keep());
   EXPECT_EQ(got_, (Got{{0, 16}, {1, 17}, {2, 18}, {3, 19}, {4, 20}}));
 }
@@ -137,7 +133,7 @@ TEST_F(CoalesceTest, AnEventWhoseKeyThrowsIsCountedAndHarmsNoOther) {
   });
   for (std::uint64_t n = 1; n <= 3; ++n) publish(static_cast<std::uint32_t>(n), n);
   EXPECT_EQ(box.stats().threw, 1u);
-  expect_i3(box.stats());
+  expect_i3_coalesced(box.stats());
   box.drain(keep());
   EXPECT_EQ(got_, (Got{{1, 1}, {3, 3}}));
 }
@@ -169,7 +165,7 @@ TEST_F(CoalesceTest, ASlowSubscriberHearsTheNewestOfEachKey) {
     for (std::uint32_t k = 0; k < 10; ++k) EXPECT_EQ(newest[k], k == 0 ? 1000u : 990u + k);
     EXPECT_EQ(sub.stats().delivered, 11u);
     EXPECT_EQ(sub.stats().coalesced, 990u);
-    expect_i3(sub.stats());
+    expect_i3_coalesced(sub.stats());
     EXPECT_TRUE(bus.verify_accounting());
   }
 }

@@ -17,6 +17,7 @@
 
 #include "bus/bus.hpp"
 
+#include "tests/bus/environment.hpp"
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"
 
@@ -66,20 +67,6 @@ TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeOthersGetMa
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, ManyChannelsTest, ::testing::Values(1u, 2u, 4u));
-
-/// Set while the test runs.
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    ::setenv(name, value.c_str(), 1);
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-  ~Environment() { ::unsetenv(name_); }
-
- private:
-  const char* name_;
-};
 
 struct Home {
   int cpus = 0;

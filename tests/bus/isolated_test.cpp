@@ -11,15 +11,12 @@
 
 #include "bus/bus.hpp"
 
+#include "tests/bus/accounts.hpp"
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
 namespace {
-
-void expect_i3(const SubscriberStats& s) {
-  EXPECT_EQ(s.offered, s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.pending);
-}
 
 TEST(IsolatedTest, ASlowOneHoldsUpNobodyElse) {
   Bus bus(with_workers(2));

@@ -16,6 +16,7 @@
 #include "bus/bus.hpp"
 #include "bus/test_bus.hpp"
 
+#include "tests/bus/accounts.hpp"
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"
 
@@ -27,11 +28,6 @@ SubscribeOptions own_thread(std::string name = {}) {
   o.served = Served::own_thread;
   o.name = std::move(name);
   return o;
-}
-
-void expect_i3(const SubscriberStats& s) {
-  EXPECT_EQ(s.offered,
-            s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending);
 }
 
 /// ThreadSanitizer starts a thread of its own beside the first one: it is to be counted from the
@@ -142,7 +138,7 @@ TEST(OwnThreadTest, StopDrainsItAndJoinsIt) {
   EXPECT_TRUE(s.stuck.empty());
   EXPECT_EQ(heard, 1000u);
   EXPECT_TRUE(eventually([&] { return threads() == before; }));
-  expect_i3(sub.stats());
+  expect_i3_coalesced(sub.stats());
 }
 
 TEST(OwnThreadTest, AnAbortDiscardsWhatItHasNotHeard) {
@@ -161,7 +157,7 @@ TEST(OwnThreadTest, AnAbortDiscardsWhatItHasNotHeard) {
   stopper.join();
   EXPECT_EQ(sub.stats().delivered, 1u);
   EXPECT_EQ(sub.stats().dropped, 100u);
-  expect_i3(sub.stats());
+  expect_i3_coalesced(sub.stats());
 }
 
 TEST(OwnThreadTest, AStuckOneIsNamedAndOutlivesItsBus) {
@@ -256,7 +252,7 @@ TEST(OwnThreadTest, ItsThreadEndsBehindItsLastFeeder) {
   EXPECT_EQ(threads(), before + 1) << "a feeder may still bring something";
   feeding.open();
   EXPECT_TRUE(bus.flush(kLong));
-  expect_i3(sub.stats());
+  expect_i3_coalesced(sub.stats());
   EXPECT_TRUE(eventually([&] { return threads() == before; }));
 }
 
@@ -283,7 +279,7 @@ TEST(OwnThreadTest, ResetInItsOwnCallbackIsDeferredAndItsThreadEnds) {
   EXPECT_EQ(said, Detached::deferred);
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(bus.flush(kLong)) << "what it had not heard is accounted for as skipped";
-  expect_i3(sub->stats());
+  expect_i3_coalesced(sub->stats());
   EXPECT_EQ(sub->wait_quiescent(kLong), Detached::done);
 }
 
@@ -347,7 +343,7 @@ TEST(OwnThreadTest, ItsMailboxMayDropTheOldest) {
   ASSERT_TRUE(bus.flush(kLong));
   EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 4, 5, 6, 7}));
   EXPECT_EQ(sub.stats().dropped, 5u) << "1 to 3 pushed out; 8 and 9 came twice the queue ahead";
-  expect_i3(sub.stats());
+  expect_i3_coalesced(sub.stats());
   EXPECT_TRUE(bus.verify_accounting());
 }
 

@@ -14,6 +14,7 @@
 
 #include "bus/bus.hpp"
 
+#include "tests/bus/accounts.hpp"
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"
 
@@ -23,10 +24,6 @@ namespace {
 constexpr std::uint64_t kKeys = 16;
 std::uint64_t key_of(const Tick& t) {
   return t.n % kKeys;
-}
-
-void expect_i3(const SubscriberStats& s) {
-  EXPECT_EQ(s.offered, s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.pending);
 }
 
 class PartitionTest : public ::testing::TestWithParam<unsigned> {};

@@ -13,6 +13,7 @@
 #include "bus/bus.hpp"
 #include "bus/bus_events.hpp"
 
+#include "tests/bus/accounts.hpp"
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"
 
@@ -25,10 +26,6 @@ SubscribeOptions quarantined_after(std::uint32_t throws) {
   o.on_throw = OnThrow::quarantine;
   o.throws_max = throws;
   return o;
-}
-
-void expect_i3(const SubscriberStats& s) {
-  EXPECT_EQ(s.offered, s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.pending);
 }
 
 TEST(QuarantineTest, AfterSoManyThrowsItIsSkippedAndAnnounced) {

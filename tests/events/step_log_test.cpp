@@ -20,7 +20,7 @@ namespace {
 using tests::Tick;
 using tests::Tock;
 
-std::string words(const Place& place) {
+std::string place_in_words(const Place& place) {
   return place.inside ? std::to_string(place.step) + "/" + std::string(place.phase.view()) + "/" +
                             std::to_string(place.micro_batch)
                       : "outside";
@@ -39,8 +39,8 @@ TEST(StepLogTest, ATimeHasThePlaceOfTheLastEdgeThatIsNotLater) {
   log.write_at(edge(2, Edge::begin), 50);
   const char* const expected[] = {"outside", "1//0", "1/forward/3", "1//0", "outside", "2//0"};
   for (int i = 0; i < 6; ++i) {
-    EXPECT_EQ(words(log.at(10 * i + 9)), expected[i]) << i;
-    EXPECT_EQ(words(log.at(10 * i)), expected[i]) << i;
+    EXPECT_EQ(place_in_words(log.at(10 * i + 9)), expected[i]) << i;
+    EXPECT_EQ(place_in_words(log.at(10 * i)), expected[i]) << i;
   }
 }
 
@@ -95,7 +95,7 @@ TEST_F(StepPatternTest, EveryChannelThatMatchesHasItsEventsPlacesFromTheFirstSte
   const Subscription joined =
       subscribe_with_step(bus_, "test.*", [this](const EventView& event, const Place& in) {
         EXPECT_EQ(event.in_step(), in);
-        heard_.push_back(std::string(event.channel()) + " " + words(in));
+        heard_.push_back(std::string(event.channel()) + " " + place_in_words(in));
       });
   auto steps = Source::attach(bus_).value();  // the channel is made behind the subscription
   const std::string ticked(bus_.channel<Tick>().name()), tocked(bus_.channel<Tock>().name());
@@ -164,7 +164,7 @@ constexpr auto describe(EventOf<OtherStep>) {
 TEST_F(StepPatternTest, AnotherEventOfThatNameIsLeftAlone) {
   const Subscription joined =
       subscribe_with_step(bus_, ">", [this](const EventView& event, const Place& in) {
-        if (!event.channel().starts_with("bus.")) heard_.push_back(words(in));
+        if (!event.channel().starts_with("bus.")) heard_.push_back(place_in_words(in));
       });
   ASSERT_TRUE(bus_.channel<OtherStep>().publish({3}));
   tick();

@@ -1,11 +1,11 @@
 #include "adapters/sources/compile/registry.hpp"
 
-#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "adapters/sources/compile/clock.hpp"
 #include "adapters/sources/compile/dynamo/span_id.hpp"
 #include "adapters/sources/compile/scope.hpp"
 
@@ -14,10 +14,6 @@ namespace {
 
 constexpr unsigned kActiveBits = 24;
 constexpr std::uint64_t kActive = (std::uint64_t{1} << kActiveBits) - 1;
-
-std::int64_t now_ns() noexcept {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
 
 SubscribeOptions subscribed(const CallOptions& options) {
   SubscribeOptions made;

@@ -1,19 +1,13 @@
 #include "adapters/sources/compile/scope.hpp"
 
-#include <chrono>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <memory>
 #include <typeinfo>
 
+#include "adapters/sources/compile/clock.hpp"
+
 namespace ringmain::compile {
-namespace {
-
-std::int64_t now_ns() noexcept {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
-
-}  // namespace
 
 Scope::Scope(Registry& registry, const Compiled& what) noexcept
     : registry_(registry), began_ns_(now_ns()) {

@@ -11,15 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/sources/compile/clock.hpp"
 #include "adapters/sources/compile/dynamo/interpreter.hpp"
 #include "adapters/sources/compile/dynamo/span_id.hpp"
 
 namespace ringmain::compile {
 namespace {
-
-std::int64_t now_ns() noexcept {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
 
 /// The channels of all events, or publishers on them.
 template <template <class> class Of, class>

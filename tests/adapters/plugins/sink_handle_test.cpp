@@ -18,14 +18,14 @@
 namespace ringmain::registry {
 namespace {
 
-struct Word {
+struct Note {
   std::uint64_t n;
 };
-constexpr auto describe(EventOf<Word>) {
-  return event("test.word", field<&Word::n>("n"));
+constexpr auto describe(EventOf<Note>) {
+  return event("test.note", field<&Note::n>("n"));
 }
 
-class CountingSink final : public Sink {
+class OverlapSink final : public Sink {
  public:
   void hear(const EventView&) override {
     overlapped = overlapped || inside.exchange(true);
@@ -46,10 +46,10 @@ class ThrowingSink final : public Sink {
 TEST(SinkHandleTest, AThrowingSinkIsCountedAndHarmsNobody) {
   Bus bus;
   SinkHandle bad("bad", std::make_shared<ThrowingSink>());
-  SinkHandle good("good", std::make_shared<CountingSink>());
-  bad.listen(bus.channel<Word>());
-  good.listen(bus.channel<Word>());
-  for (std::uint64_t i = 0; i < 100; ++i) bus.channel<Word>().post({i});
+  SinkHandle good("good", std::make_shared<OverlapSink>());
+  bad.listen(bus.channel<Note>());
+  good.listen(bus.channel<Note>());
+  for (std::uint64_t i = 0; i < 100; ++i) bus.channel<Note>().post({i});
   ASSERT_TRUE(bus.flush(std::chrono::seconds(30)));
   EXPECT_EQ(bad.threw(), 100u);
   EXPECT_EQ(good.heard(), 100u);
@@ -59,12 +59,12 @@ TEST(SinkHandleTest, AThrowingSinkIsCountedAndHarmsNobody) {
 
 TEST(SinkHandleTest, AttachedItHearsAllChannelsAndWhatWasQueuedAtTheEnd) {
   Bus bus;
-  auto sink = std::make_shared<CountingSink>();
+  auto sink = std::make_shared<OverlapSink>();
   SinkHandle handle("all", sink);
   ASSERT_TRUE(handle.attach(bus));
   EXPECT_EQ(handle.attach(bus).error().code, Error::Code::conflict);
-  for (std::uint64_t i = 0; i < 1000; ++i) bus.channel<Word>().post({i});
-  for (std::uint64_t i = 0; i < 1000; ++i) bus.channel<Word>("test.other").post({i});
+  for (std::uint64_t i = 0; i < 1000; ++i) bus.channel<Note>().post({i});
+  for (std::uint64_t i = 0; i < 1000; ++i) bus.channel<Note>("test.other").post({i});
   ASSERT_TRUE(bus.flush(std::chrono::seconds(30)));
   ASSERT_TRUE(handle.close());
   EXPECT_EQ(sink->heard, 2000);
@@ -74,11 +74,11 @@ TEST(SinkHandleTest, AttachedItHearsAllChannelsAndWhatWasQueuedAtTheEnd) {
 
 TEST(SinkHandleTest, AttachedItWakesForAnEventWithoutBeingClosed) {
   Bus bus;
-  auto sink = std::make_shared<CountingSink>();
+  auto sink = std::make_shared<OverlapSink>();
   SinkHandle handle("all", sink);
   ASSERT_TRUE(handle.attach(bus));
   for (int round = 1; round <= 50; ++round) {
-    bus.channel<Word>().post({1});
+    bus.channel<Note>().post({1});
     EXPECT_TRUE(tests::eventually([&] { return sink->heard == round; }));
   }
 }
@@ -87,7 +87,7 @@ TEST(SinkHandleTest, AttachedItWakesForAnEventWithoutBeingClosed) {
 class PlacesSink final : public Sink {
  public:
   void hear(const EventView& event) override {
-    if (event.channel() == "test.word") places.push_back(event.in_step());
+    if (event.channel() == "test.note") places.push_back(event.in_step());
   }
   std::vector<StepPlace> places;
 };
@@ -99,10 +99,10 @@ TEST(SinkHandleTest, AttachedItKnowsTheStepOfEveryEvent) {
   ASSERT_TRUE(handle.attach(bus));
   auto steps = step::Source::attach(bus).value();
   for (std::uint64_t n = 1; n <= 3; ++n) {
-    bus.channel<Word>().post({n});
+    bus.channel<Note>().post({n});
     const auto step = steps.step(n);
     const auto phase = steps.phase(Name("forward"));
-    bus.channel<Word>().post({n});
+    bus.channel<Note>().post({n});
   }
   ASSERT_TRUE(bus.flush(std::chrono::seconds(30)));
   ASSERT_TRUE(handle.close());
@@ -115,16 +115,16 @@ TEST(SinkHandleTest, AttachedItKnowsTheStepOfEveryEvent) {
 
 TEST(SinkHandleTest, CallsFromSeveralChannelsDoNotOverlap) {
   Bus bus({.workers = 4});
-  auto sink = std::make_shared<CountingSink>();
+  auto sink = std::make_shared<OverlapSink>();
   SinkHandle handle("all", sink);
   for (const char* name : {"test.a", "test.b", "test.c", "test.d"}) {
-    handle.listen(bus.channel<Word>(name));
+    handle.listen(bus.channel<Note>(name));
   }
   {
     std::vector<std::jthread> threads;
     for (const char* name : {"test.a", "test.b", "test.c", "test.d"}) {
       threads.emplace_back([&bus, name] {
-        for (std::uint64_t i = 0; i < 5000; ++i) bus.channel<Word>(name).post({i});
+        for (std::uint64_t i = 0; i < 5000; ++i) bus.channel<Note>(name).post({i});
       });
     }
   }

@@ -126,7 +126,7 @@ TEST_F(CDefineTest, TheSameFieldsElsewhereAreAConflict) {
   const auto type = place_type(fields);
   ringmain_channel* places = nullptr;
   expect_ok(ringmain_define(bus_, &type, &places));
-  expect_refused([](auto&, auto& fields) { std::swap(fields[3].offset, fields[4].offset); },
+  expect_refused([](auto&, auto& rows) { std::swap(rows[3].offset, rows[4].offset); },
                  "field 'edge' at offset 20, not 21", RINGMAIN_CONFLICT);
 }
 

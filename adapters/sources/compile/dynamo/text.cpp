@@ -6,24 +6,10 @@
 #include <cstddef>
 #include <optional>
 
+#include "adapters/sources/compile/dynamo/lines.hpp"
+
 namespace ringmain::compile {
 namespace {
-
-constexpr auto npos = std::string_view::npos;
-
-std::string_view trimmed(std::string_view text) noexcept {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
-/// The next line, without its end; `text` is shortened by it.
-std::string_view take_line(std::string_view& text) noexcept {
-  const std::size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == npos ? text.size() : end + 1);
-  return line;
-}
 
 template <class T>
 T number_in(std::string_view digits) noexcept {

@@ -1,27 +1,10 @@
 // Guards one by one, and bytecode.
 #include <charconv>
 
+#include "adapters/sources/compile/dynamo/lines.hpp"
 #include "adapters/sources/compile/dynamo/text.hpp"
 
 namespace ringmain::compile {
-namespace {
-
-constexpr auto npos = std::string_view::npos;
-
-std::string_view trimmed(std::string_view text) noexcept {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
-std::string_view take_line(std::string_view& text) noexcept {
-  const std::size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == npos ? text.size() : end + 1);
-  return line;
-}
-
-}  // namespace
 
 PlaceText take_comments(std::string_view& line) noexcept {
   constexpr std::string_view kMark = "  # ";
