@@ -60,7 +60,10 @@ class HouseTest : public ::testing::Test {
     EXPECT_TRUE(workers_->add(*channel_));
     round(100);
   }
-  ~HouseTest() override { (void)workers_->stop(true, 0); }
+  ~HouseTest() override {
+    (void)workers_->start();  // for workers that never began, stop() waits until it gives them up
+    (void)workers_->stop(true, -1);
+  }
   /// The next look, so many milliseconds later.
   void round(std::int64_t ms, std::uint32_t notified = 0) {
     now_ += ms * kMs;
