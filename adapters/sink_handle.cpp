@@ -41,7 +41,7 @@ struct SinkHandle::Core {
   }
 
   /// False when nothing was there.
-  bool hear_some(std::size_t max = 256) {
+  bool hand_over_some(std::size_t max = 256) {
     const std::lock_guard lock(turn);
     return box.drain(
                [this](const EventView& event) {
@@ -53,7 +53,7 @@ struct SinkHandle::Core {
   void run(const std::stop_token& stop) {
     ::pthread_setname_np(::pthread_self(), "ringmain:sink");
     while (!stop.stop_requested()) {
-      while (hear_some()) {
+      while (hand_over_some()) {
       }
       {
         const std::lock_guard lock(turn);
@@ -61,11 +61,11 @@ struct SinkHandle::Core {
       }
       (void)box.wait_for(std::chrono::hours(24));  // or until it is roused
     }
-    hear_pending();
+    hand_over_pending();
   }
   /// What is there now: publishers may go on for ever.
-  void hear_pending() {
-    for (std::uint64_t left = box.stats().pending; left > 0 && hear_some();) {
+  void hand_over_pending() {
+    for (std::uint64_t left = box.stats().pending; left > 0 && hand_over_some();) {
       left -= left < 256 ? left : 256;
     }
     const std::lock_guard lock(turn);
@@ -122,7 +122,7 @@ Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
 }
 
 void SinkHandle::flush() {
-  if (core_->box.attached()) core_->hear_pending();
+  if (core_->box.attached()) core_->hand_over_pending();
 }
 
 Result<bool> SinkHandle::close() {

@@ -65,7 +65,7 @@ MailboxHold::MailboxHold(engine::Workers& workers, engine::ChannelCoreOptions op
   const bool for_its_user = options.for_its_user();
   core_ = new engine::ChannelCore(&workers, std::move(options));
   if (!workers.add(*core_)) throw std::bad_alloc();
-  if (for_its_user) core_->hear();
+  if (for_its_user) core_->begin_listening();
 }
 
 MailboxHold::~MailboxHold() {

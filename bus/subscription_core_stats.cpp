@@ -12,7 +12,8 @@ namespace ringmain::detail {
 
 SubscriberStats SubscriptionCore::stats() const noexcept {
   SubscriberStats s;
-  // Before the figures of its hearer: what comes out of the mailbox behind his end meets nobody.
+  // Before the figures of its subscriber: what comes out of the mailbox behind his end meets
+  // nobody.
   const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
   std::unique_lock lock(mutex_, std::defer_lock);
   if (!forked()) lock.lock();  // else it may never be free again

@@ -345,7 +345,7 @@ void ChannelCore::become_forked() noexcept {
   }
 }
 
-void ChannelCore::hear() noexcept {
+void ChannelCore::begin_listening() noexcept {
   line.leased.store(1, std::memory_order_release);                      // E3: its reader is awake
   line.state.fetch_or(ChannelLine::kHeard, std::memory_order_seq_cst);  // G2
 }

@@ -126,7 +126,7 @@ class ChannelCore final : public Counted {
   /// This is a forked child and its only thread: nobody publishes or is called here any more.
   void become_forked() noexcept;
   /// A mailbox that its user drains is always listened to.
-  void hear() noexcept;
+  void begin_listening() noexcept;
 
   // --- tickets ---
   /// From its return on, and until as many calls of unwant_tickets(), every publish takes a ticket.

@@ -18,32 +18,32 @@ struct Numbered {
 };
 
 /// A subscriber whose captures are `hear(run)`; one holder of it, the caller's.
-template <class Hear>
-engine::Subscriber* make_hearer(Hear hear) {
-  engine::Subscriber* s = engine::make_subscriber(sizeof(Hear));
-  ::new (s->captures()) Hear(std::move(hear));
+template <class Callback>
+engine::Subscriber* make_test_subscriber(Callback callback) {
+  engine::Subscriber* s = engine::make_subscriber(sizeof(Callback));
+  ::new (s->captures()) Callback(std::move(callback));
   s->call = [](engine::Subscriber& self, const engine::Run& run) {
-    (*std::launder(static_cast<Hear*>(self.captures())))(run);
+    (*std::launder(static_cast<Callback*>(self.captures())))(run);
     self.count(self.delivered, run.count);
   };
   s->destroy = [](engine::Subscriber& self) noexcept {
-    std::destroy_at(std::launder(static_cast<Hear*>(self.captures())));
+    std::destroy_at(std::launder(static_cast<Callback*>(self.captures())));
   };
   return s;
 }
 
 /// Attached from construction to destruction, with the steps that the bus takes.
-class Hearer {
+class AttachedSubscriber {
  public:
-  template <class Hear>
-  Hearer(engine::ChannelCore& channel, Hear hear)
-      : channel_(&channel), subscriber_(make_hearer(std::move(hear))) {
+  template <class Callback>
+  AttachedSubscriber(engine::ChannelCore& channel, Callback callback)
+      : channel_(&channel), subscriber_(make_test_subscriber(std::move(callback))) {
     subscriber_->holders.fetch_add(1);
     if (!channel.attach(subscriber_)) throw std::bad_alloc();
   }
-  Hearer(const Hearer&) = delete;
-  Hearer& operator=(const Hearer&) = delete;
-  ~Hearer() {
+  AttachedSubscriber(const AttachedSubscriber&) = delete;
+  AttachedSubscriber& operator=(const AttachedSubscriber&) = delete;
+  ~AttachedSubscriber() {
     subscriber_->gate.close();
     channel_->unlist(subscriber_);
     if (subscriber_->gate.wait(-1) == engine::Gate::Waited::claimed) {

@@ -13,7 +13,7 @@ namespace ringmain::interleave {
 void accounts() {
   Crew crew(1);
   const auto channel = crew.channel();
-  const Hearer hearer(*channel, [&](const Run&) {});
+  const AttachedSubscriber attached(*channel, [&](const Run&) {});
   Threads threads;
   for (std::uint64_t id = 0; id < 2; ++id) {
     threads.start([lane = &lane_of(*channel, lane_options(1))] {
@@ -43,7 +43,7 @@ void handlers() {
   const auto channel = crew.channel();
   Atomic<std::uint32_t> heard{0};
   std::array<Atomic<std::uint32_t>, 64> times{};
-  const Hearer hearer(*channel, [&](const Run& run) {
+  const AttachedSubscriber attached(*channel, [&](const Run& run) {
     for (std::uint32_t i = 0; i < run.count; ++i)
       expect(times[tests::number_of(run, i)].fetch_add(1) == 0, "an event is heard twice");
     heard.fetch_add(run.count);

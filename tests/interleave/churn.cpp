@@ -12,11 +12,11 @@ namespace ringmain::interleave {
 void detach() {
   Crew crew(1 + static_cast<unsigned>(choose(2)));
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer always(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber always(*channel, check.callback());
   // Snapshots are freed once so many are retired: bring that near.
   for (std::uint64_t k = choose(2) * (engine::SubscriberList::kDueAt / 2 - 1); k > 0; --k)
-    const Hearer brief(*channel, [](const Run&) {});
+    const AttachedSubscriber brief(*channel, [](const Run&) {});
   Atomic<std::uint32_t> living{0};
   Lane& lane = lane_of(*channel, lane_options());
   Threads threads;
@@ -28,18 +28,19 @@ void detach() {
     for (int round = 0; round < 2; ++round) {
       bool gone = false;
       {
-        const Hearer comes(*channel, [&gone, alive = Alive(living)](const Run&) mutable {
-          expect(!gone, "a callback runs after its detaching returned");
-          alive.touch();
-          expect(!gone, "a callback runs when its detaching has returned");
-        });
+        const AttachedSubscriber comes(
+            *channel, [&gone, alive = Alive(living)](const Run&) mutable {
+              expect(!gone, "a callback runs after its detaching returned");
+              alive.touch();
+              expect(!gone, "a callback runs when its detaching has returned");
+            });
         step("listen", choose(2) == 0, {"detach", 0});
       }
       gone = true;
       expect(living.load() == 0, "captures live on after the detaching returned");
     }
   });
-  ear.await(3);
+  check.await(3);
 }
 
 /// Two callbacks close each other, as reset() in a callback does; a third thread waits for both.
@@ -51,7 +52,7 @@ void deferred() {
   std::array<Atomic<std::uint32_t>, 2> may_run{};
   for (std::size_t i = 0; i < 2; ++i) {
     may_run[i].store(1);
-    subscribers[i] = tests::make_hearer([&, i, alive = Alive(living)](const Run&) mutable {
+    subscribers[i] = tests::make_test_subscriber([&, i, alive = Alive(living)](const Run&) mutable {
       expect(may_run[i].load() == 1, "a callback runs after it was quiescent");
       alive.touch();
       engine::Subscriber& other = *subscribers[1 - i];
@@ -88,13 +89,13 @@ namespace {
 /// An isolated subscriber's mailbox: workers drain it.
 void isolated_mailbox(const Crew& crew) {
   const auto box = crew.channel();
-  Ear ear;
+  OrderCheck check;
   Lane& lane = lane_of(*box, lane_options());
   {
-    const Hearer hearer(*box, [&](const Run& run) { ear(run); });
+    const AttachedSubscriber attached(*box, [&](const Run& run) { check(run); });
     for (std::uint64_t n = 1; n <= 2; ++n)
       expect(say(lane, number(0, n)) == Pushed::accepted, "an event is refused");
-    if (choose(2) == 0) ear.await(2);
+    if (choose(2) == 0) check.await(2);
   }
   ChannelCore::give_lane(lane);
   crew->retire(*box);
@@ -105,7 +106,7 @@ void pulled_mailbox(const Crew& crew) {
   ChannelCoreOptions o;
   o.pulled = true;
   const auto box = crew.channel(o);
-  box->hear();
+  box->begin_listening();
   Lane& lane = lane_of(*box, lane_options());
   const auto reader = std::make_unique<engine::Drainer>();
   for (std::uint64_t n = 1; n <= 2; ++n) {
@@ -146,7 +147,7 @@ void pull() {
   ChannelCoreOptions o;
   o.pulled = true;
   const auto box = crew.channel(o);
-  box->hear();
+  box->begin_listening();
   std::array<Lane*, 2> lanes{&lane_of(*box, lane_options()), &lane_of(*box, lane_options())};
   Threads feeders;
   for (std::uint64_t id = 0; id < 2; ++id) {
@@ -155,7 +156,7 @@ void pull() {
         expect(say(*lanes[id], number(id, n)) == Pushed::accepted, "an event is refused");
     });
   }
-  Ear ear;
+  OrderCheck check;
   Threads readers;
   readers.start([&] {
     const auto reader = std::make_unique<engine::Drainer>();
@@ -163,14 +164,14 @@ void pull() {
       for (Lane* lane : lanes) {
         const Run run = engine::take_run(*lane, reader->room, 8);
         if (run.count == 0) continue;
-        ear(run);
+        check(run);
         engine::finish_run(*box, *lane, run);
       }
     }
     expect(crew->stopped(), "a reader that waits for ever is told that nothing is there");
-    expect(ear.heard() == 4, "a reader misses what was accepted before stop()");
+    expect(check.heard() == 4, "a reader misses what was accepted before stop()");
   });
-  if (choose(2) == 0) ear.await(4);  // else stop() wakes the reader for the last ones
+  if (choose(2) == 0) check.await(4);  // else stop() wakes the reader for the last ones
   feeders.join();
   crew.stop();
 }
@@ -178,8 +179,8 @@ void pull() {
 void thread_lanes() {
   Crew crew(1);
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   for (std::uint64_t round = 0; round < 2; ++round) {
     if (round == 1) expect(crew->flush(-1), "flush() gave up");  // the lanes are free for others
     Threads threads;
@@ -192,7 +193,7 @@ void thread_lanes() {
       });
     }
   }
-  ear.await(8);
+  check.await(8);
   expect(channel->lane_count() <= 2, "lanes of threads that ended are not used again");
 }
 

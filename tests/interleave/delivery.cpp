@@ -49,7 +49,7 @@ void parallel() {
   options.parallel = true;
   const auto channel = crew.channel(options);
   std::array<Atomic<std::uint64_t>, Publishers::kPublishers> heard{};  // a bit for each
-  const Hearer hearer(*channel, [&heard](const Run& run) {
+  const AttachedSubscriber attached(*channel, [&heard](const Run& run) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const std::uint64_t n = tests::number_of(run, i);
       const std::uint64_t bit = std::uint64_t{1} << (n & 0xff);
@@ -86,10 +86,10 @@ void merged() {
   options.merged = true;
   options.order_gap_ns_max = INT64_MAX;
   const auto channel = crew.channel(options);
-  Ear ear;
+  OrderCheck check;
   Atomic<std::uint64_t> youngest{0};
-  const Hearer hearer(*channel, [&](const Run& run) {
-    ear(run);
+  const AttachedSubscriber attached(*channel, [&](const Run& run) {
+    check(run);
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const std::uint64_t ticket = engine::ticket_of(run, i);
       expect(ticket > youngest.load(), "an event is heard after a younger one");
@@ -99,7 +99,7 @@ void merged() {
   Publishers publishers;
   Threads threads;
   publishers.start(threads, *channel, 2, true);
-  ear.await(4);
+  check.await(4);
   threads.join();
   expect(channel->merge()->late.get() == 0, "an event is called late");
   expect(channel->merge()->gaps.get() == 0, "a publisher is passed over");
@@ -111,8 +111,8 @@ void own_thread() {
   ChannelCoreOptions options;
   options.pulled = options.own_thread = true;
   const auto channel = crew.channel(options);
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   const Ref<engine::OwnThread> own = new engine::OwnThread(channel, "own");
   own->start();
   Publishers publishers;
@@ -120,20 +120,20 @@ void own_thread() {
   publishers.start(threads, *channel, 2, true);
   const std::uint64_t end = choose(3);
   if (end == 0) {
-    ear.await(4);
+    check.await(4);
   } else if (end == 1) {
     threads.join();
     own->end();
     expect(own->join(-1), "it did not end");
-    expect(ear.heard() == 4, "it ended before all was heard");
+    expect(check.heard() == 4, "it ended before all was heard");
   }
   crew.stop();
-  const std::uint32_t then = ear.heard();
+  const std::uint32_t then = check.heard();
   threads.join();
   expect(own->join(-1), "it did not end");
-  expect(then == ear.heard(), "an event is heard after stop()");
+  expect(then == check.heard(), "an event is heard after stop()");
   for (std::uint64_t id = 0; id < Publishers::kPublishers; ++id)
-    expect(ear.last(id) == publishers.said(id), "accepted is not heard");
+    expect(check.last(id) == publishers.said(id), "accepted is not heard");
 }
 
 /// Two keys, and room for two events of each: the one that is being read and the newest.
@@ -142,7 +142,7 @@ void coalesced() {
   Crew crew(1);
   const auto channel = crew.channel();
   std::array<Atomic<std::uint64_t>, kKeys> last{};
-  const Hearer hearer(*channel, [&last](const Run& run) {
+  const AttachedSubscriber attached(*channel, [&last](const Run& run) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const std::uint64_t n = tests::number_of(run, i);
       expect(n > last[n % kKeys].load(),
@@ -185,12 +185,12 @@ void rests() {
   Crew crew(1 + static_cast<unsigned>(choose(2)));
   crew->set_rest(kRestNs);
   const auto patient = crew.channel(), hurried = crew.channel();
-  Ear slow, fast;
-  engine::Subscriber* const s = tests::make_hearer(slow.callback());
+  OrderCheck slow, fast;
+  engine::Subscriber* const s = tests::make_test_subscriber(slow.callback());
   s->patient = true;
   s->holders.fetch_add(1);
   expect(patient->attach(s), "no memory");
-  const Hearer hearer(*hurried, fast.callback());
+  const AttachedSubscriber attached(*hurried, fast.callback());
   Lane& lane = lane_of(*patient, lane_options());
   Threads threads;
   const std::int64_t began = engine::now_ns();

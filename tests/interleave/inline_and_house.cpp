@@ -36,8 +36,8 @@ void list(ChannelCore& channel, engine::Subscriber* subscriber) {
 void inline_calls() {
   Crew crew(1);
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   Atomic<std::uint32_t> living{0};
   // Rows are freed once so many are retired: bring that near.
   for (std::uint64_t k = choose(2) * (engine::SubscriberList::kDueAt / 2 - 1); k > 0; --k) {
@@ -66,7 +66,7 @@ void inline_calls() {
     expect(living.load() == 0, "captures live on after the detaching returned");
   }
   engine::drop_subscriber(s);
-  ear.await(4);
+  check.await(4);
   threads.join();
   crew.stop();
   expect(living.load() == 0, "captures live on after the bus has stopped");
@@ -77,7 +77,7 @@ void evicts() {
   Crew crew(1);
   const auto channel = crew.channel();
   Atomic<std::uint64_t> heard{0}, last{0};
-  const Hearer hearer(*channel, [&](const Run& run) {
+  const AttachedSubscriber attached(*channel, [&](const Run& run) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const std::uint64_t n = tests::number_of(run, i);
       expect(n > last.load(), "an event is out of order or doubled");
@@ -112,8 +112,8 @@ void evicts() {
 void house() {
   Crew crew(1, true);
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   Threads threads;
   threads.start([&, lane = &lane_of(*channel, lane_options())] {
     for (std::uint64_t n = 1; n <= 2; ++n)
@@ -124,7 +124,7 @@ void house() {
     expect(crew->house().await_round(-1), "there is no housekeeper");
     expect(engine::now_ns() - began < 500'000'000, "the housekeeper sleeps though it is notified");
   }
-  ear.await(2);
+  check.await(2);
 }
 
 }  // namespace ringmain::interleave

@@ -11,11 +11,11 @@ namespace {
 
 void served_and_gone(const Crew& crew) {
   const auto box = crew.channel();
-  Ear ear;
-  const Hearer hearer(*box, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*box, check.callback());
   Lane& lane = lane_of(*box, lane_options());
   expect(say(lane, number(0, 1)) == Pushed::accepted, "an event is refused");
-  ear.await(1);
+  check.await(1);
   ChannelCore::give_lane(lane);
   crew->retire(*box);
 }
@@ -24,7 +24,7 @@ void read_by_its_user(const Crew& crew) {
   ChannelCoreOptions o;
   o.pulled = true;
   const auto box = crew.channel(o);
-  box->hear();
+  box->begin_listening();
   Lane& lane = lane_of(*box, lane_options());
   Threads feeder;
   feeder.start(
@@ -59,19 +59,19 @@ void again() {
 void rarely() {
   Crew crew(1);
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   Lane& rare = lane_of(*channel, lane_options());
   Lane& often = lane_of(*channel, lane_options());
   const auto between = static_cast<std::uint32_t>(choose(4));
   expect(say(rare, number(0, 1)) == Pushed::accepted, "an event is refused");
-  ear.await(1);
+  check.await(1);
   for (std::uint32_t n = 1; n <= between; ++n) {
     expect(say(often, number(1, n)) == Pushed::accepted, "an event is refused");
-    ear.await(1 + n);
+    check.await(1 + n);
   }
   expect(say(rare, number(0, 2)) == Pushed::accepted, "an event is refused");
-  ear.await(between + 2);
+  check.await(between + 2);
 }
 
 }  // namespace ringmain::interleave

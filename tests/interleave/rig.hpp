@@ -1,4 +1,4 @@
-// What a scenario needs: workers that end, publishers, and an ear that notices what must not be.
+// What a scenario needs: workers that end, publishers, and a check that notices what must not be.
 #pragma once
 #include <array>
 #include <climits>
@@ -22,7 +22,7 @@ using engine::Pushed;
 using engine::Ref;
 using engine::Run;
 using engine::Workers;
-using tests::Hearer;
+using tests::AttachedSubscriber;
 using tests::Numbered;
 
 /// A scenario: what must hold under every schedule.
@@ -55,8 +55,9 @@ inline LaneOptions lane_options(std::uint32_t capacity = 8) {
   return o;
 }
 
-/// Hears one channel: callbacks must not overlap, and each publisher's events come in order.
-class Ear {
+/// Subscribes to one channel: callbacks must not overlap, and each publisher's events come in
+/// order.
+class OrderCheck {
  public:
   void operator()(const Run& run) {
     expect(inside_.exchange(1) == 0, "callbacks of one channel overlap");

@@ -9,8 +9,8 @@ namespace ringmain::interleave {
 void park() {
   Crew crew(1 + static_cast<unsigned>(choose(2)));
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   const auto publishers = 1 + choose(2);
   const auto each = 1 + choose(3);
   Threads threads;
@@ -20,14 +20,14 @@ void park() {
         expect(say(*lane, number(id, n)) == Pushed::accepted, "an event is refused");
     });
   }
-  ear.await(static_cast<std::uint32_t>(publishers * each));
+  check.await(static_cast<std::uint32_t>(publishers * each));
 }
 
 void flush() {
   Crew crew(1 + static_cast<unsigned>(choose(2)));
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   std::array<Atomic<std::uint64_t>, 2> said{};
   Threads threads;
   for (std::uint64_t id = 0; id < said.size(); ++id) {
@@ -42,7 +42,7 @@ void flush() {
     const std::array before{said[0].load(), said[1].load()};
     expect(crew->flush(-1), "flush() gave up");
     for (std::uint64_t id = 0; id < before.size(); ++id)
-      expect(ear.last(id) >= before[id], "flush() returned before what was accepted was heard");
+      expect(check.last(id) >= before[id], "flush() returned before what was accepted was heard");
   }
 }
 
@@ -51,8 +51,8 @@ namespace {
 void stop_under_publishers(bool abort) {
   Crew crew(1 + static_cast<unsigned>(choose(2)));
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   std::array<Atomic<std::uint64_t>, 2> accepted{};
   std::array<Lane*, 2> lanes{};
   Threads threads;
@@ -68,10 +68,10 @@ void stop_under_publishers(bool abort) {
     });
   }
   crew.stop(abort);
-  const std::array heard{ear.last(0), ear.last(1)};
+  const std::array heard{check.last(0), check.last(1)};
   threads.join();
   for (std::uint64_t id = 0; id < 2; ++id) {
-    expect(heard[id] == ear.last(id), "an event is heard after stop()");
+    expect(heard[id] == check.last(id), "an event is heard after stop()");
     const std::uint64_t discarded = lanes[id]->discarded.load();
     expect(abort || discarded == 0, "stop(drain) discards");
     expect(heard[id] + discarded == accepted[id].load(), "accepted is not heard and discarded");
@@ -91,8 +91,8 @@ void stop_abort() {
 void blocked() {
   Crew crew(1);
   const auto channel = crew.channel();
-  Ear ear;
-  const Hearer hearer(*channel, ear.callback());
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
   LaneOptions o = lane_options(1 + static_cast<std::uint32_t>(choose(2)));
   o.overflow = engine::Overflow::block;
   o.block_ns_max = -1;
@@ -112,9 +112,9 @@ void blocked() {
   if (stops) {
     crew.stop();
     threads.join();
-    expect(ear.last(0) == accepted.load(), "accepted is not heard");
+    expect(check.last(0) == accepted.load(), "accepted is not heard");
   } else {
-    ear.await(5);
+    check.await(5);
   }
 }
 
@@ -122,17 +122,17 @@ void blocked() {
 void leases() {
   Crew crew(2);
   std::array<Ref<ChannelCore>, 3> channels{crew.channel(), crew.channel(), crew.channel()};
-  Ear ear, other;
+  OrderCheck check, other;
   Atomic<std::uint32_t> stuck{0};
-  const Hearer waits(*channels[0], [&](const Run& run) {
+  const AttachedSubscriber waits(*channels[0], [&](const Run& run) {
     stuck.store(1);
     engine::futex_wake(stuck, INT_MAX);
-    ear.await(2);
+    check.await(2);
     other(run);
   });
-  const Hearer a(*channels[1], ear.callback());
-  Ear second;
-  const Hearer b(*channels[2], [&](const Run& run) { second(run); });
+  const AttachedSubscriber a(*channels[1], check.callback());
+  OrderCheck second;
+  const AttachedSubscriber b(*channels[2], [&](const Run& run) { second(run); });
   Threads threads;
   std::array<Lane*, 3> lanes{};
   for (std::size_t i = 0; i < 3; ++i) lanes[i] = &lane_of(*channels[i], lane_options());
@@ -157,7 +157,7 @@ void lanes() {
   std::array<Last, 8> known{};
   std::size_t publishers = 0;
   Atomic<std::uint32_t> heard{0};
-  const Hearer hearer(*channel, [&](const Run& run) {
+  const AttachedSubscriber attached(*channel, [&](const Run& run) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
       std::size_t k = 0;
       while (k < publishers && known[k].publisher != run.publisher) ++k;

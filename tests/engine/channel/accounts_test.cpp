@@ -23,7 +23,7 @@ class AccountsTest : public ::testing::Test {
 
   Ref<Workers> workers_ = tests::resting_workers();
   Ref<ChannelCore> channel_ = tests::make_channel(workers_);
-  const tests::Hearer hearer_{*channel_, [](const engine::Run&) {}};
+  const tests::AttachedSubscriber attached_{*channel_, [](const engine::Run&) {}};
   Lane& lane_ = *channel_->take_lane({}, *channel_);
 };
 

@@ -15,7 +15,7 @@
 namespace ringmain::engine {
 namespace {
 
-using tests::Hearer;
+using tests::AttachedSubscriber;
 using tests::keep_numbers;
 using tests::make_channel;
 using tests::Numbered;
@@ -72,7 +72,7 @@ class EvictionTest : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(EvictionTest, OfWhatAStalledWorkerMissedExactlyTheLastOnesAreHeard) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   std::uint64_t offered = 0;
   std::uint64_t evicted = 0;
   for (const std::uint32_t capacity : {1u, 2u, 3u, 7u, 8u, 31u, 32u, 33u, 100u, 300u, 1000u}) {
@@ -94,7 +94,7 @@ TEST_P(EvictionTest, OfWhatAStalledWorkerMissedExactlyTheLastOnesAreHeard) {
 }
 
 TEST_P(EvictionTest, TwiceItsCapacityAheadItIsFull) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   for (const std::uint32_t capacity : {1u, 2u, 3u, 8u, 100u}) {
     Lane& lane = take(options(capacity));
     for (int again = 0; again < 3; ++again) {
@@ -112,7 +112,7 @@ TEST_P(EvictionTest, WhatIsBeingHeardIsNotPushedOut) {
   // The worker is in a callback for 0 when the publisher goes as far as it may.
   Lane* lane = nullptr;
   std::uint64_t accepted = 0;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     for (std::size_t i = 0; i < run.count; ++i) got_.push_back(tests::number_of(run, i));
     if (got_.size() == 1) accepted = push_all_of(*lane, 1, 100);
   });
@@ -127,7 +127,7 @@ TEST_P(EvictionTest, WhatIsBeingHeardIsNotPushedOut) {
 
 TEST_P(EvictionTest, AGapInTheSequenceIsAsLongAsTheLoss) {
   std::vector<std::uint64_t> sequences;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     for (std::size_t i = 0; i < run.count; ++i)
       sequences.push_back(run.header(i).sequence - run.first_sequence);
   });
@@ -143,7 +143,7 @@ TEST_P(EvictionTest, AGapInTheSequenceIsAsLongAsTheLoss) {
 TEST_P(EvictionTest, EvictionMakesRoomBeforeTheRestIsHeard) {
   Lane* lane = nullptr;
   std::uint64_t accepted = 0;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     if (accepted == 0) accepted = push_all_of(*lane, 20, 40);
     for (std::size_t i = 0; i < run.count; ++i) got_.push_back(tests::number_of(run, i));
   });
@@ -159,7 +159,7 @@ TEST_P(EvictionTest, EvictionMakesRoomBeforeTheRestIsHeard) {
 }
 
 TEST_P(EvictionTest, APublisherThatIsNotFarAheadLosesNothing) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(options(10));
   std::uint64_t next = 0;
   ASSERT_EQ(push_all_of(lane, 0, next += 15), 15u);  // overruns it once, then keeps within
@@ -178,7 +178,7 @@ TEST_P(EvictionTest, APublisherThatIsNotFarAheadLosesNothing) {
 
 TEST_P(EvictionTest, APlainPublisherOnARecycledLaneLosesNothing) {
   // moodycamel's lanes are recycled whatever the bound, rings where their size is the same.
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& first = take(options(4));
   ASSERT_EQ(push_all_of(first, 0, 8), 8u);
   drain_all();
@@ -197,7 +197,7 @@ TEST_P(EvictionTest, APlainPublisherOnARecycledLaneLosesNothing) {
 
 TEST_P(EvictionTest, ItIsNeverOutOfStepWithASimpleModelOfItself) {
   // Every length of push and take in turn, against a model: a list, its front dropped at each take.
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   for (const std::uint32_t capacity : {1u, 2u, 3u, 5u, 8u}) {
     Lane& lane = take(options(capacity));
     std::vector<std::uint64_t> waiting;
@@ -236,7 +236,7 @@ TEST_P(EvictionTest, ItIsNeverOutOfStepWithASimpleModelOfItself) {
 }
 
 TEST_P(EvictionTest, ABatchMayPushOutWhatCameBeforeIt) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(options(5));
   std::array<Numbered, 12> events{};
   for (std::uint64_t i = 0; i < events.size(); ++i) events[i].n = i;
@@ -249,7 +249,7 @@ TEST_P(EvictionTest, ABatchMayPushOutWhatCameBeforeIt) {
 }
 
 TEST_P(EvictionTest, ARealtimePublisherMayPushOutToo) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   LaneOptions o = options(4);
   o.ring = o.realtime = true;
   Lane& lane = take(o);
@@ -259,7 +259,7 @@ TEST_P(EvictionTest, ARealtimePublisherMayPushOutToo) {
 }
 
 TEST_P(EvictionTest, WhatAnAbortDiscardsIsNotCountedAsEvicted) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(options(4));
   ASSERT_EQ(push_all_of(lane, 0, 7), 7u);
   std::size_t runs = 0;
@@ -277,7 +277,7 @@ TEST_P(EvictionTest, LatencyIsMeasuredOfThoseThatAreHeard) {
   ChannelCoreOptions measured;
   measured.latency_every = 3;
   const auto channel = make_channel(workers_, measured);
-  const Hearer hearer(*channel, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel, keep_numbers(got_));
   Lane* lane = channel->take_lane(options(6), *channel);
   ASSERT_NE(lane, nullptr);
   ASSERT_EQ(push_all_of(*lane, 0, 12), 12u);
@@ -291,7 +291,7 @@ TEST_P(EvictionTest, APublisherThatNeverStopsIsHeardInOrderAndAccountedFor) {
   std::uint64_t last = 0;
   std::uint64_t heard = 0;
   std::uint64_t gaps = 0;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     for (std::size_t i = 0; i < run.count; ++i) {
       const std::uint64_t n = tests::number_of(run, i);
       if (n <= last) ADD_FAILURE() << n << " after " << last;

@@ -26,7 +26,7 @@ class MergeTest : public ::testing::TestWithParam<bool> {
     options.merged = true;
     options.order_gap_ns_max = gap_ns;
     channel_ = make_channel(workers_, options);
-    hearer_ = std::make_unique<Hearer>(*channel_, [this](const engine::Run& run) {
+    attached_ = std::make_unique<AttachedSubscriber>(*channel_, [this](const engine::Run& run) {
       runs_.push_back(run.count);
       keep_numbers(heard_)(run);
     });
@@ -45,7 +45,7 @@ class MergeTest : public ::testing::TestWithParam<bool> {
 
   const engine::Ref<engine::Workers> workers_ = resting_workers();
   engine::Ref<engine::ChannelCore> channel_;
-  std::unique_ptr<Hearer> hearer_;
+  std::unique_ptr<AttachedSubscriber> attached_;
   const std::unique_ptr<engine::Drainer> drainer_ = std::make_unique<engine::Drainer>();
   Lane* lanes_[3] = {};
   Numbers heard_, runs_;
@@ -173,7 +173,7 @@ TEST_P(MergeTest, AllIsHandedOutThoughNobodyListensAnyMore) {
   say(0, 1);
   say(1, 2);
   auto make_three = [this]() noexcept {
-    hearer_.reset();
+    attached_.reset();
     EXPECT_EQ(drained(), 2u);
     EXPECT_EQ(drained(), 0u);
     return Numbered{3};
@@ -188,12 +188,12 @@ TEST_P(MergeTest, WhatNobodyHeardMakesNothingLate) {
   make(1'000'000'000'000);
   auto make_one = [this]() noexcept {
     say(1, 2);  // between the claim and the publish of lane 0
-    hearer_.reset();
+    attached_.reset();
     EXPECT_EQ(drained(), 1u);
     return Numbered{1};
   };
   ASSERT_EQ(engine::push<Numbered>(*lanes_[0], make_one), Pushed::accepted);
-  const Hearer again(*channel_, keep_numbers(heard_));
+  const AttachedSubscriber again(*channel_, keep_numbers(heard_));
   say(1, 3);
   while (drained() != 0) {
   }
@@ -225,7 +225,7 @@ TEST(TicketsTest, TheyAreTakenWhileSomebodyWantsThemOnly) {
   const auto channel = make_channel(workers);
   Lane& lane = *channel->take_lane({}, *channel);
   Numbers tickets;
-  const Hearer hearer(*channel, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel, [&](const engine::Run& run) {
     for (std::uint32_t i = 0; i < run.count; ++i) tickets.push_back(engine::ticket_of(run, i));
   });
   const auto drainer = std::make_unique<engine::Drainer>();
@@ -250,7 +250,7 @@ TEST(TicketsTest, WhatIsLeftFromAnEarlierWishIsNoTicket) {
   options.capacity = 2;
   Lane& lane = *channel->take_lane(options, *channel);
   Numbers tickets;
-  const Hearer hearer(*channel, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel, [&](const engine::Run& run) {
     for (std::uint32_t i = 0; i < run.count; ++i) tickets.push_back(engine::ticket_of(run, i));
   });
   const auto drainer = std::make_unique<engine::Drainer>();

@@ -22,7 +22,7 @@ class PullTest : public ::testing::Test {
     ChannelCoreOptions o;
     o.pulled = true;
     channel_ = running_.channel(o);
-    channel_->hear();
+    channel_->begin_listening();
     LaneOptions lane;
     lane.capacity = 1u << 20;
     lane_ = channel_->take_lane(lane, *channel_);

@@ -15,9 +15,9 @@
 namespace ringmain::engine {
 namespace {
 
+using tests::AttachedSubscriber;
 using tests::Door;
 using tests::eventually;
-using tests::Hearer;
 using tests::push_number;
 using tests::Running;
 
@@ -25,11 +25,11 @@ using tests::Running;
 struct Heard {
   explicit Heard(const Running& running, LaneOptions options = {})
       : channel(running.channel()),
-        hearer(*channel, [this](const engine::Run& run) { count += run.count; }),
+        attached(*channel, [this](const engine::Run& run) { count += run.count; }),
         lane(*channel->take_lane(options, *channel)) {}
   Ref<ChannelCore> channel;
   std::atomic<std::uint64_t> count{0};
-  Hearer hearer;
+  AttachedSubscriber attached;
   Lane& lane;
 };
 
@@ -74,7 +74,7 @@ TEST_P(WorkersTest, CallbacksOfOneChannelNeverOverlap) {
   std::atomic<int> inside{0};
   std::atomic<std::uint64_t> heard{0};
   std::atomic<bool> overlapped{false};
-  const Hearer hearer(*channel, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel, [&](const engine::Run& run) {
     if (++inside != 1) overlapped = true;
     heard += run.count;
     --inside;
@@ -141,7 +141,7 @@ TEST_P(WorkersTest, AbortedEventsAreDiscardedAndCounted) {
   Running running(GetParam());
   const auto channel = running.channel();
   Door door;
-  const Hearer hearer(*channel, [&](const engine::Run&) { door.pass(); });
+  const AttachedSubscriber attached(*channel, [&](const engine::Run&) { door.pass(); });
   Lane& lane = *channel->take_lane({}, *channel);
   ASSERT_EQ(push_number(lane, 0), Pushed::accepted);
   ASSERT_TRUE(door.await_arrival());
@@ -195,7 +195,7 @@ TEST(WorkersAloneTest, AStuckCallbackHoldsUpItsOwnChannelOnly) {
   std::vector<std::unique_ptr<Heard>> others;
   for (int i = 0; i < 20; ++i) others.push_back(std::make_unique<Heard>(running));
   for (auto& h : others) ASSERT_EQ(push_number(h->lane, 1), Pushed::accepted);
-  const Hearer hearer(*stuck, [&](const engine::Run&) { door.pass(); });
+  const AttachedSubscriber attached(*stuck, [&](const engine::Run&) { door.pass(); });
   Lane& lane = *stuck->take_lane({}, *stuck);
   ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
   ASSERT_TRUE(door.await_arrival());
@@ -215,12 +215,12 @@ TEST_P(FairnessTest, EveryChannelIsServedWhileAllAreBusy) {
   constexpr std::uint64_t kEvents = 100 * 256;
   const Running running(GetParam());
   Door door;
-  std::vector<std::unique_ptr<Hearer>> holding;
+  std::vector<std::unique_ptr<AttachedSubscriber>> holding;
   std::vector<Ref<ChannelCore>> held;
   for (unsigned w = 0; w < GetParam(); ++w) {
     held.push_back(running.channel());
-    holding.push_back(
-        std::make_unique<Hearer>(*held.back(), [&](const engine::Run&) { door.pass(); }));
+    holding.push_back(std::make_unique<AttachedSubscriber>(
+        *held.back(), [&](const engine::Run&) { door.pass(); }));
     ASSERT_EQ(push_number(*held.back()->take_lane({}, *held.back()), 1), Pushed::accepted);
   }
   ASSERT_TRUE(door.await_arrival(static_cast<int>(GetParam())));
@@ -228,13 +228,14 @@ TEST_P(FairnessTest, EveryChannelIsServedWhileAllAreBusy) {
   std::atomic<std::uint64_t> runs{0};
   std::array<std::atomic<std::uint64_t>, kChannels> first_run{};
   std::vector<Ref<ChannelCore>> channels;
-  std::vector<std::unique_ptr<Hearer>> hearers;
+  std::vector<std::unique_ptr<AttachedSubscriber>> attacheds;
   for (std::size_t i = 0; i < kChannels; ++i) {
     channels.push_back(running.channel());
-    hearers.push_back(std::make_unique<Hearer>(*channels[i], [&, i](const engine::Run& run) {
-      const std::uint64_t at = ++runs;
-      if (served[i].fetch_add(run.count) == 0) first_run[i] = at;
-    }));
+    attacheds.push_back(
+        std::make_unique<AttachedSubscriber>(*channels[i], [&, i](const engine::Run& run) {
+          const std::uint64_t at = ++runs;
+          if (served[i].fetch_add(run.count) == 0) first_run[i] = at;
+        }));
     Lane& lane = *channels[i]->take_lane({}, *channels[i]);
     for (std::uint64_t n = 0; n < kEvents; ++n) ASSERT_EQ(push_number(lane, n), Pushed::accepted);
   }
@@ -245,7 +246,7 @@ TEST_P(FairnessTest, EveryChannelIsServedWhileAllAreBusy) {
   const auto late =
       std::count_if(first_run.begin(), first_run.end(), [](const auto& f) { return f > 100u; });
   EXPECT_LE(late, static_cast<int>(GetParam()) - 1) << "of " << runs << " runs";
-  hearers.clear();
+  attacheds.clear();
   holding.clear();
 }
 
@@ -255,7 +256,7 @@ TEST(WorkersAloneTest, AllSignalsAreBlockedInWorkers) {
   const Running running(1);
   const auto channel = running.channel();
   std::atomic<int> unblocked{-1};
-  const Hearer hearer(*channel, [&](const engine::Run&) {
+  const AttachedSubscriber attached(*channel, [&](const engine::Run&) {
     sigset_t set;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &set);
     int open = 0;
@@ -276,7 +277,7 @@ TEST(WorkersAloneTest, ARetiredMailboxFreesItsPlace) {
   for (int i = 0; i < 3 * static_cast<int>(Workers::kChannelsMax); ++i) {
     const auto box = running.channel();
     {
-      const Hearer hearer(*box, [](const engine::Run&) {});
+      const AttachedSubscriber attached(*box, [](const engine::Run&) {});
       ASSERT_EQ(push_number(*box->take_lane({}, *box), 1), Pushed::accepted);
     }
     (void)push_number(busy.lane, 1);
@@ -309,7 +310,7 @@ TEST(WorkersAloneTest, NoMoreChannelsThanThereIsRoomFor) {
   std::vector<Ref<ChannelCore>> all;
   for (std::uint32_t i = 0; i < Workers::kChannelsMax; ++i) all.push_back(running.channel());
   EXPECT_THROW((void)running.channel(), std::bad_alloc);
-  const Hearer last(*all.back(), [](const engine::Run&) {});
+  const AttachedSubscriber last(*all.back(), [](const engine::Run&) {});
   Lane& lane = *all.back()->take_lane({}, *all.back());
   ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
   EXPECT_TRUE(eventually([&] { return lane.consumed.load() == 1; }));
@@ -319,7 +320,7 @@ TEST(WorkersAloneTest, AFlushOfAStuckChannelRunsOutOfTime) {
   const Running running(1);
   const auto channel = running.channel();
   Door door;
-  const Hearer hearer(*channel, [&](const engine::Run&) { door.pass(); });
+  const AttachedSubscriber attached(*channel, [&](const engine::Run&) { door.pass(); });
   Lane& lane = *channel->take_lane({}, *channel);
   ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
   ASSERT_TRUE(door.await_arrival());

@@ -15,7 +15,7 @@
 namespace ringmain::engine {
 namespace {
 
-using tests::Hearer;
+using tests::AttachedSubscriber;
 using tests::keep_numbers;
 using tests::make_channel;
 using tests::Numbered;
@@ -94,7 +94,7 @@ class ReplaceTest : public ::testing::Test {
 };
 
 TEST_F(ReplaceTest, AQueuedEventIsReplacedInItsPlace) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(4);
   for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(lane, i), Pushed::accepted);
   EXPECT_TRUE(put(lane, 1, 100));
@@ -110,7 +110,7 @@ TEST_F(ReplaceTest, AQueuedEventIsReplacedInItsPlace) {
 }
 
 TEST_F(ReplaceTest, WhatIsTakenOrGoneIsNotTouched) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(4);
   for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(lane, i), Pushed::accepted);
   const engine::Run run = take_run(lane, drainer_.room, 2);
@@ -129,7 +129,7 @@ TEST_F(ReplaceTest, WhatIsTakenOrGoneIsNotTouched) {
 }
 
 TEST_F(ReplaceTest, WhileOneIsBeingReplacedTheReaderStopsInFrontOfIt) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(4);
   for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(lane, i), Pushed::accepted);
   lane.claims[2] = Lane::kReplacing;  // its feeder stands still here
@@ -142,7 +142,7 @@ TEST_F(ReplaceTest, WhileOneIsBeingReplacedTheReaderStopsInFrontOfIt) {
 }
 
 TEST_F(ReplaceTest, TheOldestMayBePushedOutToo) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(4, Overflow::drop_oldest);
   for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(push(lane, i), Pushed::accepted);
   EXPECT_TRUE(put(lane, 0, 100));
@@ -157,7 +157,7 @@ TEST_F(ReplaceTest, TheOldestMayBePushedOutToo) {
 TEST_F(ReplaceTest, NothingIsTornOrLostBetweenAFeederAndAReader) {
   std::uint64_t last[4] = {};
   std::uint64_t heard = 0;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     for (std::size_t i = 0; i < run.count; ++i) {
       const std::uint64_t n = tests::number_of(run, i);
       if (n <= last[n % 4]) ADD_FAILURE() << n << " after " << last[n % 4];
@@ -197,7 +197,7 @@ TEST_F(ReplaceTest, NothingIsTornOrLostBetweenAFeederAndAReader) {
 
 TEST_F(ReplaceTest, ThereIsAlwaysRoomForHalfAsManyKeysAsEvents) {
   enum : std::uint64_t { kKeys = 2, kEvents = 3'000'000 };
-  const Hearer hearer(*channel_, [](const engine::Run&) {});
+  const AttachedSubscriber attached(*channel_, [](const engine::Run&) {});
   Lane& lane = take(2 * kKeys);
   std::atomic<bool> over{false};
   std::uint64_t refused = 0;

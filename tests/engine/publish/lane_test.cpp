@@ -16,7 +16,7 @@
 namespace ringmain::engine {
 namespace {
 
-using tests::Hearer;
+using tests::AttachedSubscriber;
 using tests::keep_numbers;
 using tests::make_channel;
 using tests::Numbered;
@@ -61,7 +61,7 @@ class LaneTest : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(LaneTest, ItHoldsExactlyItsCapacity) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   for (const std::uint32_t capacity : {1u, 2u, 3u, 7u, 8u, 31u, 32u, 33u, 100u}) {
     Lane& lane = take(capacity);
     for (int again = 0; again < 3; ++again) {
@@ -75,7 +75,7 @@ TEST_P(LaneTest, ItHoldsExactlyItsCapacity) {
 }
 
 TEST_P(LaneTest, OneFinishedEventMakesRoomForExactlyOne) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(5);
   for (std::uint64_t i = 0; i < 5; ++i) ASSERT_EQ(push_number(lane, i), Pushed::accepted);
   for (std::uint64_t i = 5; i < 50; ++i) {
@@ -89,7 +89,7 @@ TEST_P(LaneTest, OneFinishedEventMakesRoomForExactlyOne) {
 }
 
 TEST_P(LaneTest, EventsStayInOrderOverManyLaps) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(6);
   std::uint64_t next = 0;
   for (int lap = 0; lap < 500; ++lap) {
@@ -102,7 +102,7 @@ TEST_P(LaneTest, EventsStayInOrderOverManyLaps) {
 }
 
 TEST_P(LaneTest, ItsLedgerBalancesAtEveryMoment) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(3);
   expect_ledger(lane, 0, 0, 0);
   ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
@@ -123,7 +123,8 @@ TEST_P(LaneTest, ItsLedgerBalancesAtEveryMoment) {
 TEST_P(LaneTest, AnEventIsInFlightUntilItsCallbackIsOver) {
   Lane& lane = take(3);
   std::uint64_t seen = ~std::uint64_t{0};
-  const Hearer hearer(*channel_, [&](const engine::Run&) { seen = channel_->counts().pending; });
+  const AttachedSubscriber attached(*channel_,
+                                    [&](const engine::Run&) { seen = channel_->counts().pending; });
   ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
   drain_all();
   EXPECT_EQ(seen, 1u);
@@ -133,7 +134,8 @@ TEST_P(LaneTest, AnEventIsInFlightUntilItsCallbackIsOver) {
 TEST_P(LaneTest, TheFirstEventBehindAnEmptyLookOfARingIsHeardAlone) {
   Lane& lane = take(8);
   std::vector<std::uint32_t> runs;
-  const Hearer hearer(*channel_, [&runs](const engine::Run& run) { runs.push_back(run.count); });
+  const AttachedSubscriber attached(*channel_,
+                                    [&runs](const engine::Run& run) { runs.push_back(run.count); });
   const auto push_three = [&lane] {
     for (std::uint64_t n = 0; n < 3; ++n) ASSERT_EQ(push_number(lane, n), Pushed::accepted);
   };
@@ -147,7 +149,7 @@ TEST_P(LaneTest, TheFirstEventBehindAnEmptyLookOfARingIsHeardAlone) {
 
 TEST_P(LaneTest, AGapInTheSequenceIsAsLongAsTheLoss) {
   std::vector<std::uint64_t> sequences;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     for (std::size_t i = 0; i < run.count; ++i)
       sequences.push_back(run.header(i).sequence - run.first_sequence);
   });
@@ -162,7 +164,7 @@ TEST_P(LaneTest, AGapInTheSequenceIsAsLongAsTheLoss) {
 TEST_P(LaneTest, SequencesStartAtOneForEachPublisherOfARecycledLane) {
   std::vector<std::uint64_t> sequences;
   std::vector<std::uint32_t> publishers;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     for (std::size_t i = 0; i < run.count; ++i)
       sequences.push_back(run.header(i).sequence - run.first_sequence);
     if (publishers.empty() || publishers.back() != run.publisher)
@@ -180,7 +182,7 @@ TEST_P(LaneTest, SequencesStartAtOneForEachPublisherOfARecycledLane) {
 }
 
 TEST_P(LaneTest, ALaneIsRecycledOnlyOnceItIsDrained) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& first = take(4);
   ASSERT_EQ(push_number(first, 1), Pushed::accepted);
   ChannelCore::give_lane(first);
@@ -212,7 +214,7 @@ TEST_P(LaneTest, APublisherWithOtherOptionsTakesALaneThatNobodyUses) {
   ChannelCoreOptions few;
   few.lanes_max = 4;
   const auto channel = make_channel(workers_, few);
-  const Hearer hearer(*channel, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel, keep_numbers(got_));
   for (std::uint32_t capacity = 5; capacity <= 8; ++capacity) {  // one ring size
     for (const bool block : {false, true}) {
       LaneOptions o = options(capacity);
@@ -244,7 +246,7 @@ TEST_P(LaneTest, AFreeLaneOfTheOtherKindIsNotTaken) {
 
 TEST_P(LaneTest, PublishingWhileBuildingIsTooDeepAndLeavesAGap) {
   std::vector<std::uint64_t> sequences;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     for (std::size_t i = 0; i < run.count; ++i)
       sequences.push_back(run.header(i).sequence - run.first_sequence);
   });
@@ -268,7 +270,7 @@ TEST_P(LaneTest, UnheardEventsAreNotOffered) {
   EXPECT_EQ(push_number(lane, 1), Pushed::unheard);
   expect_ledger(lane, 0, 0, 0);
   {
-    const Hearer hearer(*channel_, keep_numbers(got_));
+    const AttachedSubscriber attached(*channel_, keep_numbers(got_));
     EXPECT_EQ(push_number(lane, 2), Pushed::accepted);
     drain_all();
   }
@@ -277,7 +279,7 @@ TEST_P(LaneTest, UnheardEventsAreNotOffered) {
 }
 
 TEST_P(LaneTest, ABatchIsTakenAsFarAsThereIsRoomAndTheRestIsCounted) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(5);
   std::array<Numbered, 8> events{};
   for (std::uint64_t i = 0; i < events.size(); ++i) events[i].n = i;
@@ -295,7 +297,7 @@ TEST_P(LaneTest, ABatchIsTakenAsFarAsThereIsRoomAndTheRestIsCounted) {
 TEST_P(LaneTest, LanesAreServedInTurn) {
   constexpr std::uint64_t kLanes = 20;  // over several chunks of the table
   std::vector<std::uint64_t> first_of_each_run;
-  const Hearer hearer(*channel_, [&](const engine::Run& run) {
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
     first_of_each_run.push_back(tests::number_of(run, 0) % kLanes);
   });
   for (std::uint64_t i = 0; i < kLanes; ++i) {
@@ -316,7 +318,7 @@ TEST_P(LaneTest, AThreadsLaneComesBackWhenTheThreadEnds) {
   ChannelCoreOptions o;
   o.ring_lanes = GetParam();
   const auto channel = make_channel(workers_, o);
-  const Hearer hearer(*channel, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel, keep_numbers(got_));
   for (int i = 0; i < 20; ++i) {
     std::thread([&] {
       Lane* lane = thread_lane(*channel);
@@ -331,7 +333,7 @@ TEST_P(LaneTest, AThreadsLaneComesBackWhenTheThreadEnds) {
 }
 
 TEST_P(LaneTest, ABlockedPublisherIsLetGoByAClosedChannel) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   LaneOptions o = options(1);
   o.overflow = Overflow::block;
   o.block_ns_max = -1;
@@ -349,7 +351,7 @@ TEST_P(LaneTest, ABlockedPublisherIsLetGoByAClosedChannel) {
 }
 
 TEST_P(LaneTest, ABlockedPublisherGoesOnOnceThereIsRoom) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   LaneOptions o = options(4);
   o.overflow = Overflow::block;
   o.block_ns_max = -1;
@@ -368,7 +370,7 @@ TEST_P(LaneTest, ABlockedPublisherGoesOnOnceThereIsRoom) {
 }
 
 TEST_P(LaneTest, AFullBlockingLaneRefusesInsideACallback) {
-  const Hearer hearer(*channel_, keep_numbers(got_));
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   LaneOptions o = options(1);
   o.overflow = Overflow::block;
   o.block_ns_max = -1;

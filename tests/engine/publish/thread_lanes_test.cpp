@@ -40,7 +40,7 @@ TEST_P(ThreadLanesTest, AThreadKeepsFewOfTheChannelsThatAreClosed) {
   std::thread([&] {
     for (int i = 0; i < 2000; ++i) {
       const auto channel = make_channel(workers_);
-      Subscriber* s = tests::make_hearer([](const engine::Run&) {});
+      Subscriber* s = tests::make_test_subscriber([](const engine::Run&) {});
       s->holders.fetch_add(1);
       watched.push_back(s);
       ASSERT_TRUE(channel->attach(s));

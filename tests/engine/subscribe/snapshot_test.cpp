@@ -12,7 +12,7 @@ namespace {
 
 /// A subscriber that the test holds, so that it can see when the list has let go of it.
 struct Watched {
-  explicit Watched(int priority = 0) : s(tests::make_hearer([](const engine::Run&) {})) {
+  explicit Watched(int priority = 0) : s(tests::make_test_subscriber([](const engine::Run&) {})) {
     s->priority = priority;
     s->holders.fetch_add(1);  // the list's
   }

@@ -81,8 +81,8 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
 namespace ringmain::engine {
 namespace {
 
+using tests::AttachedSubscriber;
 using tests::eventually;
-using tests::Hearer;
 using tests::push_number;
 using tests::Running;
 
@@ -94,7 +94,7 @@ TEST(ReuseTest, AWorkerDoesNotTakeAReadersMailboxForTheOneThatItGaveUp) {
   // Of those that sleep the first is woken: it is busy elsewhere while the second has its event.
   tests::Door elsewhere;
   const auto other = running.channel();
-  const Hearer busy(*other, [&](const engine::Run&) { (void)elsewhere.pass(); });
+  const AttachedSubscriber busy(*other, [&](const engine::Run&) { (void)elsewhere.pass(); });
   ASSERT_EQ(push_number(*other->take_lane({}, *other), 1), Pushed::accepted);
   ASSERT_TRUE(elsewhere.await_arrival());
   staged = true;
@@ -103,7 +103,8 @@ TEST(ReuseTest, AWorkerDoesNotTakeAReadersMailboxForTheOneThatItGaveUp) {
     const auto given_up = running.channel();
     ASSERT_EQ(static_cast<void*>(given_up.get()), static_cast<void*>(place.bytes));
     index = given_up->index();
-    const Hearer hearer(*given_up, [&](const engine::Run&) { stopped_thread = own_thread(); });
+    const AttachedSubscriber attached(*given_up,
+                                      [&](const engine::Run&) { stopped_thread = own_thread(); });
     Lane& lane = *given_up->take_lane({}, *given_up);
     ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
     ASSERT_TRUE(door.await_arrival()) << "its worker looks at it a last time behind a barrier";
@@ -117,7 +118,7 @@ TEST(ReuseTest, AWorkerDoesNotTakeAReadersMailboxForTheOneThatItGaveUp) {
   const auto box = running.channel(options);
   ASSERT_EQ(static_cast<void*>(box.get()), static_cast<void*>(place.bytes));
   ASSERT_EQ(box->index(), index);
-  box->hear();
+  box->begin_listening();
   (void)prepare_wait(*box);  // a reader that polls
   Lane& lane = *box->take_lane({}, *box);
   ASSERT_EQ(push_number(lane, 2), Pushed::accepted);

@@ -89,13 +89,13 @@ class HouseTest : public ::testing::Test {
 
 class LossesTest : public HouseTest {
  protected:
-  LossesTest() : hearer_(*channel_, [](const engine::Run&) {}) {
+  LossesTest() : attached_(*channel_, [](const engine::Run&) {}) {
     LaneOptions o;
     o.capacity = 1;
     lane_ = channel_->take_lane(o, *channel_);
     EXPECT_EQ(push_number(*lane_, 1), Pushed::accepted);
   }
-  Hearer hearer_;
+  AttachedSubscriber attached_;
   Lane* lane_;
 };
 
@@ -158,7 +158,7 @@ TEST_F(LossesTest, TheBussOwnChannelsCauseNoNotices) {
   own.tells_no_losses = true;
   const auto loss = make_channel(workers_, own);
   ASSERT_TRUE(workers_->add(*loss));
-  const Hearer hearer(*loss, [](const engine::Run&) {});
+  const AttachedSubscriber attached(*loss, [](const engine::Run&) {});
   LaneOptions o;
   o.capacity = 1;
   Lane* lane = loss->take_lane(o, *loss);
@@ -167,7 +167,7 @@ TEST_F(LossesTest, TheBussOwnChannelsCauseNoNotices) {
   box_options.mailbox = true;
   const auto box = make_channel(workers_, box_options);
   ASSERT_TRUE(workers_->add(*box));
-  const Hearer reader(*box, [](const engine::Run&) {});
+  const AttachedSubscriber reader(*box, [](const engine::Run&) {});
   Lane* fed = box->take_lane(o, *loss);
   ASSERT_EQ(push_number(*lane, 1), Pushed::accepted);
   fed->full.store(7);
@@ -201,20 +201,20 @@ TEST_F(LossesTest, TheDepthIsTheHighestSeen) {
 
 class WatchTest : public HouseTest {
  protected:
-  WatchTest() : hearer_(*channel_, [](const engine::Run&) {}) {
-    (*hearer_).name = "the slow one";
+  WatchTest() : attached_(*channel_, [](const engine::Run&) {}) {
+    (*attached_).name = "the slow one";
     set_budget(100);
     workers_->watch(drainer_);
   }
   ~WatchTest() override { workers_->unwatch(drainer_); }
   void set_budget(std::int64_t ms) {
-    (*hearer_).budget_ns = ms * kMs;
+    (*attached_).budget_ns = ms * kMs;
     workers_->house().budget(ms * kMs);
   }
   void show_call(std::uint32_t turn) {
-    drainer_.calling.store(call_word(turn, (*hearer_).watch_id));
+    drainer_.calling.store(call_word(turn, (*attached_).watch_id));
   }
-  Hearer hearer_;
+  AttachedSubscriber attached_;
   Drainer drainer_;
 };
 
@@ -229,8 +229,8 @@ TEST_F(WatchTest, ATurnOverItsBudgetIsToldOnceByName) {
   EXPECT_EQ(recorder_->slow_turns[0].channel, "test");
   EXPECT_EQ(recorder_->slow_turns[0].running_ns, 100 * kMs);
   EXPECT_EQ(recorder_->slow_turns[0].budget_ns, 100 * kMs);
-  EXPECT_EQ((*hearer_).slow.get(), 1u);
-  EXPECT_EQ((*hearer_).longest_ns.get(), static_cast<std::uint64_t>(550 * kMs));
+  EXPECT_EQ((*attached_).slow.get(), 1u);
+  EXPECT_EQ((*attached_).longest_ns.get(), static_cast<std::uint64_t>(550 * kMs));
   show_call(2);
   for (int i = 0; i < 4; ++i) round(50);
   EXPECT_EQ(recorder_->slow_turns.size(), 2u);
@@ -257,14 +257,14 @@ TEST_F(WatchTest, ItDoesNotTakeItsOwnPauseForASlowCallback) {
 }
 
 TEST_F(WatchTest, ABudgetOfZeroIsNeverOver) {
-  (*hearer_).budget_ns = 0;
+  (*attached_).budget_ns = 0;
   show_call(1);
   for (int i = 0; i < 10; ++i) round(500);
   EXPECT_TRUE(recorder_->slow_turns.empty());
 }
 
 TEST_F(WatchTest, WhoIsOffTheListAndStillRunningIsNamedAllTheSame) {
-  auto* leaver = make_hearer([](const engine::Run&) {});
+  auto* leaver = make_test_subscriber([](const engine::Run&) {});
   leaver->name = "the leaver";
   leaver->budget_ns = 100 * kMs;
   leaver->holders.fetch_add(1);
@@ -282,14 +282,14 @@ TEST_F(WatchTest, WhoIsOffTheListAndStillRunningIsNamedAllTheSame) {
 }
 
 TEST_F(HouseTest, ThrowsAreToldOncePerSecondAndAQuarantineAtOnce) {
-  const Hearer hearer(*channel_, [](const engine::Run&) {});
-  (*hearer).channel = channel_.get();
-  (*hearer).throws.set_max(100);
+  const AttachedSubscriber attached(*channel_, [](const engine::Run&) {});
+  (*attached).channel = channel_.get();
+  (*attached).throws.set_max(100);
   const auto throw_once = [&] {
     try {
       throw std::runtime_error("no luck");
     } catch (...) {
-      subscriber_threw(*hearer);
+      subscriber_threw(*attached);
     }
   };
   throw_once();
@@ -385,7 +385,7 @@ TEST(HouseThreadTest, AStuckReporterDoesNotHoldUpStop) {
 TEST(HouseThreadTest, WhatNobodyReadsAnyMoreIsFreedWithoutFurtherChanges) {
   const Running running(1);
   const auto channel = running.channel();
-  auto* leaver = make_hearer([](const engine::Run&) {});
+  auto* leaver = make_test_subscriber([](const engine::Run&) {});
   leaver->holders.fetch_add(1);
   ASSERT_TRUE(channel->attach(leaver));
   leaver->gate.close();
