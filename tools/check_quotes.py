@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do the README and the pages in docs/ quote programs that are compiled?
+"""Do the pages at the root and in docs/ quote programs that are compiled?
 
 Every block of C++ in them must stand, line for line, in one of the programs below examples/, which are built
 and run as tests. Exit codes: 0 they do, 1 one does not, 2 wrong use.
@@ -17,9 +17,10 @@ def main() -> int:
     programs = [p.read_text() for p in sorted(root.glob("examples/**/*.cpp"))]
     looked_at = 0
     lost = 0
-    for page in [root / "README.md", *sorted(root.glob("docs/*.md"))]:
-        for block in re.findall(r"^```cpp\n(.*?)^```$", page.read_text(), re.M | re.S):
+    for page in [*sorted(root.glob("*.md")), *sorted(root.glob("docs/*.md"))]:
+        for indent, block in re.findall(r"^( *)```cpp\n(.*?)^\1```$", page.read_text(), re.M | re.S):
             looked_at += 1
+            block = re.sub(f"^{indent}", "", block, flags=re.M)  # in a numbered step
             if any(block in text for text in programs):
                 continue
             lost += 1

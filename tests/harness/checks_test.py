@@ -48,6 +48,27 @@ class Guarantees(CheckTest):
         self.assert_fails(self.CHECK, "G3 names no test")
 
 
+class Quotes(CheckTest):
+    CHECK = "check_quotes.py"
+
+    def setUp(self):
+        super().setUp()
+        self.write("examples/hello.cpp", "int main() {\n  int heard = 0;\n  return heard;\n}\n")
+
+    def test_what_an_example_holds_may_be_quoted(self):
+        self.write("README.md", "```cpp\n  int heard = 0;\n```\n")
+        self.write("CONTRIBUTING.md", "1. Write:\n\n   ```cpp\n     return heard;\n   ```\n")
+        self.assert_passes(self.CHECK)
+
+    def test_what_none_holds_is_found_on_every_page(self):
+        for page in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/run.md"):
+            for indent in ("", "   "):
+                with self.subTest(page, indent=indent):
+                    path = self.write(page, f"{indent}```cpp\n{indent}  int told = 0;\n{indent}```\n")
+                    self.assert_fails(self.CHECK, f"{page} quotes what no example holds")
+                    path.unlink()
+
+
 class Layers(CheckTest):
     CHECK = "check_layers.py"
 
