@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/publish/lane.hpp"
+#include "engine/publish/push.hpp"
 #include "engine/system/wait_strategy.hpp"
 
 #include "bench/events.hpp"

@@ -60,7 +60,7 @@ Bus& Bus::process() {
   static Bus* bus = nullptr;
   std::call_once(once, [] {
     bus = new Bus;
-    engine::count_missed_of(bus->core_->workers());
+    engine::count_missed_of(bus->core_->engine());
     detail::tell_of_copies();
     process_bus_is_made = true;
   });
@@ -102,8 +102,8 @@ Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* s
   if (core_->forked()) return {};
   detail::check(options, true);
   const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
-      core_->workers(), options.name.empty() ? "mailbox of " + std::string(pattern) : options.name,
-      detail::drained_by(options, core_->workers()), options);
+      core_->engine(), options.name.empty() ? "mailbox of " + std::string(pattern) : options.name,
+      detail::drained_by(options, core_->engine()), options);
   const engine::Ref<detail::SubscriptionCore> made =
       new detail::SubscriptionCore(subscriber, mailbox, std::move(options));
   orphan.subscriber = nullptr;
@@ -143,7 +143,7 @@ Subscription Bus::on_interest_core(engine::ChannelCore* channel, std::string_vie
 }
 
 bool Bus::wait_told(nanoseconds limit) {
-  return !core_->forked() && core_->workers().house().await_round(limit.count());
+  return !core_->forked() && core_->engine().house().await_round(limit.count());
 }
 
 AnyMailbox Bus::mailbox(std::string_view pattern, SubscribeOptions options) {
@@ -151,7 +151,7 @@ AnyMailbox Bus::mailbox(std::string_view pattern, SubscribeOptions options) {
 }
 
 bool Bus::flush(nanoseconds limit) {
-  return core_->workers().flush(limit.count());
+  return core_->engine().flush(limit.count());
 }
 
 namespace {
@@ -159,7 +159,7 @@ std::vector<std::string> unbalanced(const detail::BusCore& core);
 }
 
 Stopped Bus::stop(StopMode mode, nanoseconds limit) {
-  auto s = core_->workers().stop(mode == StopMode::abort, limit.count());
+  auto s = core_->engine().stop(mode == StopMode::abort, limit.count());
   Stopped stopped{s.refused, s.left, std::move(s.stuck), {}};
   if (!stopped.refused && !core_->forked() && stopped.left == 0 && stopped.stuck.empty())
     stopped.unbalanced = unbalanced(*core_);
@@ -170,14 +170,14 @@ Stats Bus::stats() const {
   Stats all;
   if (core_->forked()) return all;
   for (const auto& c : core_->channels()) all.channels.push_back(detail::stats_of(*c));
-  for (const auto& c : core_->workers().channels()) {
+  for (const auto& c : core_->engine().channels()) {
     if (c->options().mailbox) all.channels.push_back(detail::stats_of(*c));
   }
-  for (const auto& w : core_->workers().counts())
+  for (const auto& w : core_->engine().counts())
     all.workers.push_back({w.parks, w.wakes, w.batches, w.events});
   core_->for_each_subscription(
       [&all](const detail::SubscriptionCore& a) { all.subscriptions.push_back(a.row()); });
-  all.housekeeper = {core_->workers().house().running(), core_->workers().house().wakes()};
+  all.housekeeper = {core_->engine().house().running(), core_->engine().house().wakes()};
   return all;
 }
 
@@ -201,7 +201,7 @@ std::vector<std::string> unbalanced(const detail::BusCore& core) {
     if (!sentence.empty()) sentences.push_back(std::move(sentence));
   };
   for (const auto& c : core.channels()) add(unbalanced(*c));
-  for (const auto& c : core.workers().channels()) {
+  for (const auto& c : core.engine().channels()) {
     if (c->options().mailbox) add(unbalanced(*c));
   }
   core.for_each_subscription([&add](const detail::SubscriptionCore& a) { add(a.unbalanced()); });
@@ -224,7 +224,7 @@ std::vector<std::string> Bus::channel_names() const {
 }
 
 unsigned Bus::workers() const noexcept {
-  return core_->workers().running();
+  return core_->engine().running();
 }
 
 namespace detail {
@@ -263,9 +263,9 @@ Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber
   check(options, options.served != Served::shared);
   if (options.served != Served::shared) {
     mailbox = new MailboxHold(
-        channel.workers(),
+        channel.host(),
         options.name.empty() ? "mailbox of " + channel.options().name : options.name,
-        drained_by(options, channel.workers()), options);
+        drained_by(options, channel.host()), options);
   }
   const engine::Ref<SubscriptionCore> made =
       new SubscriptionCore(subscriber, mailbox, std::move(options));
@@ -377,7 +377,7 @@ ChannelStats stats_of(const engine::ChannelCore& channel) {
   s.pending = c.pending;
   s.publishers = c.live_lanes;
   s.lanes = c.lanes;
-  if (const engine::Merge* m = channel.merge()) {
+  if (const engine::LaneOrder* m = channel.lane_order()) {
     s.order_gaps = m->gaps.get();
     s.order_late = m->late.get();
   }

@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "engine/deliver/merge.hpp"
+
 #include "bus/bus.hpp"
 #include "bus/reporter.hpp"
 #include "bus/subscription_core.hpp"
@@ -122,11 +124,10 @@ engine::WorkersOptions manual() {
 }  // namespace
 
 BusCore::BusCore(const BusOptions& options)
-    : workers_(new engine::Workers(engine_options(options))),
-      reporter_(new BusReporter(*workers_)) {
-  workers_->house().set_reporter(reporter_.get());
-  if (workers_->start() == 0) {
-    (void)workers_->stop(true, 0);
+    : engine_(new engine::Engine(engine_options(options))), reporter_(new BusReporter(*engine_)) {
+  engine_->house().set_reporter(reporter_.get());
+  if (engine_->start() == 0) {
+    (void)engine_->stop(true, 0);
     throw std::system_error(
         std::make_error_code(std::errc::resource_unavailable_try_again),
         "ringmain: the system gave the bus not one thread; raise the process limit (ulimit -u)");
@@ -134,9 +135,9 @@ BusCore::BusCore(const BusOptions& options)
 }
 
 BusCore::BusCore(ByHand)
-    : workers_(new engine::Workers(manual())), reporter_(new BusReporter(*workers_)) {
-  workers_->house().set_reporter(reporter_.get());
-  (void)workers_->start();
+    : engine_(new engine::Engine(manual())), reporter_(new BusReporter(*engine_)) {
+  engine_->house().set_reporter(reporter_.get());
+  (void)engine_->start();
 }
 
 Result<engine::ChannelCore*> BusCore::channel(std::string_view name, const Schema& schema,
@@ -174,9 +175,9 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
     core_options.order_gap_ns_max = engine::ns_of_us(options->order_gap_us_max.count());
   }
   const engine::Ref<engine::ChannelCore> made =
-      new engine::ChannelCore(workers_, std::move(core_options));
+      engine::make_channel_core(engine_.get(), std::move(core_options));
   *reinterpret_cast<engine::ChannelCore**>(made->face) = made.get();
-  if (!workers_->add(*made)) {  // of a forked bus: nothing is added
+  if (!engine_->add(*made)) {  // of a forked bus: nothing is added
     return Error{Error::Code::no_memory,
                  "no room for channel '" + std::string(name) +
                      "': a bus holds 4096 channels and mailboxes; use another bus"};
@@ -194,13 +195,13 @@ void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore
   } catch (...) {
     for (const Pattern& p : patterns_) p.subscription->stop_feeding_from(*made);
     if (const auto at = channels_.find(name); at != entered) channels_.erase(at);
-    workers_->retire(*made);
+    engine_->retire(*made);
     made->next_abandoned = std::exchange(abandoned_, made);
     throw;
   }
   if (forked()) return;
   reporter_->channel_made(*made);
-  workers_->house().interest_changed();  // for who is interested by pattern
+  engine_->inbox().interest_changed();  // for who is interested by pattern
 }
 
 std::vector<engine::Ref<engine::ChannelCore>> BusCore::channels() const {
@@ -261,7 +262,7 @@ bool BusCore::keep_until_the_end(SubscriptionCore& subscription) noexcept {
 void BusCore::end() noexcept {
   if (forked()) return;
   enum : std::int64_t { kLimitNs = 5'000'000'000 };
-  (void)workers_->stop(false, kLimitNs);
+  (void)engine_->stop(false, kLimitNs);
   SubscriptionCore* kept = nullptr;
   {
     const std::lock_guard lock(mutex_);

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "../engine/deliver/workers.hpp"
+#include "../engine/engine.hpp"
 
 #include "event.hpp"
 #include "options.hpp"
@@ -29,7 +29,7 @@ class BusCore final : public engine::Counted {
   struct ByHand {};
   explicit BusCore(ByHand);
 
-  [[nodiscard]] engine::Workers& workers() const noexcept { return *workers_; }
+  [[nodiscard]] engine::Engine& engine() const noexcept { return *engine_; }
   [[nodiscard]] BusReporter& reporter() const noexcept { return *reporter_; }
   /// Finds or makes. `options` given: it must be new.
   Result<engine::ChannelCore*> channel(std::string_view name, const Schema& schema,
@@ -65,7 +65,7 @@ class BusCore final : public engine::Counted {
   Result<engine::ChannelCore*> find_or_make(std::string_view name, const Schema& schema,
                                             const ChannelOptions* options);
 
-  const engine::Ref<engine::Workers> workers_;
+  const engine::Ref<engine::Engine> engine_;
   const engine::Ref<BusReporter> reporter_;
   mutable engine::ForkMutex mutex_{engine::kForkBus};
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "../engine/subscribe/subscriber.hpp"
+#include "../engine/subscribe/threw.hpp"
 
 #include "event.hpp"
 #include "options.hpp"

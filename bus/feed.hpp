@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "../engine/channel/channel_core.hpp"
-#include "../engine/publish/lane.hpp"
+#include "../engine/publish/push.hpp"
 #include "../engine/subscribe/subscriber.hpp"
 
 #include "callback.hpp"

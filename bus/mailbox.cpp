@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/deliver/drain.hpp"
+#include "engine/deliver/pull.hpp"
 
 #include "bus/subscription_core.hpp"
 
@@ -142,11 +143,11 @@ class PullMailbox {
 
 namespace {
 
-engine::Ref<SubscriptionCore> pulled(engine::Workers& workers, std::string name,
+engine::Ref<SubscriptionCore> pulled(engine::ChannelHost& host, std::string name,
                                      SubscribeOptions options) {
   check(options, true);
   const engine::Ref<MailboxHold> mailbox = new MailboxHold(
-      workers, options.name.empty() ? std::move(name) : options.name, DrainedBy::its_user, options);
+      host, options.name.empty() ? std::move(name) : options.name, DrainedBy::its_user, options);
   return new SubscriptionCore(nullptr, mailbox, std::move(options));
 }
 
@@ -156,7 +157,7 @@ PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions op
                                KeyWriter key) {
   if (channel.inert()) return nullptr;
   const auto subscription =
-      pulled(channel.workers(), "mailbox of " + channel.options().name, std::move(options));
+      pulled(channel.host(), "mailbox of " + channel.options().name, std::move(options));
   subscription->set_owner(static_cast<BusCore*>(channel.options().owner));
   subscription->feed_from(channel, std::move(key));
   return new PullMailbox(subscription);
@@ -165,7 +166,7 @@ PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions op
 PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern, SubscribeOptions options) {
   if (bus.forked()) return nullptr;
   const auto subscription =
-      pulled(bus.workers(), "mailbox of " + std::string(pattern), std::move(options));
+      pulled(bus.engine(), "mailbox of " + std::string(pattern), std::move(options));
   subscription->set_bus(&bus);
   subscription->set_owner(&bus);
   bus.add_pattern(*subscription, pattern);

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/deliver/merge.hpp"
+
 #include "bus/bus.hpp"
 #include "bus/feed.hpp"
 #include "bus/subscription_core.hpp"
@@ -106,7 +108,7 @@ Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> c
     order.sources.emplace_back(c);
   }
   const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
-      channels.front()->workers(), std::move(order), detail::feeding_options(options.queue_events));
+      channels.front()->host(), std::move(order), detail::feeding_options(options.queue_events));
   SubscribeOptions consumer;
   consumer.name = std::move(options.name);
   consumer.on_throw = options.on_throw;

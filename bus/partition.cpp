@@ -29,8 +29,8 @@ class Parts {
     Orphan orphan{consumer};
     const std::string name = options_.name.empty() ? channel_->options().name : options_.name;
     const std::string part = name + " part " + std::to_string(lanes_.size());
-    const engine::Ref<MailboxHold> mailbox = new MailboxHold(
-        channel_->workers(), part, drained_by(options_, channel_->workers()), options_);
+    const engine::Ref<MailboxHold> mailbox =
+        new MailboxHold(channel_->host(), part, drained_by(options_, channel_->host()), options_);
     const engine::Ref<SubscriptionCore> made = new SubscriptionCore(consumer, mailbox, options_);
     orphan.subscriber = nullptr;
     made->set_owner(static_cast<BusCore*>(channel_->options().owner));

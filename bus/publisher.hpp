@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "../engine/publish/lane.hpp"
+#include "../engine/publish/push.hpp"
 
 #include "event.hpp"
 #include "options.hpp"

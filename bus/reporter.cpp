@@ -5,7 +5,7 @@
 #include <limits>
 #include <new>
 
-#include "engine/deliver/workers.hpp"
+#include "engine/engine.hpp"
 
 #include "bus/bus.hpp"
 
@@ -93,8 +93,8 @@ void BusReporter::watch_interest(engine::Subscriber* subscriber,
     const std::lock_guard lock(mutex_);
     new_watches_.push_back({subscriber, std::move(channel), std::move(pattern), {}});
   }
-  workers_.house().add_interested(1);
-  workers_.house().event_count().notify(engine::EventCount::kInterest);
+  engine_.inbox().add_interested(1);
+  engine_.inbox().event_count().notify(engine::EventCount::kInterest);
 }
 
 void BusReporter::tell_interest(bool changed) {
@@ -107,11 +107,11 @@ void BusReporter::tell_interest(bool changed) {
   std::erase_if(watches_, [this](const Watch& w) {
     if (!w.subscriber->gate.closed()) return false;
     engine::drop_subscriber(w.subscriber);
-    workers_.house().add_interested(-1);
+    engine_.inbox().add_interested(-1);
     return true;
   });
   if (!changed || watches_.empty()) return;
-  const auto channels = workers_.channels();
+  const auto channels = engine_.channels();
   for (Watch& w : watches_) {
     if (w.channel) tell(w, *w.channel);
     if (w.channel) continue;
@@ -168,7 +168,7 @@ std::uint64_t BusReporter::waits(std::string subscriber, std::string channel,
     which = ++last_wait_;
     waits_.push_back({which, std::move(subscriber), std::move(channel), since_ns, false});
   }
-  workers_.house().event_count().notify(
+  engine_.inbox().event_count().notify(
       engine::EventCount::kWaiting);  // it may mean to sleep for too long
   return which;
 }

@@ -19,6 +19,10 @@
 #include "channel.hpp"
 #include "interest.hpp"
 
+namespace ringmain::engine {
+class Engine;
+}
+
 namespace ringmain::detail {
 
 /// The bus's own publisher on one of its own channels.
@@ -77,7 +81,7 @@ class BusReporter final : public engine::Reporter {
   using OwnPublishers =
       std::tuple<OwnPublisher<LossNotice>, OwnPublisher<SlowSubscriber>,
                  OwnPublisher<WaitingRemoval>, OwnPublisher<Threw>, OwnPublisher<Quarantined>>;
-  explicit BusReporter(engine::Workers& workers) noexcept : workers_(workers) {}
+  explicit BusReporter(engine::Engine& engine) noexcept : engine_(engine) {}
   ~BusReporter() override;
   struct Own {
     std::string_view name;
@@ -126,7 +130,7 @@ class BusReporter final : public engine::Reporter {
   void tell(Watch& watch, const engine::ChannelCore& channel);
   void tell_waits(std::int64_t now_ns);
 
-  engine::Workers& workers_;
+  engine::Engine& engine_;
   OwnPublishers publishers_;
   std::vector<Watch> watches_;  // the housekeeper's
   std::int64_t owed_at_ns_ =

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/deliver/merge.hpp"
 #include "engine/system/clock.hpp"
 
 #include "bus/feed.hpp"
@@ -17,9 +18,9 @@ namespace ringmain::detail {
 
 // --- the mailbox ---
 
-DrainedBy drained_by(const SubscribeOptions& options, const engine::Workers& workers) noexcept {
-  return options.served == Served::own_thread && !workers.manual() ? DrainedBy::own_thread
-                                                                   : DrainedBy::workers;
+DrainedBy drained_by(const SubscribeOptions& options, const engine::ChannelHost& host) noexcept {
+  return options.served == Served::own_thread && !host.manual() ? DrainedBy::own_thread
+                                                                : DrainedBy::workers;
 }
 
 void check(const SubscribeOptions& options, bool has_mailbox) {
@@ -53,23 +54,23 @@ engine::LaneOptions lanes_of(const SubscribeOptions& options) noexcept {
 
 }  // namespace
 
-MailboxHold::MailboxHold(engine::Workers& workers, std::string name, DrainedBy by,
+MailboxHold::MailboxHold(engine::ChannelHost& host, std::string name, DrainedBy by,
                          const SubscribeOptions& options)
-    : MailboxHold(workers, mailbox_options(std::move(name), by), lanes_of(options)) {}
+    : MailboxHold(host, mailbox_options(std::move(name), by), lanes_of(options)) {}
 
-MailboxHold::MailboxHold(engine::Workers& workers, engine::ChannelCoreOptions options,
+MailboxHold::MailboxHold(engine::ChannelHost& host, engine::ChannelCoreOptions options,
                          const engine::LaneOptions& lanes)
     : lanes_(lanes) {
   options.mailbox = true;
   options.lanes_max = engine::ChannelCore::kLanesMax;
   const bool for_its_user = options.for_its_user();
-  core_ = new engine::ChannelCore(&workers, std::move(options));
-  if (!workers.add(*core_)) throw std::bad_alloc();
+  core_ = engine::make_channel_core(&host, std::move(options));
+  if (!host.add(*core_)) throw std::bad_alloc();
   if (for_its_user) core_->begin_listening();
 }
 
 MailboxHold::~MailboxHold() {
-  if (core_) core_->workers().retire(*core_);
+  if (core_) core_->host().retire(*core_);
 }
 
 // --- the core of a subscription ---
@@ -125,7 +126,7 @@ void SubscriptionCore::listen(engine::ChannelCore& channel) {
 void SubscriptionCore::listen_locked(engine::ChannelCore& channel) {
   listed_.push_back({&channel, consumer_});
   listens_ = true;
-  consumer_->channel = &channel;
+  consumer_->news = &channel.host().inbox();
   consumer_->holders.fetch_add(1);
   if (channel.attach(consumer_)) return;
   engine::drop_subscriber(consumer_);
@@ -162,12 +163,12 @@ void SubscriptionCore::feed_from(engine::ChannelCore& source, KeyWriter key) {
   }
   listed_.reserve(listed_.size() + 1);
   engine::Subscriber* feeder =
-      mailbox_->core().merge() != nullptr
+      mailbox_->core().lane_order() != nullptr
           ? make_ordered_feeder(mailbox_, source)
           : make_feeder(mailbox_, source, options_.priority, std::move(key));
   feeder->wants_time = consumer_ == nullptr || consumer_->wants_time;
   feeder->patient = options_.patient;
-  feeder->channel = &source;
+  feeder->news = &source.host().inbox();
   listed_.push_back({&source, feeder});
   feeder->holders.fetch_add(1);
   if (source.attach(feeder)) return;

@@ -30,7 +30,7 @@ enum class DrainedBy : std::uint8_t { workers, own_thread, its_user };
 /// Who drains the mailbox of a subscriber that has one. A manual bus has no threads: deliver()
 /// serves it.
 [[nodiscard]] DrainedBy drained_by(const SubscribeOptions& options,
-                                   const engine::Workers& workers) noexcept;
+                                   const engine::ChannelHost& host) noexcept;
 /// Throws std::invalid_argument with one sentence for options that cannot hold.
 void check(const SubscribeOptions& options, bool has_mailbox);
 
@@ -38,10 +38,10 @@ void check(const SubscribeOptions& options, bool has_mailbox);
 class MailboxHold final : public engine::Counted {
  public:
   /// Throws std::bad_alloc.
-  MailboxHold(engine::Workers& workers, std::string name, DrainedBy by,
+  MailboxHold(engine::ChannelHost& host, std::string name, DrainedBy by,
               const SubscribeOptions& options);
   /// With options of one's own; what makes it a mailbox is added.
-  MailboxHold(engine::Workers& workers, engine::ChannelCoreOptions options,
+  MailboxHold(engine::ChannelHost& host, engine::ChannelCoreOptions options,
               const engine::LaneOptions& lanes);
   ~MailboxHold() override;
   [[nodiscard]] engine::ChannelCore& core() const noexcept { return *core_; }

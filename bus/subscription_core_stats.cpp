@@ -46,7 +46,7 @@ SubscriberStats SubscriptionCore::stats() const noexcept {
   s.coalesced = box.coalesced;
   s.offered = box.accepted + box.full + box.no_memory + box.closed + box.coalesced;
   if (consumer_ == nullptr) s.delivered = box.delivered;
-  if (const engine::Merge* m = mailbox_->core().merge()) {
+  if (const engine::LaneOrder* m = mailbox_->core().lane_order()) {
     s.order_gaps = m->gaps.get();
     s.order_late = m->late.get();
   }

@@ -33,7 +33,7 @@ void end_elsewhere(std::unique_ptr<Bus> bus) noexcept {
 }
 
 /// The bus is closed by now, whatever there is memory for.
-ringmain_code not_in_time(const ringmain::engine::Workers::Stopped& stopped) noexcept {
+ringmain_code not_in_time(const ringmain::engine::Engine::Stopped& stopped) noexcept {
   try {
     std::string sentence =
         std::to_string(stopped.left) + " events were not delivered within the limit";
@@ -94,7 +94,7 @@ ringmain_code ringmain_close(ringmain_bus* bus, int64_t limit_ns) {
     }
     // Not Bus::stop(), which looks at all accounts and needs memory for it.
     const auto stopped =
-        ringmain::detail::Erased::core(*bus->own).workers().stop(false, limit_of(limit_ns).count());
+        ringmain::detail::Erased::core(*bus->own).engine().stop(false, limit_of(limit_ns).count());
     if (stopped.refused) {
       return fail(RINGMAIN_WOULD_DEADLOCK,
                   "a callback would wait for itself; close the bus outside of callbacks");

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/deliver/workers.hpp"
+#include "engine/channel/ahead.hpp"
 #include "engine/publish/missed.hpp"
 #include "engine/publish/queue_ops.hpp"
 
@@ -38,25 +38,22 @@ bool serves(const LaneOptions& had, const LaneOptions& wants,
 
 }  // namespace
 
-ChannelCore::ChannelCore(Ref<Workers> workers, ChannelCoreOptions options)
-    : workers_(std::move(workers)),
-      options_(std::move(options)),
-      manual_time_(workers_->manual_time()) {
+ChannelCore::ChannelCore(Ref<ChannelHost> host, ChannelCoreOptions options)
+    : host_(std::move(host)), options_(std::move(options)), manual_time_(host_->manual_time()) {
   if (options_.latency_every != 0) latency_ = std::make_unique<Histogram>();
   std::uint32_t state = 0;
   if (barrier_is_fence()) state |= ChannelLine::kFenced;
   if (options_.latency_every != 0) state |= ChannelLine::kSampled;
   if (options_.merged) {
-    merge_ = std::make_unique<Merge>(*this, options_.sources, options_.order_gap_ns_max);
     state |= ChannelLine::kTicketed;
     ticket_wishes_ = 1;  // for ever
   }
-  if (inert()) state = forked_state(*workers_, options_.mailbox);
+  if (inert()) state = forked_state(*host_, options_.mailbox);
   line.state.store(state, std::memory_order_relaxed);  // relaxed: nobody else has it yet
 }
 
 bool ChannelCore::inert() const noexcept {
-  return workers_->forked();
+  return host_->forked();
 }
 
 ChannelCore::~ChannelCore() {
@@ -106,7 +103,7 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
   lane_count_.store(count + 1, std::memory_order_release);  // E6: whoever counts it finds it whole
   if (options.realtime)
     realtime_lanes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: read at every poll
-  if (options.realtime) workers_->watch_realtime();
+  if (options.realtime) host_->watch_realtime();
   return made;
 }
 
@@ -175,8 +172,8 @@ bool ChannelCore::want_tickets() noexcept {
     if (!give_tickets(lane(i))) return false;
   }
   if (ticket_wishes_++ != 0) return true;
-  tickets_since_.store(workers_->tickets_taken(), std::memory_order_relaxed);  // relaxed: T1 below
-  line.state.fetch_or(ChannelLine::kTicketed, std::memory_order_seq_cst);      // T1
+  tickets_since_.store(host_->tickets_taken(), std::memory_order_relaxed);  // relaxed: T1 below
+  line.state.fetch_or(ChannelLine::kTicketed, std::memory_order_seq_cst);   // T1
   return true;
 }
 
@@ -265,7 +262,7 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
     return false;
   }
   update_state();
-  workers_->house().budget(subscriber->budget_ns);
+  host_->inbox().budget(subscriber->budget_ns);
   return true;
 }
 
@@ -277,12 +274,12 @@ void ChannelCore::unlist(Subscriber* subscriber) noexcept {
     SubscriberList& list = called_inline ? inline_list_ : list_;
     if (!list.remove(subscriber)) return;
     update_state();
-    if (subscriber->budget_ns != 0) workers_->house().budget_left();
+    if (subscriber->budget_ns != 0) host_->inbox().budget_left();
     if (!list.due()) return;
     if (called_inline) {
       list.reclaim(inline_readings());
     } else {
-      workers_->reclaim(list);
+      host_->reclaim(list);
     }
   } catch (const std::bad_alloc&) {
     // It stays listed and closed: skipped at every batch, freed with the channel.
@@ -327,8 +324,8 @@ void ChannelCore::update_state() noexcept {
   const bool may_lie = list_.all_patient() && !options_.parallel && !options_.merged;
   // Relaxed: a rest that begins meanwhile is as one that began before. Who comes in a hurry ends
   // it.
-  if (patient.exchange(may_lie, std::memory_order_relaxed) && !may_lie) workers_->end_rests();
-  workers_->house().interest_changed();
+  if (patient.exchange(may_lie, std::memory_order_relaxed) && !may_lie) host_->end_rests();
+  host_->inbox().interest_changed();
 }
 
 void ChannelCore::close_line() noexcept {
@@ -337,7 +334,7 @@ void ChannelCore::close_line() noexcept {
 
 void ChannelCore::become_forked() noexcept {
   line.become_forked();
-  line.state.fetch_or(forked_state(*workers_, options_.mailbox),
+  line.state.fetch_or(forked_state(*host_, options_.mailbox),
                       std::memory_order_relaxed);  // relaxed: nobody else is there
   // If this is the thread of one of them, what it was called for ends behind the event at hand.
   if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // N1

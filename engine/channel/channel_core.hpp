@@ -13,18 +13,17 @@
 #include <string>
 #include <vector>
 
-#include "../deliver/merge.hpp"
-#include "../deliver/pull.hpp"
 #include "../publish/lane.hpp"
+#include "../publish/pushed.hpp"
 #include "../subscribe/snapshot.hpp"
 #include "../system/clock.hpp"
 #include "../system/ref.hpp"
 #include "../watch/histogram.hpp"
+#include "channel_host.hpp"
+#include "lane_order.hpp"
+#include "reader.hpp"
 
 namespace ringmain::engine {
-
-class Workers;
-struct Worker;
 
 struct ChannelCoreOptions {
   std::string name;
@@ -79,13 +78,13 @@ class ChannelCore final : public Counted {
 
  public:
   enum : std::uint32_t { kLanesMax = kFirstChunk * ((1u << kChunks) - 1) };
-  ChannelCore(Ref<Workers> workers, ChannelCoreOptions options);
+  ChannelCore(Ref<ChannelHost> host, ChannelCoreOptions options);
   ~ChannelCore() override;
 
   ChannelLine line;  // first: publishers read it at every event
 
   [[nodiscard]] const ChannelCoreOptions& options() const noexcept { return options_; }
-  [[nodiscard]] Workers& workers() const noexcept { return *workers_; }
+  [[nodiscard]] ChannelHost& host() const noexcept { return *host_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   void set_index(std::uint32_t index) noexcept { index_ = index; }
   /// This is a forked child and its workers are the parent's: nothing takes a lock or effect.
@@ -137,7 +136,9 @@ class ChannelCore final : public Counted {
   [[nodiscard]] std::uint64_t tickets_since() const noexcept {
     return tickets_since_.load(std::memory_order_relaxed);  // relaxed: T1 of the ticket itself
   }
-  [[nodiscard]] Merge* merge() const noexcept { return merge_.get(); }
+  /// nullptr: lane by lane. Before anybody publishes.
+  [[nodiscard]] LaneOrder* lane_order() const noexcept { return lane_order_.get(); }
+  void set_lane_order(std::unique_ptr<LaneOrder> order) noexcept { lane_order_ = std::move(order); }
 
   // --- the owner ---
   /// On the lanes' counters, never by a dequeue: is anything left?
@@ -226,13 +227,13 @@ class ChannelCore final : public Counted {
   void update_state() noexcept;
   [[nodiscard]] std::vector<const Reading*> inline_readings() const;
 
-  const Ref<Workers> workers_;
+  const Ref<ChannelHost> host_;
   const ChannelCoreOptions options_;
   const Atomic<std::int64_t>* const manual_time_;
   std::uint32_t index_ = 0;
 
   std::unique_ptr<Histogram> latency_;
-  std::unique_ptr<Merge> merge_;
+  std::unique_ptr<LaneOrder> lane_order_;
   std::uint32_t ticket_wishes_ = 0;
   Atomic<std::uint64_t> tickets_since_{0};
 

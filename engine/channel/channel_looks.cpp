@@ -3,7 +3,6 @@
 #include <new>
 
 #include "engine/channel/channel_core.hpp"
-#include "engine/deliver/workers.hpp"
 
 namespace ringmain::engine {
 namespace {
@@ -64,7 +63,7 @@ bool ChannelCore::fed() const noexcept {
 void ChannelCore::trim() noexcept {
   const std::lock_guard lock(mutex_);
   try {
-    if (list_.retired() != 0) workers_->reclaim(list_);
+    if (list_.retired() != 0) host_->reclaim(list_);
     if (inline_list_.retired() != 0) inline_list_.reclaim(inline_readings());
   } catch (const std::bad_alloc&) {
     // The next look tries again.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <climits>
 
-#include "engine/deliver/workers.hpp"
 #include "engine/publish/queue_ops.hpp"
 
 namespace ringmain::engine {
@@ -111,7 +110,7 @@ void tell(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
     lane.room_key.fetch_add(1, std::memory_order_release);  // E1
     futex_wake(lane.room_key, INT_MAX);
   }
-  channel.workers().consumed_something();
+  channel.host().consumed_something();
 }
 
 void advance(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
@@ -248,7 +247,7 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
   drainer.apart.store(apart + 1, std::memory_order_release);       // P2: before `taken` says so
   lane.taken.store(first + run.count, std::memory_order_release);  // P1
   if (channel.manual()) run.taken_ns = channel.stamp_ns();
-  const bool abort = channel.workers().aborting();
+  const bool abort = channel.host().aborting();
   if (abort) {
     count_discarded(lane, run);
   } else {
@@ -286,8 +285,8 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
                                    std::size_t quantum) noexcept {
   if (channel.options().parallel) [[unlikely]]
     return drain_parallel(drainer, channel, quantum);
-  if (Merge* merge = channel.merge()) [[unlikely]]
-    return merge->drain(drainer, quantum);
+  if (LaneOrder* order = channel.lane_order()) [[unlikely]]
+    return order->drain(drainer, quantum);
   const std::uint32_t lanes = channel.lane_count();
   std::size_t taken = 0;
   for (std::uint32_t i = 0; i < lanes && taken < quantum; ++i) {
@@ -298,7 +297,7 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
     if (run.count == 0) continue;
     if (taken == 0) drainer.before_callbacks(channel);
     taken += run.count;
-    if (channel.workers().aborting()) {
+    if (channel.host().aborting()) {
       discard_run(channel, lane, run);
       continue;
     }

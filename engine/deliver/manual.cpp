@@ -1,16 +1,9 @@
-// How does a bus without threads deliver? Whoever calls deliver() is the worker, for that long.
-//
-// The same channels, lanes, ledgers and drain(), in a fixed order and in one thread: tests of
-// users' subscribers run the same every time. Every channel counts as leased, so that publishers
-// never signal; the first worker's state, which has no thread, shows what is read.
-#include <mutex>
-
-#include "engine/deliver/workers.hpp"
+#include "engine/deliver/manual.hpp"
 
 namespace ringmain::engine {
 
-std::size_t Workers::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
-  if (in_callback() || forked()) return 0;
+std::size_t ManualDelivery::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
+  if (in_callback() || host_.forked()) return 0;
   const Deadline deadline(limit_ns);
   while (delivering_.exchange(1, std::memory_order_acquire) != 0) {  // Q2
     const std::int64_t left = deadline.left_ns();
@@ -19,33 +12,30 @@ std::size_t Workers::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
   }
   std::size_t taken = 0;
   while (taken < max && !deadline.passed()) {
-    const std::size_t round = deliver_round(max - taken, deadline);
-    if (round == 0) break;
-    taken += round;
+    const std::size_t some = round(max - taken, deadline);
+    if (some == 0) break;
+    taken += some;
   }
-  workers_.front()->reading.store(nullptr, std::memory_order_release);  // N2
-  delivering_.store(0, std::memory_order_release);                      // Q2
+  workers_.all().front()->reading.store(nullptr, std::memory_order_release);  // N2
+  delivering_.store(0, std::memory_order_release);                            // Q2
   futex_wake(delivering_, 1);
-  reclaim_captures();
+  host_.retire_list().reclaim_all();
   return taken;
 }
 
 /// Every channel once, in order of index. Callbacks may add channels and retire them meanwhile.
-std::size_t Workers::deliver_round(std::size_t max, const Deadline& deadline) noexcept {
+std::size_t ManualDelivery::round(std::size_t max, const Deadline& deadline) noexcept {
   std::size_t taken = 0;
-  for (std::uint32_t i = 0; i < kChannelsMax && taken < max; ++i) {
-    Ref<ChannelCore> channel;
-    {
-      const std::lock_guard lock(mutex_);
-      if (i >= next_) break;
-      channel = table_[i].load(std::memory_order_relaxed);  // relaxed: under our lock
-    }
+  for (std::uint32_t i = 0; i < ChannelTable::kChannelsMax && taken < max; ++i) {
+    bool more = false;
+    const Ref<ChannelCore> channel = table_.at(i, more);
+    if (!more) break;
     if (!channel || channel->options().pulled) continue;
     if (deadline.passed()) break;
     channel->last_lane = channel->lane_count() - 1;  // the first lane is the next
-    taken += drain(*workers_.front(), *channel, max - taken);
+    taken += drain(*workers_.all().front(), *channel, max - taken);
     if (channel->retired.load(std::memory_order_acquire) != 0 && !channel->anything_left())  // Q1
-      dispose(*channel);
+      workers_.dispose(*channel);
   }
   return taken;
 }

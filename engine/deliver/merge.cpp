@@ -4,7 +4,6 @@
 
 #include "engine/channel/channel_core.hpp"
 #include "engine/deliver/drain.hpp"
-#include "engine/deliver/workers.hpp"
 
 namespace ringmain::engine {
 namespace {
@@ -22,19 +21,6 @@ std::uint64_t taken_off(const Lane& lane) noexcept {
 }
 
 }  // namespace
-
-bool give_ahead(Lane& lane) noexcept {
-  lane.ahead = new (std::nothrow) Ahead;
-  if (lane.ahead == nullptr || lane.ring != nullptr) return lane.ahead != nullptr;
-  const std::size_t fits = std::min<std::size_t>(Ahead::kMax, Ahead::kRoomBytes / lane.slot_bytes);
-  lane.ahead->max = static_cast<std::uint32_t>(fits);
-  lane.ahead->room.reset(new (std::nothrow) std::byte[fits * lane.slot_bytes]);
-  return lane.ahead->room != nullptr;
-}
-
-void free_ahead(Lane& lane) noexcept {
-  delete lane.ahead;
-}
 
 std::uint64_t ticket_of(const Lane& lane, std::uint64_t index) noexcept {
   const Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // T1
@@ -94,7 +80,7 @@ bool Merge::find_own_lanes() noexcept {
 /// younger ticket than now_. So has all that comes from a lane that was not there at all. False:
 /// look again.
 bool Merge::look() noexcept {
-  now_ = own_.workers().tickets_taken();  // T2
+  now_ = own_.host().tickets_taken();  // T2
   waits_ = own_.line.heard();
   find_lanes();
   for (Front& f : fronts_) {
@@ -174,7 +160,7 @@ std::uint32_t Merge::due(const Ahead& ahead, std::size_t max) noexcept {
 
 std::size_t Merge::drain(Drainer& drainer, std::size_t quantum) noexcept {
   if (!look()) return 0;
-  if (own_.workers().aborting()) return discard(drainer);
+  if (own_.host().aborting()) return discard(drainer);
   std::size_t taken = 0;
   while (taken < quantum && !heap_.empty()) {
     const Key least = pop();
@@ -232,6 +218,15 @@ std::size_t Merge::discard(Drainer& drainer) noexcept {
     }
   }
   return taken;
+}
+
+Ref<ChannelCore> make_channel_core(Ref<ChannelHost> host, ChannelCoreOptions options) {
+  const Ref<ChannelCore> made(new ChannelCore(std::move(host), std::move(options)));
+  if (made->options().merged) {
+    made->set_lane_order(
+        std::make_unique<Merge>(*made, made->options().sources, made->options().order_gap_ns_max));
+  }
+  return made;
 }
 
 }  // namespace ringmain::engine

@@ -17,6 +17,9 @@
 #include <memory>
 #include <vector>
 
+#include "../channel/ahead.hpp"
+#include "../channel/channel_core.hpp"
+#include "../channel/lane_order.hpp"
 #include "../publish/lane.hpp"
 #include "../subscribe/subscriber.hpp"
 #include "../system/ref.hpp"
@@ -24,22 +27,6 @@
 namespace ringmain::engine {
 
 struct Drainer;
-
-/// What was taken off a merged lane and is not yet due: at most a batch.
-struct Ahead {
-  enum : std::size_t { kMax = 256, kRoomBytes = 64 * 1024 };
-
-  Run run;               // count 0: nothing
-  std::uint32_t at = 0;  // run's first event has tickets[at]
-  std::uint32_t max = kMax;
-  std::uint64_t tickets[kMax];
-  std::unique_ptr<std::byte[]> room;  // moodycamel lanes: the events; a ring's stay where they are
-
-  [[nodiscard]] std::uint64_t head() const noexcept { return tickets[at]; }
-};
-/// False: out of memory.
-[[nodiscard]] bool give_ahead(Lane& lane) noexcept;
-void free_ahead(Lane& lane) noexcept;
 
 /// The ticket of an event in flight; 0: it was published before anybody wanted one. Threads: the
 /// holder of the channel's lease.
@@ -50,7 +37,7 @@ void free_ahead(Lane& lane) noexcept;
 void hand_over(Lane& to, const Run& run, std::uint32_t count) noexcept;
 
 /// Threads: the holder of the channel's lease; the counts may be read by anybody.
-class Merge {
+class Merge final : public LaneOrder {
  public:
   /// `sources`: whose lanes are looked at; none: own's. Sets room aside for as many as they may
   /// have. Throws std::bad_alloc.
@@ -59,10 +46,7 @@ class Merge {
   Merge& operator=(const Merge&) = delete;
 
   /// Hands out what is due, at most `quantum` events. Returns the events taken.
-  std::size_t drain(Drainer& drainer, std::size_t quantum) noexcept;
-
-  Count gaps;  // busy publishers that were passed over
-  Count late;  // events handed out behind one with a younger ticket
+  std::size_t drain(Drainer& drainer, std::size_t quantum) noexcept override;
 
  private:
   struct Source {
@@ -107,5 +91,8 @@ class Merge {
   std::uint64_t last_ = 0;  // the youngest ticket handed out
   bool waits_ = true;       // false: nobody listens, so order does not matter
 };
+
+/// A channel, with its merge if its options ask for one. Throws std::bad_alloc.
+[[nodiscard]] Ref<ChannelCore> make_channel_core(Ref<ChannelHost> host, ChannelCoreOptions options);
 
 }  // namespace ringmain::engine

@@ -6,14 +6,16 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/deliver/workers.hpp"
+#include "engine/deliver/pull.hpp"
 #include "engine/system/configure_thread.hpp"
 #include "engine/system/join_deadline.hpp"
 
 namespace ringmain::engine {
 
 OwnThread::OwnThread(Ref<ChannelCore> core, std::string name)
-    : core_(std::move(core)), name_(std::move(name)), wait_(core_->workers().options().wait) {}
+    : core_(std::move(core)),
+      name_(std::move(name)),
+      wait_(core_->host().own_threads().options().wait) {}
 
 OwnThread::~OwnThread() {
   if (!thread_.joinable()) return;
@@ -25,14 +27,14 @@ OwnThread::~OwnThread() {
 }
 
 void OwnThread::start() {
-  Workers& workers = core_->workers();
-  workers.add_own(*this);
+  OwnThreads& all = core_->host().own_threads();
+  all.add(*this);
   hold();  // the thread's own
   try {
     const BlockedSignals blocked;
     const std::lock_guard lock(joining_);  // a stop() that found it on the list joins it already
-    thread_ = std::thread([this] {
-      configure_thread(core_->workers().options(), name_.c_str());
+    thread_ = std::thread([this, &all] {
+      configure_thread(all.options(), name_.c_str());
       run();
     });
   } catch (const std::system_error& e) {
@@ -48,7 +50,7 @@ void OwnThread::start() {
 }
 
 void OwnThread::never_started() noexcept {
-  core_->workers().forget_own(*this);
+  core_->host().own_threads().forget(*this);
   gone_.store(1, std::memory_order_release);  // Q1
   futex_wake(gone_, INT_MAX);
   release();
@@ -82,7 +84,7 @@ void OwnThread::leave_alone() noexcept {
 
 /// Behind this nothing new comes: what came before is to be seen by whoever looks afterwards.
 bool OwnThread::over() const noexcept {
-  if (core_->workers().stopped()) return true;
+  if (core_->host().stopped()) return true;
   return ending_.load(std::memory_order_acquire) != 0 && !core_->fed();  // Q1
 }
 
@@ -102,19 +104,19 @@ void OwnThread::run() noexcept {
     }
   }
   rest();
-  core_->workers().forget_own(*this);
+  core_->host().own_threads().forget(*this);
   gone_.store(1, std::memory_order_release);  // Q1
   futex_wake(gone_, INT_MAX);
   release();
 }
 
 void OwnThread::before_callbacks(ChannelCore&) noexcept {
-  if (!std::exchange(awake_, true)) core_->workers().own_is_awake();
+  if (!std::exchange(awake_, true)) core_->host().own_threads().is_awake();
 }
 
 void OwnThread::rest() noexcept {
   reading.store(nullptr, std::memory_order_release);  // N2
-  if (std::exchange(awake_, false)) core_->workers().own_is_asleep();
+  if (std::exchange(awake_, false)) core_->host().own_threads().is_asleep();
 }
 
 void OwnThread::sleep() noexcept {
@@ -124,40 +126,38 @@ void OwnThread::sleep() noexcept {
   core_->line.leased.store(1, std::memory_order_release);  // E3: awake again
 }
 
-// --- what the workers know of them ---
+// --- all of them ---
 
-void Workers::add_own(OwnThread& own) {
-  watch(own);
+void OwnThreads::add(OwnThread& own) {
+  drainers_.watch(own);
   try {
     const std::lock_guard lock(mutex_);
-    own_.push_back(&own);
+    all_.push_back(&own);
   } catch (const std::bad_alloc&) {
-    unwatch(own);
+    drainers_.unwatch(own);
     throw;
   }
 }
 
-void Workers::forget_own(OwnThread& own) noexcept {
-  unwatch(own);
+void OwnThreads::forget(OwnThread& own) noexcept {
+  drainers_.unwatch(own);
   const std::lock_guard lock(mutex_);
-  std::erase(own_, &own);
+  std::erase(all_, &own);
 }
 
-void Workers::own_is_awake() noexcept {
-  own_awake_.fetch_add(1, std::memory_order_seq_cst);  // H
-  house_.event_count().notify_busy();
+void OwnThreads::is_awake() noexcept {
+  awake_.fetch_add(1, std::memory_order_seq_cst);  // H
+  inbox_.event_count().notify_busy();
 }
 
-/// Behind quit_: they see that the bus has stopped. Who does not come back is named and left alone;
-/// it holds all that it touches.
-void Workers::join_own(std::int64_t limit_ns, Stopped& result) noexcept {
+void OwnThreads::join(std::int64_t limit_ns, std::vector<std::string>& stuck) noexcept {
   const JoinDeadline join_deadline(limit_ns);
   for (;;) {
     Ref<OwnThread> own;
     {
       const std::lock_guard lock(mutex_);
-      if (own_.empty()) return;
-      own = own_.front();
+      if (all_.empty()) return;
+      own = all_.front();
     }
     const auto calls = [&] {
       return own->calling.load(std::memory_order_relaxed) != 0;  // relaxed: a look
@@ -169,13 +169,13 @@ void Workers::join_own(std::int64_t limit_ns, Stopped& result) noexcept {
     }
     if (!joined) {
       try {
-        if (calls()) result.stuck.push_back(own->name());
+        if (calls()) stuck.push_back(own->name());
       } catch (const std::bad_alloc&) {
         // It goes unnamed.
       }
       own->leave_alone();
     }
-    forget_own(*own);  // nobody waits for it a second time
+    forget(*own);  // nobody waits for it a second time
   }
 }
 

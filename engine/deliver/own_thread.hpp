@@ -12,12 +12,47 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "../channel/channel_core.hpp"
 #include "../system/wait_strategy.hpp"
-#include "drain.hpp"
+#include "../system/workers_options.hpp"
+#include "drainers.hpp"
 
 namespace ringmain::engine {
+
+class OwnThread;
+
+/// Those of one bus, between their start and their end. Threads: any.
+class OwnThreads {
+ public:
+  /// All of them outlive it.
+  OwnThreads(const WorkersOptions& options, Drainers& drainers, HouseInbox& inbox) noexcept
+      : options_(options), drainers_(drainers), inbox_(inbox) {}
+  OwnThreads(const OwnThreads&) = delete;
+  OwnThreads& operator=(const OwnThreads&) = delete;
+
+  [[nodiscard]] const WorkersOptions& options() const noexcept { return options_; }
+  /// Throws std::bad_alloc.
+  void add(OwnThread& own);
+  void forget(OwnThread& own) noexcept;
+  void is_awake() noexcept;
+  void is_asleep() noexcept { awake_.fetch_sub(1, std::memory_order_seq_cst); }  // H
+  [[nodiscard]] bool anybody_awake() const noexcept {
+    return awake_.load(std::memory_order_seq_cst) != 0;  // H
+  }
+  /// Once the bus has stopped: they see it. One that does not end by then is left alone, and its
+  /// name comes into `stuck` if it is in a callback; it holds all that it touches.
+  void join(std::int64_t limit_ns, std::vector<std::string>& stuck) noexcept;
+
+ private:
+  const WorkersOptions& options_;
+  Drainers& drainers_;
+  HouseInbox& inbox_;
+  std::mutex mutex_;
+  std::vector<OwnThread*> all_;  // each holds itself while it is here
+  Atomic<std::uint32_t> awake_{0};
+};
 
 class OwnThread final : public Counted, public Drainer {
  public:

@@ -1,26 +1,13 @@
 #include "engine/deliver/pull.hpp"
 
 #include <cerrno>
-#include <climits>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "engine/channel/channel_core.hpp"
-#include "engine/deliver/workers.hpp"
 #include "engine/system/clock.hpp"
 
 namespace ringmain::engine {
-namespace {
-
-void make_readable(int fd) noexcept {
-  const int saved = errno;
-  const std::uint64_t one = 1;
-  (void)!::write(fd, &one, sizeof one);  // full means readable already
-  errno = saved;
-}
-
-}  // namespace
-
 std::uint32_t prepare_wait(ChannelCore& channel) noexcept {
   const std::uint32_t key = channel.pull.key.load(std::memory_order_acquire);  // M1
   // Exchanged, not stored: what a teller did before it found 1 and went must be seen from here on.
@@ -30,24 +17,10 @@ std::uint32_t prepare_wait(ChannelCore& channel) noexcept {
   return key;
 }
 
-void tell_reader(Pull& pull) noexcept {
-  if (pull.told.exchange(1, std::memory_order_seq_cst) != 0) return;  // M1
-  pull.key.fetch_add(1, std::memory_order_release);                   // M1
-  futex_wake(pull.key, INT_MAX);
-  const int fd = pull.fd.load(std::memory_order_acquire);  // M1
-  if (fd >= 0) make_readable(fd);
-}
-
-void interrupt_reader(Pull& pull) noexcept {
-  pull.interrupted.store(1, std::memory_order_release);  // M2
-  pull.key.fetch_add(1, std::memory_order_release);      // M1
-  futex_wake(pull.key, INT_MAX);
-}
-
 bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
   if (channel.inert()) return false;
-  if (channel.workers().manual()) {  // who waits does the work, and then knows
-    (void)channel.workers().deliver(Workers::kAll, limit_ns);
+  if (channel.host().manual()) {  // who waits does the work, and then knows
+    (void)channel.host().deliver(ChannelHost::kAll, limit_ns);
     return channel.anything_left();
   }
   const Deadline deadline(limit_ns);
@@ -55,7 +28,7 @@ bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
     const std::uint32_t key = prepare_wait(channel);
     if (channel.anything_left()) break;
     const std::int64_t left = deadline.left_ns();
-    if (left == 0 || channel.workers().stopped()) break;
+    if (left == 0 || channel.host().stopped()) break;
     if (channel.pull.interrupted.exchange(0, std::memory_order_acquire) != 0) break;  // M2
     futex_wait(channel.pull.key, key, left);
   }

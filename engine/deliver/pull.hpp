@@ -8,27 +8,15 @@
 #pragma once
 #include <cstdint>
 
-#include "../system/atomics.hpp"
-#include "../system/cache_line.hpp"
+#include "../channel/reader.hpp"
 
 namespace ringmain::engine {
 
 class ChannelCore;
 
-struct alignas(kLineBytes) Pull {
-  Atomic<std::uint32_t> key{0};
-  Atomic<std::uint32_t> told{0};
-  Atomic<std::uint32_t> interrupted{0};  // 1: the next wait ends at once
-  Atomic<int> fd{-1};  // an eventfd, once somebody asked for it: then the reader never sleeps here
-};
-
-/// Feeder: an event is there and the reader is not looking.
-void tell_reader(Pull& pull) noexcept;
 /// Reader: waits until something is there, at most `limit_ns` (negative: for ever). False: nothing
 /// is, time ran out or the bus has stopped.
 [[nodiscard]] bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept;
-/// Ends the reader's wait, the one under way or the next. Threads: any. Progress: wait-free.
-void interrupt_reader(Pull& pull) noexcept;
 /// Reader: from here on feeders tell. Returns the key to sleep on; look again before.
 [[nodiscard]] std::uint32_t prepare_wait(ChannelCore& channel) noexcept;
 /// Reader: a descriptor that polls readable while events are there. -1: the system gives none.

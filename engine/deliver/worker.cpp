@@ -1,3 +1,5 @@
+#include "engine/deliver/worker.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -33,17 +35,17 @@ std::uint32_t index_of(std::uint32_t word, std::uint64_t bits) noexcept {
 Worker::Worker(Workers& all, unsigned index, const WaitOptions& wait)
     : all_(all), index_(index), wait_(wait) {
   park_number.store(index, std::memory_order_relaxed);  // relaxed: nobody else has it yet
-  held_.reserve(Workers::kChannelsMax);  // a worker that found no memory later could only end
-  given_.reserve(Workers::kChannelsMax);
+  held_.reserve(ChannelTable::kChannelsMax);  // a worker that found no memory later could only end
+  given_.reserve(ChannelTable::kChannelsMax);
 }
 
 void Worker::run() noexcept {
   for (;;) {
     const bool served = all_.count_ == 1 ? serve_alone() : serve_in_turn();
     // A callback forked and came back: nothing of what is here is this process's.
-    if (all_.aborting() && all_.forked()) return;
+    if (all_.host_.aborting() && all_.host_.forked()) return;
     if (served) continue;
-    if (all_.stopped()) break;
+    if (all_.host_.stopped()) break;
     if (reclaim_captures()) continue;
     if (wait_.look_again()) {
       search();
@@ -81,7 +83,7 @@ void Worker::keep(ChannelCore& channel) noexcept {
 /// `f` of the channel at that place, which is not freed meanwhile. False: there is none, or by `f`.
 template <class F>
 bool Worker::visit(std::uint32_t index, F f) noexcept {
-  Atomic<ChannelCore*>& entry = all_.table_[index];
+  Atomic<ChannelCore*>& entry = all_.table_.entry(index);
   ChannelCore* channel = entry.load(std::memory_order_acquire);                               // E6
   visiting.store(channel, std::memory_order_release);                                         // N2
   asymmetric_fence_light_or_full();                                                           // L5
@@ -98,7 +100,7 @@ bool Worker::ask_for_lease(std::uint32_t index) noexcept {
 
 /// Of a channel whose lease we have.
 ChannelCore& Worker::at(std::uint32_t index) noexcept {
-  return *all_.table_[index].load(std::memory_order_acquire);  // E6
+  return *all_.table_.entry(index).load(std::memory_order_acquire);  // E6
 }
 
 void Worker::pass_all_but(const ChannelCore* kept) noexcept {
@@ -111,7 +113,7 @@ void Worker::pass_all_but(const ChannelCore* kept) noexcept {
 // --- serving ---
 
 void Worker::before_callbacks(ChannelCore& channel) noexcept {
-  if (std::exchange(was_parked_, false)) all_.house_.event_count().notify_busy();
+  if (std::exchange(was_parked_, false)) all_.host_.inbox().event_count().notify_busy();
   channel.busy.store(true, std::memory_order_relaxed);  // relaxed: a sweep sees it or the next
   if (all_.count_ == 1) return;                         // nobody to hand anything to
   stop_searching();
@@ -131,11 +133,11 @@ void Worker::stop_searching() noexcept {
 /// Destructors of captures are callbacks too: nothing is held while they run. False: there are
 /// none.
 bool Worker::reclaim_captures() noexcept {
-  if (!all_.retire_list_.occupied()) return false;
+  if (!all_.host_.retire_list().occupied()) return false;
   stop_searching();
   pass_all_but(nullptr);
   if (all_.count_ > 1 && all_.ready_.anything()) all_.wake_one(woke_);
-  all_.reclaim_captures();
+  all_.host_.retire_list().reclaim_all();
   return true;
 }
 
@@ -319,8 +321,8 @@ void Worker::park() noexcept {
   searching_ = false;
   if (rests) all_.resting_.fetch_add(1, std::memory_order_seq_cst);  // L3: then the waiters
   recheck();
-  if (held_.size() == kept && !all_.ready_.anything() && !all_.retire_list_.occupied() &&
-      !all_.stopped()) {
+  if (held_.size() == kept && !all_.ready_.anything() && !all_.host_.retire_list().occupied() &&
+      !all_.host_.stopped()) {
     rests ? rest(seen) : sleep(seen);
   }
   if (rests) all_.resting_.fetch_sub(1, std::memory_order_seq_cst);  // L3
@@ -349,7 +351,7 @@ void Worker::sleep(std::uint32_t seen) noexcept {
 /// few events their lanes must not fill up. That it ends by itself makes a publish that is missed
 /// late, not lost.
 void Worker::rest(std::uint32_t seen) noexcept {
-  if (all_.waiters_.load(std::memory_order_seq_cst) != 0) return;  // L3
+  if (all_.host_.anybody_waits()) return;
   parks.add(1);
   std::int64_t left = all_.rest_ns_.load(std::memory_order_relaxed);  // relaxed: a limit of time
   for (std::int64_t slice = kFirstRestNs; left > 0; slice = kLongestRestNs) {

@@ -7,36 +7,19 @@
 #include <system_error>
 
 #include "engine/system/configure_thread.hpp"
+#include "engine/system/join_deadline.hpp"
 
 namespace ringmain::engine {
 
-Workers::Workers(WorkersOptions options) : ForkWitness(kForkWorkers), options_(std::move(options)) {
+Workers::Workers(const WorkersOptions& options, ChannelHost& host, ChannelTable& table,
+                 Drainers& drainers)
+    : options_(options), host_(host), table_(table), drainers_(drainers) {
   const unsigned count = std::clamp<unsigned>(options_.count, 1, kWorkersMax);
   for (unsigned i = 0; i < count; ++i)
     workers_.push_back(std::make_unique<Worker>(*this, i, options_.wait));
-  drainers_.reserve(count);
-  // So that taking and giving an index back never fails. Untouched until used.
-  free_.reserve(kChannelsMax);
-  disposed_.reserve(kChannelsMax);
-  begin_watching();
-}
-
-Workers::~Workers() {
-  end_watching();
-  if (!forked()) retire_list_.close();  // where nobody called stop()
-}
-
-/// No lock: another thread may have held it. What is in the table is held by it.
-void Workers::in_child() noexcept {
-  aborting_.store(true, std::memory_order_relaxed);  // relaxed: this is the only thread
-  quit_.store(1, std::memory_order_relaxed);         // relaxed: as above
-  for (auto& entry : table_) {
-    if (ChannelCore* c = entry.load(std::memory_order_acquire)) c->become_forked();  // E6
-  }
 }
 
 unsigned Workers::start() {
-  (void)barrier_is_fence();  // registers the process before any lane exists
   if (options_.manual) {
     gone_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_release);  // Q1
     return 0;
@@ -53,95 +36,42 @@ unsigned Workers::start() {
         configure_thread(options_, name);
         worker.run();
       });
-      watch(worker);
+      drainers_.watch(worker);
       started_ |= 1u << running;
     }
   } catch (const std::exception&) {
     // No thread, or no memory for one: fewer than asked for. count_ reads high then, which only
     // makes the others more polite.
   }
-  if (running != 0) (void)house_.start(options_);  // without one the bus runs too
   const auto missing = static_cast<std::uint32_t>(workers_.size()) - running;
   gone_.fetch_add(missing, std::memory_order_acq_rel);  // Q1
   return running;
 }
 
-bool Workers::add(ChannelCore& channel) noexcept {
-  if (forked()) return true;  // as behind stop()
-  const std::lock_guard lock(mutex_);
-  if (closing_) channel.close_line();
-  if (stopped()) return true;  // nobody will drain it, and nobody can publish to it
-  std::uint32_t index = next_;
-  if (!free_.empty()) {
-    index = free_.back();
-    free_.pop_back();
-  } else if (next_ == kChannelsMax) {
-    return false;
-  } else {
-    ++next_;
-  }
-  channel.set_index(index);
-  channel.hold();
-  // Without threads nobody sleeps, so that nobody is to be signalled.
-  if (options_.manual && !channel.options().pulled)
-    channel.line.leased.store(1, std::memory_order_release);  // E3
-  table_[index].store(&channel, std::memory_order_release);   // E6
-  ready_.use(next_);
-  return true;
-}
-
-void Workers::retire(ChannelCore& channel) noexcept {
-  if (forked()) return;
-  if (channel.options().pulled) return dispose(channel);  // no worker ever has it
-  if (options_.manual && !channel.anything_left()) return dispose(channel);
-  channel.retired.store(1, std::memory_order_release);  // Q1
-  // Also if it is signalled already: whoever takes this signal must see the store before it.
-  ready_.signal(channel.index());
-  std::uint64_t woke = 0;
-  wake_one(woke);
-}
-
-/// By the worker that holds the lease, which it keeps: nobody else can get at the channel.
-void Workers::dispose(ChannelCore& channel) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (table_[channel.index()].load(std::memory_order_relaxed) != &channel)
-    return;                                                           // relaxed: under our lock
-  table_[channel.index()].store(nullptr, std::memory_order_release);  // E6
-  free_.push_back(channel.index());
-  disposed_.push_back(&channel);
-  free_disposed();
-}
-
-void Workers::free_disposed() noexcept {
-  asymmetric_fence_heavy();  // L5
-  std::erase_if(disposed_, [this](ChannelCore* c) {
-    for (const auto& w : workers_) {
-      if (w->visiting.load(std::memory_order_acquire) == c) return false;  // N2
-    }
-    c->release();
-    return true;
+bool Workers::visited(const ChannelCore& channel) const noexcept {
+  return std::any_of(workers_.begin(), workers_.end(), [&channel](const auto& w) {
+    return w->visiting.load(std::memory_order_acquire) == &channel;  // N2
   });
 }
 
+void Workers::dispose(ChannelCore& channel) noexcept {
+  table_.dispose(channel, [this](const ChannelCore& c) { return visited(c); });
+}
+
 void Workers::trim() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (!disposed_.empty()) free_disposed();
-}
-
-void Workers::watch(Drainer& drainer) {
-  const std::lock_guard lock(drainers_mutex_);
-  drainers_.push_back(&drainer);
-}
-
-void Workers::unwatch(Drainer& drainer) noexcept {
-  const std::lock_guard lock(drainers_mutex_);
-  std::erase(drainers_, &drainer);
+  table_.trim([this](const ChannelCore& c) { return visited(c); });
 }
 
 // --- waking ---
 
-void Workers::signal(ChannelCore& channel, std::uint64_t& woke) noexcept {
+void Workers::signal(const ChannelCore& channel, std::uint64_t& woke) noexcept {
   ready_.signal_once(channel.index());
+  wake_one(woke);
+}
+
+void Workers::signal_anew(const ChannelCore& channel) noexcept {
+  ready_.signal(channel.index());
+  std::uint64_t woke = 0;
   wake_one(woke);
 }
 
@@ -159,15 +89,17 @@ void Workers::wake_one(std::uint64_t& woke) noexcept {
   woke = park;  // now only: a signal handler that comes before and waits for room wakes it itself
 }
 
-void Workers::wake_reclaimer() noexcept {
-  std::uint64_t woke = 0;
-  wake_one(woke);
-}
-
 void Workers::watch_realtime() noexcept {
   realtime_.store(1, std::memory_order_seq_cst);  // S
   for (const auto& w : workers_) {
     w->key.fetch_add(1, std::memory_order_release);  // S: whoever sleeps for ever looks again
+    futex_wake(w->key, 1);
+  }
+}
+
+void Workers::wake_all() noexcept {
+  for (const auto& w : workers_) {
+    w->key.fetch_add(1, std::memory_order_release);  // S
     futex_wake(w->key, 1);
   }
 }
@@ -177,9 +109,10 @@ void Workers::set_rest(std::int64_t ns) noexcept {
   end_rests();
 }
 
-/// Whoever begins to rest meanwhile looks at waiters_ before, and rests no longer than it may.
+/// Whoever begins to rest meanwhile looks whether anybody waits before, and rests no longer than it
+/// may.
 void Workers::end_rests() noexcept {
-  if (forked() || resting() == 0) return;
+  if (host_.forked() || resting() == 0) return;
   for (const auto& w : workers_) {
     w->key.fetch_add(1, std::memory_order_release);  // S: whoever sleeps looks again
     futex_wake(w->key, 1);
@@ -187,56 +120,55 @@ void Workers::end_rests() noexcept {
 }
 
 void Workers::signal_realtime() noexcept {
-  const std::lock_guard lock(mutex_);
-  for (std::uint32_t i = 0; i < next_; ++i) {
-    const ChannelCore* c =
-        table_[i].load(std::memory_order_relaxed);  // relaxed: written under our lock
-    if (c == nullptr || !c->has_realtime() || c->line.leased.load(std::memory_order_relaxed) != 0)
-      continue;  // relaxed: a hint
-    ready_.signal(i);
-  }
-}
-
-void Workers::tell_waiters() noexcept {
-  done_key_.fetch_add(1, std::memory_order_release);  // E1
-  futex_wake(done_key_, INT_MAX);
+  table_.for_each_locked([this](const ChannelCore& c) {
+    if (!c.has_realtime() || c.line.leased.load(std::memory_order_relaxed) != 0)
+      return;  // relaxed: a hint
+    ready_.signal(c.index());
+  });
 }
 
 // --- figures ---
-
-void Workers::reclaim(SubscriberList& list) const {
-  std::vector<const Reading*> all;
-  const std::lock_guard lock(drainers_mutex_);  // a drainer may end: not while it is looked at
-  all.reserve(workers_.size() + drainers_.size());
-  for (const auto& w : workers_) all.push_back(&w->reading);
-  for (const Drainer* d : drainers_) all.push_back(&d->reading);  // some of them twice
-  list.reclaim(all);
-}
-
-std::vector<Ref<ChannelCore>> Workers::channels() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<Ref<ChannelCore>> all;
-  for (std::uint32_t i = 0; i < next_; ++i) {
-    if (ChannelCore* c = table_[i].load(std::memory_order_relaxed))
-      all.emplace_back(c);  // relaxed: under our lock
-  }
-  return all;
-}
-
-Ref<ChannelCore> Workers::next_channel(std::uint32_t& index) const noexcept {
-  const std::lock_guard lock(mutex_);
-  while (index < next_) {
-    if (ChannelCore* c = table_[index++].load(std::memory_order_relaxed))
-      return c;  // relaxed: under our lock
-  }
-  return {};
-}
 
 std::vector<WorkerCounts> Workers::counts() const {
   std::vector<WorkerCounts> all;
   for (const auto& w : workers_)
     all.push_back({w->parks.get(), w->wakes.get(), w->batches.get(), w->events.get()});
   return all;
+}
+
+// --- the end ---
+
+bool Workers::await_gone(std::int64_t limit_ns) noexcept {
+  const JoinDeadline join_deadline(limit_ns);
+  for (;;) {
+    const std::uint32_t gone = gone_.load(std::memory_order_acquire);  // Q1
+    if (gone >= workers_.size()) return true;
+    const bool in_callback = std::any_of(workers_.begin(), workers_.end(), [](const auto& w) {
+      return w->calling.load(std::memory_order_relaxed) != 0;  // relaxed: a look
+    });
+    const std::int64_t left = join_deadline.left_ns(in_callback);
+    if (left == 0) return false;
+    futex_wait(gone_, gone, left);
+  }
+}
+
+bool Workers::join(std::int64_t limit_ns, std::vector<std::uint32_t>& stuck) noexcept {
+  if (await_gone(limit_ns)) {
+    for (const auto& w : workers_) {
+      if (w->thread.joinable()) w->thread.join();
+    }
+    return true;
+  }
+  for (const auto& w : workers_) {
+    const std::uint64_t calling = w->calling.load(std::memory_order_relaxed);  // relaxed: a report
+    try {
+      if (calling != 0) stuck.push_back(watch_id_of(calling));
+    } catch (const std::bad_alloc&) {
+      // The report lacks a name; what follows from it does not.
+    }
+    if (w->thread.joinable()) w->thread.detach();
+  }
+  return false;
 }
 
 }  // namespace ringmain::engine

@@ -15,9 +15,8 @@
 // A signal handler that publishes on a lane in the middle of a publish on it is refused: begin().
 // Model: tests/model/signal_handler.pml.
 //
-// A publish whose channel is attended: two looks at the channel's state, one at its lease, two
-// stores to the lane's word, one slot. No read-modify-write, no fence, no system call. Protocol:
-// tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by the same names here.
+// Publishing is in push.hpp. Protocol: tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by
+// the same names here.
 #pragma once
 #include <array>
 #include <bit>
@@ -38,35 +37,6 @@ class ChannelCore;
 struct QueueOps;
 struct Snapshot;
 struct Ahead;
-
-/// How a publish on a lane ended. The bus says the same to its users as PublishCode.
-enum class Pushed : std::uint8_t {
-  accepted,
-  unheard,
-  full,
-  closed,
-  would_deadlock,
-  no_memory,
-  too_deep,
-  vetoed,
-  forked
-};
-/// The same with a veto's reason (a name's id, or 0). One word, so that no publish takes it apart.
-class PushResult {
- public:
-  PushResult() = default;
-  constexpr PushResult(Pushed code) noexcept  // NOLINT(google-explicit-constructor): most are
-      : bits_(static_cast<std::uint64_t>(code)) {}
-  constexpr PushResult(Pushed code, std::uint32_t why) noexcept
-      : bits_(static_cast<std::uint64_t>(code) | std::uint64_t{why} << 32) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): as above
-  constexpr operator Pushed() const noexcept { return static_cast<Pushed>(bits_); }
-  [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
-
- private:
-  std::uint64_t bits_ = 0;
-};
-static_assert(sizeof(PushResult) == 8);
 
 struct LaneOptions {
   std::uint32_t capacity = 65536;
@@ -190,43 +160,6 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
   return std::bit_ceil(capacity / static_cast<std::size_t>(every) + 2);
 }
 
-/// Writes one event's payload at `to`.
-using BuildFn = void(void* to, void* from) noexcept;
-
-/// For push_slowly(): the event has no ticket yet.
-constexpr std::uint64_t kNoTicket = ~std::uint64_t{0};
-/// Everything that is not the steady state: inline subscribers, stamps, tickets, measured latency,
-/// fences, a full or closed lane.
-PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns,
-                       std::uint64_t ticket = kNoTicket) noexcept;
-/// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, and which
-/// has no order from then on. For a thread that got none: no_memory.
-PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
-/// On a coalescing lane: puts an event in the place of the one with that index, which is counted as
-/// coalesced. False: that one is taken, or long gone. Threads: the lane's publisher. Lock-free.
-/// Model: tests/model/coalesce.pml.
-[[nodiscard]] bool replace(Lane& lane, std::uint64_t index, BuildFn* build, void* from,
-                           std::int64_t time_ns) noexcept;
-/// The channel is unattended: tells the workers.
-void notify(Lane& lane) noexcept;
-/// Moodycamel could not allocate, or stop() came between the two looks: takes the announcement
-/// back. `word`: the one before begin().
-Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept;
-
-/// Calls `f` with `make`, or with a copy of it where it is small and nobody can tell them apart: so
-/// what an inlined publish builds from stays in registers, though other paths take its address.
-template <class Make, class F>
-[[gnu::always_inline]] inline auto apart(Make& make, F f) noexcept {
-  using Copy = std::remove_const_t<Make>;
-  if constexpr (sizeof(Copy) <= 64 && std::is_trivially_copyable_v<Copy> &&
-                std::is_invocable_v<const Copy&>) {
-    Copy copy(make);
-    return f(copy);
-  } else {
-    return f(make);
-  }
-}
-
 /// Is this thread in the middle of a publish on it?
 [[nodiscard]] inline bool begun(const Lane& lane) noexcept {
   return (lane.word.load(std::memory_order_relaxed) & 1) != 0 ||  // relaxed: our own
@@ -252,119 +185,6 @@ template <class Make, class F>
   if (one_instruction()) return;
   order_for_handlers();
   lane.inside.store(false, std::memory_order_relaxed);  // relaxed: our own
-}
-
-/// Publishes one event built in place by `make`; `state` is what the lane's line said. Threads: the
-/// lane's publisher.
-template <class E, class Make>
-[[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make,
-                                              std::uint32_t state) noexcept {
-  constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
-  std::uint64_t word = 0;
-  bool slowly = state != ChannelLine::kHeard || (word = begin(lane)) == 0;
-  if (!slowly && word >= lane.word_limit) [[unlikely]] {
-    end(lane, word, 0);
-    slowly = true;
-  }
-  if (slowly) [[unlikely]] {
-    return apart(make, [&lane](auto& from) noexcept {
-      using From = std::remove_reference_t<decltype(from)>;
-      return push_slowly(
-          lane, [](void* to, void* f) noexcept { ::new (to) E((*static_cast<From*>(f))()); },
-          const_cast<void*>(static_cast<const void*>(&from)), 0);
-    });
-  }
-  asymmetric_fence_light();  // L1
-  ChannelLine& line = *lane.line;
-  if (line.closing()) [[unlikely]] {
-    return undo(lane, word - 1, Pushed::closed);
-  }
-  const std::uint64_t sequence =
-      (word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1;  // relaxed: our own
-  if (lane.ring != nullptr) {
-    std::byte* slot = lane.ring + ((word >> 1) & lane.ring_mask) * kBytes;
-    auto* header = reinterpret_cast<SlotHeader*>(slot);
-    ::new (slot + sizeof(SlotHeader)) E(make());
-    header->time_ns = 0;
-    AtomicRef<std::uint64_t>(header->sequence).store(sequence, std::memory_order_release);  // E2
-  } else {
-    const bool queued = apart(make, [&lane, sequence](auto& from) noexcept {
-      auto build = [&from, sequence](Slot<kBytes>& slot) noexcept {
-        slot.header = {sequence, 0};
-        ::new (slot.payload) E(from());
-      };
-      auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
-      return queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, 1);
-    });
-    if (!queued) [[unlikely]]
-      return undo(lane, word - 1, Pushed::no_memory);
-  }
-  end(lane, word, 1);
-  asymmetric_fence_light();  // L2
-  if (line.leased.load(std::memory_order_relaxed) == 0) [[unlikely]]
-    notify(lane);
-  return Pushed::accepted;
-}
-template <class E, class Make>
-[[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make) noexcept {
-  return push<E>(lane, make, lane.line->look());  // looked at again behind L1
-}
-
-struct PushedAll {
-  std::size_t accepted = 0;
-  std::size_t refused = 0;         // not those that nobody hears any more
-  std::size_t vetoed = 0;          // of those refused
-  Pushed last = Pushed::accepted;  // the last refusal
-};
-
-/// Publishes `n` events with one announcement for as many as there is room; the rest one by one, by
-/// the lane's policy. Threads: the lane's publisher.
-template <class E>
-PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
-  constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
-  PushedAll result;
-  const std::uint32_t state =
-      lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
-  std::size_t at_once = 0;
-  const bool usual = state == ChannelLine::kHeard && lane.ring == nullptr;
-  if (const std::uint64_t word = usual ? begin(lane) : 0; word != 0) {
-    auto room = word < lane.word_limit ? static_cast<std::size_t>((lane.word_limit - word + 1) / 2)
-                                       : std::size_t{0};
-    room = room < n ? room : n;
-    asymmetric_fence_light();  // L1
-    std::uint64_t sequence =
-        (word >> 1) + lane.refused.load(std::memory_order_relaxed);  // relaxed: our own
-    const E* event = events;
-    auto build = [&](Slot<kBytes>& slot) noexcept {
-      slot.header = {++sequence, 0};
-      ::new (slot.payload) E(*event++);
-    };
-    if (lane.line->closing()) room = 0;  // relaxed: L1
-    auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
-    while (at_once < room) {
-      // To the end of a block: one that needs several and gets only the first loses its index.
-      const std::size_t block = queue_block_left(at_once + (word >> 1));
-      const std::size_t some = block < room - at_once ? block : room - at_once;
-      if (!queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, some)) break;
-      at_once += some;
-    }
-    end(lane, word, at_once);
-    asymmetric_fence_light();  // L2
-    if (at_once != 0 && lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
-    result.accepted = at_once;
-  }
-  for (std::size_t i = at_once; i < n; ++i) {
-    auto copy = [event = events + i]() noexcept { return *event; };
-    const Pushed one = push<E>(lane, copy);
-    if (one == Pushed::accepted) {
-      ++result.accepted;
-    } else {
-      result.last = one;
-      if (one != Pushed::unheard) ++result.refused;
-      if (one == Pushed::vetoed) ++result.vetoed;
-    }
-  }
-  return result;
 }
 
 }  // namespace ringmain::engine

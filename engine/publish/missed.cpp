@@ -3,12 +3,12 @@
 #include <new>
 #include <sys/mman.h>
 
-#include "engine/publish/lane.hpp"
+#include "engine/channel/channel_line.hpp"
 
 namespace ringmain::engine {
 namespace {
 
-constinit Atomic<const Workers*> counted{nullptr};
+constinit Atomic<const ChannelHost*> counted{nullptr};
 /// In memory that forked children share with the process that counts. A child that counts anew, for
 /// its own children, has another one.
 constinit Atomic<Atomic<std::uint64_t>*> count{nullptr};
@@ -16,8 +16,8 @@ static_assert(Atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace
 
-void count_missed_of(const Workers& workers) noexcept {
-  counted.store(&workers, std::memory_order_release);  // F1
+void count_missed_of(const ChannelHost& host) noexcept {
+  counted.store(&host, std::memory_order_release);  // F1
 }
 
 void begin_counting_missed() noexcept {
@@ -32,9 +32,9 @@ std::uint64_t missed() noexcept {
   return now == nullptr ? 0 : now->load(std::memory_order_relaxed);  // relaxed: a count
 }
 
-std::uint32_t forked_state(const Workers& workers, bool mailbox) noexcept {
-  const bool counts = !mailbox && counted.load(std::memory_order_acquire) == &workers &&  // F1
-                      count.load(std::memory_order_acquire) != nullptr;                   // F1
+std::uint32_t forked_state(const ChannelHost& host, bool mailbox) noexcept {
+  const bool counts = !mailbox && counted.load(std::memory_order_acquire) == &host &&  // F1
+                      count.load(std::memory_order_acquire) != nullptr;                // F1
   return ChannelLine::kForked | ChannelLine::kClosing | (counts ? ChannelLine::kHeard : 0u);
 }
 

@@ -8,12 +8,10 @@
 
 namespace ringmain::engine {
 
-class ChannelCore;
-class Workers;
-struct ChannelLine;
+class ChannelHost;
 
-/// It is of these workers' channels that they are counted. Before there is a channel.
-void count_missed_of(const Workers& workers) noexcept;
+/// It is of this bus's channels that they are counted. Before there is a channel.
+void count_missed_of(const ChannelHost& host) noexcept;
 /// From now on, in this process and in what it forks. Once in each process; without memory nothing
 /// is counted.
 void begin_counting_missed() noexcept;
@@ -21,7 +19,7 @@ void begin_counting_missed() noexcept;
 [[nodiscard]] std::uint64_t missed() noexcept;
 
 /// In the child: of a channel of its parent's bus.
-[[nodiscard]] std::uint32_t forked_state(const Workers& workers, bool mailbox) noexcept;
+[[nodiscard]] std::uint32_t forked_state(const ChannelHost& host, bool mailbox) noexcept;
 /// An event was refused as forked on a line that looks like that. Async-signal-safe.
 void miss(std::uint32_t state) noexcept;
 

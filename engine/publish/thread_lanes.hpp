@@ -5,6 +5,7 @@
 // plugin that publishes. An entry holds its channel, so that bus and thread may die in any order.
 #pragma once
 #include "../channel/channel_core.hpp"
+#include "push.hpp"
 
 namespace ringmain::engine {
 

@@ -16,6 +16,7 @@
 namespace ringmain::engine {
 
 class ChannelCore;
+class HouseInbox;
 struct Lane;
 
 /// A run of queued events of one lane, in order, in place. Valid during the callback.
@@ -120,7 +121,7 @@ struct Subscriber {
   CallFn* call = nullptr;        // hands a run to the callback; catches what it throws
   JudgeFn* judge = nullptr;      // inline: shows one event, by any number of threads at once
   DestroyFn* destroy = nullptr;  // destroys the captures, not this
-  ChannelCore* channel = nullptr;
+  HouseInbox* news = nullptr;    // who is told of throws
   int priority = 0;
   bool wants_time = false;
   bool patient = false;  // its events may lie while a worker rests
@@ -160,13 +161,6 @@ void drop_subscriber(Subscriber* subscriber) noexcept;
 void destroy_captures(Subscriber& subscriber) noexcept;
 /// Captures may hold the handle of their very own subscription, which must not wait for itself.
 [[nodiscard]] bool destroyed_by_this_thread(const Subscriber& subscriber) noexcept;
-/// Counts and, if wished, closes or bars: called by the thunk in its catch. Does not return where
-/// the thread is being ended (pthread_exit): a worker may not die in a callback.
-void subscriber_threw(Subscriber& subscriber) noexcept;
-
-/// The same for one that is called inline, and what its throwing says of the event.
-[[nodiscard]] Judgement inline_threw(Subscriber& subscriber) noexcept;
-
 /// True inside a callback of any bus in this thread: then nothing may wait for a callback.
 [[nodiscard]] bool in_callback() noexcept;
 /// Says that this thread runs callbacks while it lives.

@@ -1,14 +1,5 @@
 #include "engine/subscribe/throws.hpp"
 
-#include <cstdio>
-#include <cstdlib>
-#include <cxxabi.h>
-#include <exception>
-
-#include "engine/channel/channel_core.hpp"
-#include "engine/deliver/workers.hpp"
-#include "engine/subscribe/subscriber.hpp"
-
 namespace ringmain::engine {
 
 void Throws::set_max(std::uint32_t max) {
@@ -53,54 +44,6 @@ std::uint32_t Throws::take(std::uint32_t what) noexcept {
 std::string Throws::words() {
   const std::lock_guard lock(words_lock_);
   return words_.data();
-}
-
-namespace {
-
-/// What the exception in hand says of itself.
-void keep_words(Throws& throws) noexcept {
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    throws.say(e.what());
-  } catch (...) {
-    throws.say("(not a std::exception)");
-  }
-}
-
-/// In a catch. `wakes`: the thread may make a system call to have it told soon.
-void note_throw(Subscriber& subscriber, bool wakes) noexcept {
-  if (abi::__cxa_current_exception_type() == nullptr) {
-    // pthread_exit() or pthread_cancel(): swallowed it would end the process with less to read.
-    std::fprintf(stderr,
-                 "ringmain: callback '%s' ended its thread, which belongs to the bus; return or "
-                 "throw instead\n",
-                 subscriber.name.c_str());
-    std::abort();
-  }
-  if (subscriber.detach_on_throw) subscriber.gate.close();
-  std::uint32_t news = Throws::kThrew;
-  if (subscriber.throws.too_many(now_ns())) {
-    subscriber.gate.bar();
-    news |= Throws::kQuarantined;
-  }
-  if (!subscriber.throws.wants_words(news)) return;
-  keep_words(subscriber.throws);
-  subscriber.throws.news(news);
-  if (subscriber.channel != nullptr) subscriber.channel->workers().house().note_news(wakes);
-}
-
-}  // namespace
-
-void subscriber_threw(Subscriber& subscriber) noexcept {
-  subscriber.count(subscriber.threw, 1);
-  note_throw(subscriber, true);
-}
-
-Judgement inline_threw(Subscriber& subscriber) noexcept {
-  subscriber.threw.add(1, Writers::many);
-  note_throw(subscriber, false);
-  return {subscriber.veto_on_throw, subscriber.threw_id};
 }
 
 }  // namespace ringmain::engine

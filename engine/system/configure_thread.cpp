@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "engine/deliver/workers.hpp"
+#include "engine/system/workers_options.hpp"
 
 namespace ringmain::engine {
 

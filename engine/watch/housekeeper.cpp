@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/deliver/workers.hpp"
 #include "engine/system/clock.hpp"
 #include "engine/system/configure_thread.hpp"
 #include "engine/system/join_deadline.hpp"
@@ -41,8 +40,8 @@ void Housekeeper::run() noexcept {
       long_wait = std::clamp<std::int64_t>(reporter_->due_ns() - now_ns(), 0, long_wait);
     const std::int64_t short_wait = std::min(short_wait_ns(), long_wait);
     std::int64_t asked = long_wait;
-    notified = event_count_.wait(short_wait, long_wait, [&] {
-      const bool busy = workers_.anybody_awake();
+    notified = inbox_.event_count().wait(short_wait, long_wait, [&] {
+      const bool busy = in_.workers.anybody_awake() || in_.own_threads.anybody_awake();
       if (busy) asked = short_wait;
       return busy;
     });
@@ -62,7 +61,7 @@ void Housekeeper::tell_rounds(std::uint32_t finished) noexcept {
 bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
   if (!thread_.joinable()) return true;
   const JoinDeadline join_deadline(limit_ns);
-  event_count_.notify(EventCount::kQuit);
+  inbox_.event_count().notify(EventCount::kQuit);
   for (;;) {
     const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // H2
     if (!running()) break;
@@ -76,7 +75,7 @@ bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
 
 bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept {
   if (in_callback()) return false;
-  if (workers_.manual()) {  // then the caller is the housekeeper, one at a time
+  if (in_.host.manual()) {  // then the caller is the housekeeper, one at a time
     static std::mutex manual;
     const std::lock_guard lock(manual);
     return round(why | EventCount::kLast, now_ns(), 0);
@@ -85,7 +84,7 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept
   // Both sides count by read-modify-writes: what the caller did before is seen in a round that
   // begins later.
   const std::uint32_t wanted = begun_.fetch_add(0, std::memory_order_acq_rel) + 1;  // H3
-  event_count_.notify(why);
+  inbox_.event_count().notify(why);
   for (;;) {
     const std::uint32_t done = finished_.load(std::memory_order_acquire);  // H2
     if (!running()) return false;
@@ -103,69 +102,49 @@ bool Housekeeper::round(std::uint32_t notified, std::int64_t now, std::int64_t a
   const bool last = (notified & EventCount::kLast) != 0;
   try {
     watch(clock_.look(now, asked_ns));
-    if (news_.exchange(0, std::memory_order_acquire) != 0) tell_throws(now);  // X2
+    if (inbox_.take_news()) tell_throws(now);
     if (now >= next_look_ns_ || last) look_at_channels(now, last);
   } catch (const std::bad_alloc&) {
     // Nothing is lost: the next round finds it again.
   }
   const bool all = !reporter_ || reporter_->round(notified, now);
-  workers_.reclaim_captures();
+  in_.host.retire_list().reclaim_all();
   if (all || last) tell_rounds(number);  // else who waits, also for this one, waits for the next
   return all;
 }
 
 // --- the watchdog ---
 
-void Housekeeper::budget(std::int64_t budget_ns) noexcept {
-  std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
-  while (budget_ns > 0 && (now == 0 || budget_ns < now)) {
-    // Relaxed: notify() orders it.
-    if (!smallest_budget_ns_.compare_exchange_weak(now, budget_ns, std::memory_order_relaxed))
-      continue;
-    event_count_.notify(EventCount::kBusy);  // its short wait may be half of a larger one
-    return;
-  }
-}
-
 /// Without a list of them: a round allocates nothing where there is nothing to tell.
 template <class F>
 void Housekeeper::for_each_channel(F f) const {
   std::uint32_t index = 0;
-  while (const Ref<ChannelCore> channel = workers_.next_channel(index)) f(*channel);
+  while (const Ref<ChannelCore> channel = in_.table.next_channel(index)) f(*channel);
 }
 
 /// Listed first, then told by budget(): who is not on the lists yet will lower it himself.
 void Housekeeper::find_smallest_budget() noexcept {
-  if (stale_.exchange(0, std::memory_order_relaxed) == 0) return;  // relaxed: soon is enough
-  smallest_budget_ns_.store(0, std::memory_order_relaxed);         // relaxed: the lists' locks
-  for_each_channel([this](const ChannelCore& channel) {
-    const std::int64_t smallest = channel.smallest_budget_ns();
-    std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
-    while (smallest > 0 && (now == 0 || smallest < now) &&
-           !smallest_budget_ns_.compare_exchange_weak(now, smallest,
-                                                      std::memory_order_relaxed)) {  // relaxed
-    }
-  });
+  if (!inbox_.forget_stale_budget()) return;
+  for_each_channel(
+      [this](const ChannelCore& c) { (void)inbox_.lower_budget(c.smallest_budget_ns()); });
 }
 
 std::int64_t Housekeeper::short_wait_ns() const noexcept {
-  const std::int64_t smallest =
-      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one notifies
+  const std::int64_t smallest = inbox_.smallest_budget_ns();
   const std::int64_t short_wait =
       smallest == 0 ? kLongWaitNs : times_ns(clock_.stretch(), smallest / 2);
   return std::clamp<std::int64_t>(short_wait, kShortWaitNsMin, kLongWaitNs);
 }
 
 void Housekeeper::watch(std::int64_t counted_ns) {
-  const std::int64_t smallest =
-      smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one notifies
+  const std::int64_t smallest = inbox_.smallest_budget_ns();
   struct Long {
     const Drainer* drainer;
     std::uint64_t word;
     std::int64_t seen_ns;
   };
   std::vector<Long> long_ones;
-  workers_.for_each_drainer([&](Drainer& d) {
+  in_.drainers.for_each([&](Drainer& d) {
     const std::uint64_t word = d.calling.load(std::memory_order_relaxed);  // relaxed: a look
     const std::int64_t seen = d.turn.look(word, counted_ns);
     if (smallest != 0 && seen >= smallest) long_ones.push_back({&d, word, seen});
@@ -173,11 +152,11 @@ void Housekeeper::watch(std::int64_t counted_ns) {
   // A channel's lock comes before the drainers', so the subscribers are sought without that.
   std::vector<SlowTurn> slow;
   for (const Long& l : long_ones) {
-    workers_.with_subscriber(watch_id_of(l.word), [&](Subscriber& s, const ChannelCore& channel) {
+    in_.table.with_subscriber(watch_id_of(l.word), [&](Subscriber& s, const ChannelCore& channel) {
       if (s.budget_ns == 0 || l.seen_ns < s.budget_ns) return;
       s.longest_ns.raise(static_cast<std::uint64_t>(l.seen_ns));
       bool first = false;
-      workers_.for_each_drainer([&](Drainer& d) { first |= &d == l.drainer && d.turn.tell(); });
+      in_.drainers.for_each([&](Drainer& d) { first |= &d == l.drainer && d.turn.tell(); });
       if (!first) return;
       s.slow.add(1);
       slow.push_back({s.name, channel.options().name, l.seen_ns, s.budget_ns});
@@ -210,7 +189,7 @@ void Housekeeper::tell_throws(std::int64_t now) {
       }
     });
   });
-  if (more) news_.store(1, std::memory_order_relaxed);  // relaxed: for ourselves, a second later
+  if (more) inbox_.keep_news();  // a second later
   if (!reporter_) return;
   for (const Thrown& t : told) reporter_->threw(t);
 }
@@ -224,7 +203,7 @@ void Housekeeper::look_at_channels(std::int64_t now, bool last) {
   for_each_channel([&](ChannelCore& channel) { look_at(channel, now, last); });
   last_look_ns_ = now;
   find_smallest_budget();
-  workers_.trim();
+  in_.workers.trim();
   next_look_ns_ = now + std::max<std::int64_t>(kLookNs, kShareOfTime * (now_ns() - began));
 }
 

@@ -11,15 +11,13 @@
 #include <thread>
 #include <vector>
 
-#include "../channel/channel_core.hpp"
-#include "../deliver/drain.hpp"
-#include "../system/event_count.hpp"
+#include "../channel/channel_host.hpp"
+#include "../channel/channel_table.hpp"
+#include "../deliver/own_thread.hpp"
+#include "../deliver/workers.hpp"
 #include "watchdog.hpp"
 
 namespace ringmain::engine {
-
-class Workers;
-struct WorkersOptions;
 
 /// A turn that is over its subscriber's budget.
 struct SlowTurn {
@@ -62,7 +60,15 @@ class Housekeeper {
     kLookNs = 100'000'000
   };
 
-  explicit Housekeeper(Workers& workers) noexcept : workers_(workers) {}
+  /// What it looks at; all of it outlives it.
+  struct Rooms {
+    ChannelHost& host;
+    ChannelTable& table;
+    Drainers& drainers;
+    Workers& workers;
+    OwnThreads& own_threads;
+  };
+  explicit Housekeeper(Rooms rooms) noexcept : in_(rooms), inbox_(rooms.host.inbox()) {}
   ~Housekeeper();
   Housekeeper(const Housekeeper&) = delete;
   Housekeeper& operator=(const Housekeeper&) = delete;
@@ -73,31 +79,6 @@ class Housekeeper {
   bool start(const WorkersOptions& options) noexcept;
   [[nodiscard]] bool running() const noexcept {
     return running_.load(std::memory_order_acquire) != 0;  // H2
-  }
-  EventCount& event_count() noexcept { return event_count_; }
-
-  /// A subscriber with that budget was listed; 0: without one.
-  void budget(std::int64_t budget_ns) noexcept;
-  /// One was taken off a list: the smallest may be another.
-  void budget_left() noexcept {
-    stale_.store(1, std::memory_order_relaxed);  // relaxed: soon is enough
-  }
-
-  /// A subscriber's throws are news. `wakes`: now, with a system call if need be; else at the next
-  /// look.
-  void note_news(bool wakes) noexcept {
-    news_.store(1, std::memory_order_release);  // X2
-    if (wakes) event_count_.notify(EventCount::kNews);
-  }
-  /// How many want to be told who listens: 0 makes a change of the lists cost nothing.
-  void add_interested(int n) noexcept {
-    interested_.fetch_add(static_cast<std::uint32_t>(n), std::memory_order_acq_rel);  // H4
-  }
-  /// Under the channel's lock: whoever counts himself in and then reads the lists sees the change,
-  /// or is seen here.
-  void interest_changed() noexcept {
-    if (interested_.load(std::memory_order_acquire) != 0)
-      event_count_.notify(EventCount::kInterest);  // H4
   }
 
   /// Waits until a round that began after the call is over, with nothing owed. False: time ran out,
@@ -131,18 +112,14 @@ class Housekeeper {
   void for_each_channel(F f) const;
   void tell_rounds(std::uint32_t finished) noexcept;
 
-  Workers& workers_;
-  EventCount event_count_;
+  const Rooms in_;
+  HouseInbox& inbox_;
   Ref<Reporter> reporter_;
   std::thread thread_;
   Count wakes_;
   Atomic<std::uint32_t> running_{0};
-  Atomic<std::uint32_t> begun_{0};              // rounds
-  Atomic<std::uint32_t> finished_{0};           // the last of them that left nothing owed
-  Atomic<std::int64_t> smallest_budget_ns_{0};  // 0: nobody has one
-  Atomic<std::uint32_t> news_{0};
-  Atomic<std::uint32_t> interested_{0};
-  Atomic<std::uint32_t> stale_{0};  // the smallest may have left
+  Atomic<std::uint32_t> begun_{0};     // rounds
+  Atomic<std::uint32_t> finished_{0};  // the last of them that left nothing owed
 
   // --- the thread's own ---
   LookClock clock_;

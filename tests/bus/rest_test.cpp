@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/deliver/workers.hpp"
+#include "engine/engine.hpp"
 
 #include "bus/bus.hpp"
 #include "bus/erased.hpp"
@@ -24,7 +24,7 @@ SubscribeOptions patient() {
 class RestTest : public ::testing::TestWithParam<unsigned> {
  protected:
   RestTest() { workers().set_rest(3'600'000'000'000); }
-  engine::Workers& workers() { return detail::Erased::core(bus_).workers(); }
+  engine::Engine& workers() { return detail::Erased::core(bus_).engine(); }
   /// An event is heard, and whoever served it rests.
   void rest() {
     ASSERT_EQ(ticks_.publish({0}), PublishCode::accepted);

@@ -9,7 +9,10 @@
 
 #include "engine/channel/channel_core.hpp"
 #include "engine/deliver/drain.hpp"
-#include "engine/deliver/workers.hpp"
+#include "engine/deliver/merge.hpp"
+#include "engine/deliver/pull.hpp"
+#include "engine/engine.hpp"
+#include "engine/publish/push.hpp"
 
 namespace ringmain::tests {
 
@@ -59,16 +62,16 @@ class AttachedSubscriber {
   engine::Subscriber* subscriber_;
 };
 
-inline engine::Ref<engine::ChannelCore> make_channel(const engine::Ref<engine::Workers>& workers,
+inline engine::Ref<engine::ChannelCore> make_channel(const engine::Ref<engine::Engine>& workers,
                                                      engine::ChannelCoreOptions options = {}) {
   if (options.name.empty()) options.name = "test";
   if (options.payload_bytes == 0) options.payload_bytes = sizeof(Numbered);
-  return new engine::ChannelCore(workers, std::move(options));
+  return engine::make_channel_core(workers.get(), std::move(options));
 }
 
 /// Workers that never start: the test drains by hand, so that every step is its own.
-inline engine::Ref<engine::Workers> resting_workers() {
-  return new engine::Workers({});
+inline engine::Ref<engine::Engine> resting_workers() {
+  return new engine::Engine({});
 }
 
 inline engine::Pushed push_number(engine::Lane& lane, std::uint64_t n) {
@@ -94,14 +97,14 @@ class Running {
     engine::WorkersOptions options;
     options.count = count;
     options.wait = wait;
-    workers_ = new engine::Workers(options);
+    workers_ = new engine::Engine(options);
     workers_->start();
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
   ~Running() { (void)workers_->stop(false, 60'000'000'000); }
-  [[nodiscard]] const engine::Ref<engine::Workers>& workers() const { return workers_; }
-  engine::Workers* operator->() const { return workers_.get(); }
+  [[nodiscard]] const engine::Ref<engine::Engine>& workers() const { return workers_; }
+  engine::Engine* operator->() const { return workers_.get(); }
   /// A channel that the workers drain.
   engine::Ref<engine::ChannelCore> channel(engine::ChannelCoreOptions options = {}) const {
     const auto made = make_channel(workers_, std::move(options));
@@ -110,7 +113,7 @@ class Running {
   }
 
  private:
-  engine::Ref<engine::Workers> workers_;
+  engine::Ref<engine::Engine> workers_;
 };
 
 }  // namespace ringmain::tests

@@ -101,8 +101,8 @@ void merged() {
   publishers.start(threads, *channel, 2, true);
   check.await(4);
   threads.join();
-  expect(channel->merge()->late.get() == 0, "an event is called late");
-  expect(channel->merge()->gaps.get() == 0, "a publisher is passed over");
+  expect(channel->lane_order()->late.get() == 0, "an event is called late");
+  expect(channel->lane_order()->gaps.get() == 0, "a publisher is passed over");
 }
 
 /// It is its mailbox's only drainer, and ends when it is told to or the bus has stopped.

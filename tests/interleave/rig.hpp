@@ -16,12 +16,12 @@ namespace ringmain::interleave {
 using engine::Atomic;
 using engine::ChannelCore;
 using engine::ChannelCoreOptions;
+using engine::Engine;
 using engine::Lane;
 using engine::LaneOptions;
 using engine::Pushed;
 using engine::Ref;
 using engine::Run;
-using engine::Workers;
 using tests::AttachedSubscriber;
 using tests::Numbered;
 
@@ -120,7 +120,7 @@ class Crew {
   explicit Crew(unsigned count, bool house = false) {
     engine::WorkersOptions o;
     o.count = count;
-    workers_ = new Workers(o);
+    workers_ = new Engine(o);
     allow_threads(count + (house ? 1 : 0));
     expect(workers_->start() == count, "not all workers started");
     allow_threads(~std::uint64_t{0});
@@ -135,8 +135,8 @@ class Crew {
     const auto s = workers_->stop(abort, -1);
     expect(!s.refused && s.left == 0 && s.stuck.empty(), "stop() left something over");
   }
-  [[nodiscard]] const Ref<Workers>& workers() const { return workers_; }
-  Workers* operator->() const { return workers_.get(); }
+  [[nodiscard]] const Ref<Engine>& workers() const { return workers_; }
+  Engine* operator->() const { return workers_.get(); }
   [[nodiscard]] Ref<ChannelCore> channel(ChannelCoreOptions options = {}) const {
     const auto made = tests::make_channel(workers_, std::move(options));
     expect(workers_->add(*made), "there is no room for a channel");
@@ -144,7 +144,7 @@ class Crew {
   }
 
  private:
-  Ref<Workers> workers_;
+  Ref<Engine> workers_;
   bool stopped_ = false;
 };
 

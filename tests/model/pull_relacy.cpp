@@ -13,6 +13,7 @@
 #define RINGMAIN_ATOMICS_HEADER "tests/model/relacy_atomics.hpp"
 #include "tests/model/relacy_atomics.hpp"
 //
+#include "engine/channel/reader.cpp"
 #include "engine/deliver/pull.cpp"
 
 using ringmain::engine::ChannelCore;
@@ -53,7 +54,7 @@ struct Test : rl::test_suite<Test, 3> {
   }
   void read_until_stopped() {
     while (ringmain::engine::wait_for_events(channel, -1)) drain();
-    RL_ASSERT(channel.all.stopped());
+    RL_ASSERT(channel.bus.stopped());
   }
   void read_until_asked() {
     while (asked.load(std::memory_order_relaxed) == 0) {
@@ -65,7 +66,7 @@ struct Test : rl::test_suite<Test, 3> {
     ringmain::engine::interrupt_reader(channel.pull);
   }
   void stop() {
-    channel.all.quit.store(1, std::memory_order_release);
+    channel.bus.quit.store(1, std::memory_order_release);
     ringmain::engine::tell_reader(channel.pull);
   }
 

@@ -186,7 +186,7 @@ void NativeBus::set_linger() noexcept {
   if (!dispatcher_ || forked()) return;
   // It calls for all that workers have handed out by then: the longer wait is theirs.
   dispatcher_->linger_ns = std::min<std::int64_t>(linger_ns_, kDispatcherLingerNsMax);
-  ringmain::detail::Erased::core(*bus_).workers().set_rest(linger_ns_);
+  ringmain::detail::Erased::core(*bus_).engine().set_rest(linger_ns_);
 }
 
 std::shared_ptr<QueuedSubscriber> NativeBus::subscribe(nb::object what, nb::object callback,

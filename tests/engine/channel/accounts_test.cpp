@@ -21,7 +21,7 @@ class AccountsTest : public ::testing::Test {
   [[nodiscard]] bool offered_add_up() const { return look_at_accounts(*channel_).offered_add_up; }
   [[nodiscard]] bool accepted_add_up() const { return look_at_accounts(*channel_).accepted_add_up; }
 
-  Ref<Workers> workers_ = tests::resting_workers();
+  Ref<Engine> workers_ = tests::resting_workers();
   Ref<ChannelCore> channel_ = tests::make_channel(workers_);
   const tests::AttachedSubscriber attached_{*channel_, [](const engine::Run&) {}};
   Lane& lane_ = *channel_->take_lane({}, *channel_);

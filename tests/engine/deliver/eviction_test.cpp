@@ -65,7 +65,7 @@ class EvictionTest : public ::testing::TestWithParam<bool> {
     EXPECT_EQ(c.delivered, channel_->dispatched.get());
   }
 
-  Ref<Workers> workers_ = tests::resting_workers();
+  Ref<Engine> workers_ = tests::resting_workers();
   Ref<ChannelCore> channel_ = make_channel(workers_);
   Drainer drainer_;
   std::vector<std::uint64_t> got_;

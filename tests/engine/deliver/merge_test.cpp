@@ -43,7 +43,7 @@ class MergeTest : public ::testing::TestWithParam<bool> {
   }
   std::size_t drained(std::size_t quantum = 256) { return drain(*drainer_, *channel_, quantum); }
 
-  const engine::Ref<engine::Workers> workers_ = resting_workers();
+  const engine::Ref<engine::Engine> workers_ = resting_workers();
   engine::Ref<engine::ChannelCore> channel_;
   std::unique_ptr<AttachedSubscriber> attached_;
   const std::unique_ptr<engine::Drainer> drainer_ = std::make_unique<engine::Drainer>();
@@ -63,7 +63,7 @@ TEST_P(MergeTest, EventsOfAllLanesComeInTheOrderInWhichTheyWereSaid) {
   }
   EXPECT_EQ(heard_, said);
   EXPECT_EQ(channel_->counts().pending, 0u);
-  EXPECT_EQ(channel_->merge()->late.get(), 0u);
+  EXPECT_EQ(channel_->lane_order()->late.get(), 0u);
 }
 
 TEST_P(MergeTest, OnePublisherAloneIsHeardInLongRuns) {
@@ -94,7 +94,7 @@ TEST_P(MergeTest, AYoungerEventWaitsWhileAPublisherIsBusyWithAnOlderOne) {
   ASSERT_EQ(engine::push<Numbered>(*lanes_[0], make_two), Pushed::accepted);
   EXPECT_EQ(drained(), 2u);
   EXPECT_EQ(heard_, (Numbers{1, 2, 3}));
-  EXPECT_EQ(channel_->merge()->gaps.get(), 0u);
+  EXPECT_EQ(channel_->lane_order()->gaps.get(), 0u);
 }
 
 TEST_P(MergeTest, WhatIsYoungerThanTheLookWaitsForTheNextOne) {
@@ -113,7 +113,7 @@ TEST_P(MergeTest, WhatIsYoungerThanTheLookWaitsForTheNextOne) {
   while (drained() != 0) {
   }
   EXPECT_EQ(heard_, (Numbers{1, 3, 2, 4}));
-  EXPECT_EQ(channel_->merge()->late.get(), 0u);
+  EXPECT_EQ(channel_->lane_order()->late.get(), 0u);
 }
 
 TEST_P(MergeTest, ABusyPublisherIsPassedOverInTimeCountedAndHeardLate) {
@@ -122,7 +122,7 @@ TEST_P(MergeTest, ABusyPublisherIsPassedOverInTimeCountedAndHeardLate) {
     say(1, 2);
     EXPECT_EQ(drained(), 0u);  // found busy
     EXPECT_EQ(drained(), 0u);  // still so
-    EXPECT_EQ(channel_->merge()->gaps.get(), 1u);
+    EXPECT_EQ(channel_->lane_order()->gaps.get(), 1u);
     EXPECT_EQ(drained(), 1u);
     say(2, 3);
     EXPECT_EQ(drained(), 1u);  // it is not waited for twice
@@ -131,8 +131,8 @@ TEST_P(MergeTest, ABusyPublisherIsPassedOverInTimeCountedAndHeardLate) {
   ASSERT_EQ(engine::push<Numbered>(*lanes_[0], make_one), Pushed::accepted);
   EXPECT_EQ(drained(), 1u);
   EXPECT_EQ(heard_, (Numbers{2, 3, 1}));
-  EXPECT_EQ(channel_->merge()->gaps.get(), 1u);
-  EXPECT_EQ(channel_->merge()->late.get(), 1u);
+  EXPECT_EQ(channel_->lane_order()->gaps.get(), 1u);
+  EXPECT_EQ(channel_->lane_order()->late.get(), 1u);
   say(0, 4);
   say(1, 5);
   EXPECT_EQ(drained(), 2u);
@@ -151,7 +151,7 @@ TEST_P(MergeTest, AClaimThatIsTakenBackHoldsNobodyUp) {
   EXPECT_EQ(engine::undo(*lanes_[0], word, Pushed::no_memory), Pushed::no_memory);
   EXPECT_EQ(drained(), 1u);
   EXPECT_EQ(heard_, (Numbers{1, 2}));
-  EXPECT_EQ(channel_->merge()->gaps.get(), 0u);
+  EXPECT_EQ(channel_->lane_order()->gaps.get(), 0u);
 }
 
 TEST_P(MergeTest, ALaneThatComesLaterIsMergedFromItsFirstEvent) {
@@ -198,7 +198,7 @@ TEST_P(MergeTest, WhatNobodyHeardMakesNothingLate) {
   while (drained() != 0) {
   }
   EXPECT_EQ(heard_, (Numbers{1, 3}));
-  EXPECT_EQ(channel_->merge()->late.get(), 0u);
+  EXPECT_EQ(channel_->lane_order()->late.get(), 0u);
 }
 
 TEST_P(MergeTest, ABoundIsKeptAlsoWhileEventsAreHeldBack) {

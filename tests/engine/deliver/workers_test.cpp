@@ -274,7 +274,7 @@ TEST(WorkersAloneTest, ARetiredMailboxFreesItsPlace) {
   // Places are few (kChannelsMax): one that is never given back would be missed in the end.
   const Running running(2);
   Heard busy(running);
-  for (int i = 0; i < 3 * static_cast<int>(Workers::kChannelsMax); ++i) {
+  for (int i = 0; i < 3 * static_cast<int>(ChannelTable::kChannelsMax); ++i) {
     const auto box = running.channel();
     {
       const AttachedSubscriber attached(*box, [](const engine::Run&) {});
@@ -308,7 +308,7 @@ TEST(WorkersAloneTest, ASignalLeftFromAnIndexsLastChannelDoesNotLeaseAPulledOne)
 TEST(WorkersAloneTest, NoMoreChannelsThanThereIsRoomFor) {
   const Running running(1);
   std::vector<Ref<ChannelCore>> all;
-  for (std::uint32_t i = 0; i < Workers::kChannelsMax; ++i) all.push_back(running.channel());
+  for (std::uint32_t i = 0; i < ChannelTable::kChannelsMax; ++i) all.push_back(running.channel());
   EXPECT_THROW((void)running.channel(), std::bad_alloc);
   const AttachedSubscriber last(*all.back(), [](const engine::Run&) {});
   Lane& lane = *all.back()->take_lane({}, *all.back());

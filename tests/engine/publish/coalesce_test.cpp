@@ -87,7 +87,7 @@ class ReplaceTest : public ::testing::Test {
     return all;
   }
 
-  Ref<Workers> workers_ = tests::resting_workers();
+  Ref<Engine> workers_ = tests::resting_workers();
   Ref<ChannelCore> channel_ = make_channel(workers_);
   Drainer drainer_;
   std::vector<std::uint64_t> got_;

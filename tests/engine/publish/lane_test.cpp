@@ -54,7 +54,7 @@ class LaneTest : public ::testing::TestWithParam<bool> {
     EXPECT_EQ(channel_->offered(), c.accepted + c.full + c.closed + c.no_memory + c.too_deep);
   }
 
-  Ref<Workers> workers_ = tests::resting_workers();
+  Ref<Engine> workers_ = tests::resting_workers();
   Ref<ChannelCore> channel_ = make_channel(workers_);
   Drainer drainer_;
   std::vector<std::uint64_t> got_;

@@ -17,7 +17,7 @@ using tests::push_number;
 
 class ThreadLanesTest : public ::testing::TestWithParam<bool> {
  protected:
-  Ref<Workers> workers_ = tests::resting_workers();
+  Ref<Engine> workers_ = tests::resting_workers();
 };
 
 TEST_P(ThreadLanesTest, AThreadFindsItsLaneInEachOfManyChannels) {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/deliver/workers.hpp"
+#include "engine/engine.hpp"
 #include "engine/watch/housekeeper.hpp"
 
 #include "tests/engine/eventually.hpp"
@@ -45,10 +45,10 @@ class Debtor final : public Reporter {
 /// nobody rings for a third, which would come of itself after a second.
 TEST(HouseRoundsTest, WhoAsksWhileOneOwesSomethingIsToldByTheNext) {
   const Ref<Debtor> debtor(new Debtor);
-  const Ref<Workers> workers(new Workers(WorkersOptions{}));
+  const Ref<Engine> workers(new Engine(WorkersOptions{}));
   workers->house().set_reporter(debtor.get());
   ASSERT_EQ(workers->start(), 1u);
-  workers->house().event_count().notify(EventCount::kRound);
+  workers->inbox().event_count().notify(EventCount::kRound);
   debtor->rounds.wait(0);
   std::atomic<long> asking{0};
   bool told = false;

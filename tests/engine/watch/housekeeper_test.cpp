@@ -12,7 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/deliver/workers.hpp"
+#include "engine/engine.hpp"
+#include "engine/subscribe/threw.hpp"
 
 #include "tests/engine/eventually.hpp"
 #include "tests/engine/rig.hpp"
@@ -81,7 +82,7 @@ class HouseTest : public ::testing::Test {
   }
 
   std::int64_t now_ = 1'000'000 * kMs;
-  Ref<Workers> workers_;
+  Ref<Engine> workers_;
   Ref<Recorder> recorder_;
   Ref<ChannelCore> channel_;
   Drainer manual_;
@@ -204,12 +205,12 @@ class WatchTest : public HouseTest {
   WatchTest() : attached_(*channel_, [](const engine::Run&) {}) {
     (*attached_).name = "the slow one";
     set_budget(100);
-    workers_->watch(drainer_);
+    workers_->drainers().watch(drainer_);
   }
-  ~WatchTest() override { workers_->unwatch(drainer_); }
+  ~WatchTest() override { workers_->drainers().unwatch(drainer_); }
   void set_budget(std::int64_t ms) {
     (*attached_).budget_ns = ms * kMs;
-    workers_->house().budget(ms * kMs);
+    workers_->inbox().budget(ms * kMs);
   }
   void show_call(std::uint32_t turn) {
     drainer_.calling.store(call_word(turn, (*attached_).watch_id));
@@ -283,7 +284,7 @@ TEST_F(WatchTest, WhoIsOffTheListAndStillRunningIsNamedAllTheSame) {
 
 TEST_F(HouseTest, ThrowsAreToldOncePerSecondAndAQuarantineAtOnce) {
   const AttachedSubscriber attached(*channel_, [](const engine::Run&) {});
-  (*attached).channel = channel_.get();
+  (*attached).news = &workers_->inbox();
   (*attached).throws.set_max(100);
   const auto throw_once = [&] {
     try {
@@ -326,7 +327,7 @@ TEST(ThrowsTest, SoManyWithinASecondAreTooManyAtEveryMoment) {
 
 TEST(HouseThreadTest, ItMakesARoundWhenAskedAndEndsWithItsWorkers) {
   const Ref<Recorder> recorder(new Recorder);
-  const Ref<Workers> workers(new Workers({}));
+  const Ref<Engine> workers(new Engine({}));
   workers->house().set_reporter(recorder.get());
   EXPECT_FALSE(workers->house().await_round(0)) << "no thread yet";
   ASSERT_EQ(workers->start(), 1u);
@@ -370,10 +371,10 @@ TEST(HouseThreadTest, AStuckReporterDoesNotHoldUpStop) {
     Door door;
   };
   const Ref<Stuck> stuck(new Stuck);
-  const Ref<Workers> workers(new Workers({}));
+  const Ref<Engine> workers(new Engine({}));
   workers->house().set_reporter(stuck.get());
   ASSERT_EQ(workers->start(), 1u);
-  workers->house().event_count().notify(EventCount::kNews);
+  workers->inbox().event_count().notify(EventCount::kNews);
   ASSERT_TRUE(stuck->door.await_arrival());
   EXPECT_EQ(workers->stop(false, 5 * kMs).stuck, std::vector<std::string>{"the reporter"});
   EXPECT_TRUE(workers->house().running());

@@ -5,7 +5,7 @@
 
 namespace ringmain::engine {
 
-struct Workers {
+struct ChannelHost {
   Atomic<std::uint32_t> quit{0};
   enum : std::size_t { kAll = ~std::size_t{0} };
   [[nodiscard]] static bool manual() noexcept { return false; }
@@ -25,9 +25,9 @@ class ChannelCore {
   } line;
   Pull pull;
   Lane lanes[kLanes];
-  Workers all;
+  ChannelHost bus;
 
-  [[nodiscard]] Workers& workers() noexcept { return all; }
+  [[nodiscard]] ChannelHost& host() noexcept { return bus; }
   [[nodiscard]] static bool inert() noexcept { return false; }
   [[nodiscard]] bool anything_left() const noexcept {
     for (const Lane& lane : lanes) {

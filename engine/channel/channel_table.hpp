@@ -1,0 +1,114 @@
+// Which channels has a bus? A table by index: workers find a channel by its bit's number, without a
+// lock, and what was taken out is freed once none of them looks at it (L5).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "../deliver/ready_channels.hpp"
+#include "../system/atomics.hpp"
+#include "../system/ref.hpp"
+#include "channel_core.hpp"
+#include "channel_host.hpp"
+
+namespace ringmain::engine {
+
+/// Threads: any.
+class ChannelTable {
+ public:
+  enum : std::uint32_t { kChannelsMax = ReadyChannels::kChannelsMax };
+  using Entry = Atomic<ChannelCore*>;
+
+  /// Throws std::bad_alloc; from then on it allocates nothing.
+  ChannelTable();
+  ChannelTable(const ChannelTable&) = delete;
+  ChannelTable& operator=(const ChannelTable&) = delete;
+
+  /// Takes a holder of `channel` and gives it an index; from then on whoever looks finds it, and
+  /// `ready` has its bit. Not where `host` has stopped: nobody will drain it, and nobody can
+  /// publish to it. False: kChannelsMax are there.
+  [[nodiscard]] bool add(ChannelCore& channel, const ChannelHost& host,
+                         ReadyChannels& ready) noexcept;
+  /// From here on what is added is closed.
+  void close() noexcept {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  /// Takes it out, by the worker that holds its lease, which it keeps: nobody else can get at the
+  /// channel. `visited(channel)`: does a worker look at it just now? Such ones are freed later.
+  template <class Visited>
+  void dispose(ChannelCore& channel, Visited visited) noexcept {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = table_[channel.index()];
+    if (entry.load(std::memory_order_relaxed) != &channel) return;  // relaxed: under our lock
+    entry.store(nullptr, std::memory_order_release);                // E6
+    free_.push_back(channel.index());
+    disposed_.push_back(&channel);
+    free_disposed(visited);
+  }
+  /// Frees what was taken out and nobody looks at any more.
+  template <class Visited>
+  void trim(Visited visited) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!disposed_.empty()) free_disposed(visited);
+  }
+  /// Lets go of all.
+  void clear() noexcept;
+  /// In a forked child, whose only thread calls it: no lock, which another may have held.
+  void become_forked() noexcept;
+
+  [[nodiscard]] Entry& entry(std::uint32_t index) noexcept { return table_[index]; }
+  [[nodiscard]] std::vector<Ref<ChannelCore>> channels() const;
+  /// For where nothing may be allocated: the next channel at or after `index`, which moves on to
+  /// the one after it. Empty: there are no more.
+  [[nodiscard]] Ref<ChannelCore> next_channel(std::uint32_t& index) const noexcept;
+  /// The one at that place; `more` is false past the last.
+  [[nodiscard]] Ref<ChannelCore> at(std::uint32_t index, bool& more) const noexcept {
+    const std::lock_guard lock(mutex_);
+    more = index < next_;
+    return more ? table_[index].load(std::memory_order_relaxed) : nullptr;  // relaxed: as below
+  }
+  /// `f(channel)`, under the lock. It must ask nothing of the table.
+  template <class F>
+  void for_each_locked(F f) const noexcept {
+    const std::lock_guard lock(mutex_);
+    for (std::uint32_t i = 0; i < next_; ++i) {
+      if (const ChannelCore* c = table_[i].load(std::memory_order_relaxed))
+        f(*c);  // relaxed: written under our lock
+    }
+  }
+  /// `f(subscriber, channel)` for the subscriber of that id, if it is still there. Throws
+  /// std::bad_alloc.
+  template <class F>
+  void with_subscriber(std::uint32_t watch_id, F f) const {
+    for (const auto& channel : channels()) {
+      bool found = false;
+      channel->for_each_subscriber([&](Subscriber& s) {
+        if (s.watch_id == watch_id && !std::exchange(found, true)) f(s, *channel);
+      });
+      if (found) return;
+    }
+  }
+
+ private:
+  template <class Visited>
+  void free_disposed(Visited visited) noexcept {
+    asymmetric_fence_heavy();  // L5
+    std::erase_if(disposed_, [&visited](ChannelCore* c) {
+      if (visited(*c)) return false;
+      c->release();
+      return true;
+    });
+  }
+
+  std::array<Entry, kChannelsMax> table_{};
+  mutable std::mutex mutex_;  // table_, free_, disposed_
+  std::vector<std::uint32_t> free_;
+  std::uint32_t next_ = 0;
+  std::vector<ChannelCore*> disposed_;
+  bool closing_ = false;
+};
+
+}  // namespace ringmain::engine

@@ -1,0 +1,207 @@
+#include "engine/engine.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <new>
+#include <utility>
+
+namespace ringmain::engine {
+
+Engine::Engine(WorkersOptions options)
+    : ChannelHost(options.manual),
+      ForkWitness(kForkWorkers),
+      options_(std::move(options)),
+      drainers_(options_.count),
+      workers_(options_, *this, table_, drainers_),
+      own_threads_(options_, drainers_, inbox_),
+      manual_delivery_(*this, table_, workers_),
+      flush_(*this, table_, workers_),
+      house_({*this, table_, drainers_, workers_, own_threads_}) {
+  begin_watching();
+}
+
+Engine::~Engine() {
+  end_watching();
+  if (!forked()) retire_list_.close();  // where nobody called stop()
+}
+
+/// No lock: another thread may have held it. What is in the table is held by it.
+void Engine::in_child() noexcept {
+  aborting_.store(true, std::memory_order_relaxed);  // relaxed: this is the only thread
+  quit_.store(1, std::memory_order_relaxed);         // relaxed: as above
+  table_.become_forked();
+}
+
+unsigned Engine::start() {
+  (void)barrier_is_fence();  // registers the process before any lane exists
+  const unsigned running = workers_.start();
+  if (running != 0) (void)house_.start(options_);  // without one the bus runs too
+  return running;
+}
+
+// --- for channels ---
+
+bool Engine::add(ChannelCore& channel) noexcept {
+  if (forked()) return true;  // as after stop()
+  return table_.add(channel, *this, workers_.ready());
+}
+
+void Engine::retire(ChannelCore& channel) noexcept {
+  if (forked()) return;
+  if (channel.options().pulled) return workers_.dispose(channel);  // no worker ever has it
+  if (manual() && !channel.anything_left()) return workers_.dispose(channel);
+  channel.retired.store(1, std::memory_order_release);  // Q1
+  // Also if it is signalled already: whoever takes this signal must see the store before it.
+  workers_.signal_anew(channel);
+}
+
+void Engine::signal(ChannelCore& channel, std::uint64_t& woke) noexcept {
+  workers_.signal(channel, woke);
+}
+
+void Engine::wake_reclaimer() noexcept {
+  std::uint64_t woke = 0;
+  workers_.wake_one(woke);
+}
+
+void Engine::watch_realtime() noexcept {
+  workers_.watch_realtime();
+}
+
+void Engine::end_rests() noexcept {
+  workers_.end_rests();
+}
+
+void Engine::reclaim(SubscriberList& list) const {
+  std::vector<const Reading*> readings;
+  for (const auto& w : workers_.all()) readings.push_back(&w->reading);
+  drainers_.reclaim(list, std::move(readings));
+}
+
+std::size_t Engine::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
+  return manual_delivery_.deliver(max, limit_ns);
+}
+
+// --- the end ---
+
+bool Engine::flush(std::int64_t limit_ns) noexcept {
+  if (in_callback() || forked()) return false;
+  if (stopped()) return true;
+  const Deadline deadline(limit_ns);
+  // Mailboxes second: what the first round delivered to their feeders is in them by then.
+  return flush_.drain_all(false, false, limit_ns) &&
+         flush_.drain_all(true, false, deadline.left_ns());
+}
+
+Engine::Stopped Engine::stop(bool abort, std::int64_t limit_ns) noexcept {
+  Stopped result;
+  if (forked()) return result;
+  if (in_callback()) {
+    result.refused = true;
+    return result;
+  }
+  const Deadline deadline(limit_ns);
+  enum : std::int64_t { kLastWordsNs = 100'000'000 };  // of the bus, before its channels close
+  const bool mine = await(stopping_, deadline, [this] {
+    return stopping_.exchange(1, std::memory_order_acquire) == 0;  // Q2
+  });
+  if (!mine) {  // another stop() is at it for longer than this caller can wait
+    result.left = left_over(abort);
+    return result;
+  }
+  table_.close();
+  bool drained = true;
+  if (!stopped()) {
+    (void)house_.await_round(
+        limit_ns < 0 ? kLastWordsNs : std::min<std::int64_t>(deadline.left_ns(), kLastWordsNs),
+        EventCount::kRound | EventCount::kLast);
+    if (abort) aborting_.store(true, std::memory_order_seq_cst);  // S
+    drained = flush_.drain_all(false, true, deadline.left_ns());
+    drained = flush_.drain_all(true, true, deadline.left_ns()) && drained;
+    if (!drained)
+      aborting_.store(true, std::memory_order_seq_cst);  // S: the rest is discarded, not late
+    quit_.store(1, std::memory_order_release);           // Q1
+    workers_.wake_all();
+  }
+  join_all(drained, deadline, abort, result);
+  stopping_.store(0, std::memory_order_release);  // Q2
+  futex_wake(stopping_, INT_MAX);
+  return result;
+}
+
+void Engine::join_all(bool drained, const Deadline& deadline, bool abort,
+                      Stopped& result) noexcept {
+  for (std::uint32_t i = 0; const auto c = next_channel(i);) {
+    if (c->options().own_thread) tell_reader(c->pull);
+  }
+  std::vector<std::uint32_t> stuck;
+  bool joined = workers_.join(deadline.left_ns(), stuck);
+  name_stuck(stuck, result);
+  own_threads_.join(joined ? deadline.left_ns() : 0, result.stuck);
+  if (!house_.stop(deadline.left_ns())) {
+    try {
+      result.stuck.push_back(house_.stuck_in());
+    } catch (const std::bad_alloc&) {
+      // The report lacks a name; what follows from it does not.
+    }
+    joined = false;
+  }
+  retire_list_.close();  // nobody reclaims any more: a thread that retires one later destroys it
+  if (!drained || !joined) result.left = left_over(abort);
+  let_go(joined);
+}
+
+void Engine::name_stuck(const std::vector<std::uint32_t>& ids, Stopped& result) const noexcept {
+  for (const std::uint32_t id : ids) {
+    try {
+      result.stuck.push_back(name_of(id));
+    } catch (const std::bad_alloc&) {
+      // As above.
+    }
+  }
+}
+
+/// What a stop() that ran out of time did not deliver.
+std::uint64_t Engine::left_over(bool abort) const noexcept {
+  std::uint64_t left = 0;
+  for (std::uint32_t i = 0; const auto c = next_channel(i);) {
+    if (c->options().for_its_user()) continue;  // what is in there is its reader's
+    const ChannelCounts counts = c->counts();
+    left += counts.pending + (abort ? 0 : counts.discarded);
+  }
+  return left;
+}
+
+/// Nobody is drained here any more. Where a callback still runs, all it may touch is kept for ever.
+void Engine::let_go(bool joined) noexcept {
+  for (std::uint32_t i = 0; const auto c = next_channel(i);) {
+    if (!c->options().pulled) continue;
+    c->close_line();
+    tell_reader(c->pull);  // it sees that the bus has stopped
+  }
+  if (!joined) {
+    keep_for_ever();
+    return;
+  }
+  house_.let_go();
+  table_.clear();
+}
+
+void Engine::keep_for_ever() noexcept {
+  // Listed, so that a leak checker sees what is on purpose.
+  static Atomic<Engine*> kept{nullptr};
+  if (std::exchange(kept_, true)) return;
+  hold();
+  next_kept_ = kept.load(std::memory_order_relaxed);  // relaxed: nobody walks the list
+  while (!kept.compare_exchange_weak(next_kept_, this, std::memory_order_relaxed)) {  // relaxed
+  }
+}
+
+std::string Engine::name_of(std::uint32_t watch_id) const {
+  std::string name;
+  table_.with_subscriber(watch_id,
+                         [&name](const Subscriber& s, const ChannelCore&) { name = s.name; });
+  return name.empty() ? "(unnamed)" : name;
+}
+
+}  // namespace ringmain::engine

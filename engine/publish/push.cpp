@@ -1,0 +1,271 @@
+#include "engine/publish/push.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "engine/channel/channel_core.hpp"
+#include "engine/publish/inline_phase.hpp"
+#include "engine/publish/missed.hpp"
+#include "engine/publish/queue_ops.hpp"
+#include "engine/system/clock.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+Atomic<std::uint64_t>& count_of(Lane& lane, Pushed why) noexcept {
+  switch (why) {
+    case Pushed::closed:
+      return lane.closed;
+    case Pushed::no_memory:
+      return lane.no_memory;
+    case Pushed::too_deep:
+      return lane.too_deep;
+    case Pushed::vetoed:
+      return lane.vetoed;
+    default:
+      return lane.full;  // full and would_deadlock
+  }
+}
+
+Pushed forked(std::uint32_t state) noexcept {
+  miss(state);
+  return Pushed::forked;
+}
+
+Pushed refuse(Lane& lane, Pushed why) noexcept {
+  // A handler may refuse in the middle of this: each of them adds one. For who checks the ledger
+  // meanwhile: what came before each in this thread is seen with it.
+  const std::uint32_t outer = lane.settling.load(std::memory_order_relaxed);  // relaxed: our own
+  lane.settling.store(outer + 1, std::memory_order_relaxed);  // relaxed: A1 of the next count
+  count_one(lane.refused);                                    // A1
+  count_one(count_of(lane, why));                             // A1
+  lane.settling.store(outer, std::memory_order_release);      // A1
+  return why;
+}
+
+/// Looks at what the owner has finished, and from half of the lane on wakes one that rests. False:
+/// the lane is still full for the event after `word`.
+bool has_room(Lane& lane, std::uint64_t word) noexcept {
+  const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // E1
+  if (lane.channel->patient.load(std::memory_order_relaxed)) {  // relaxed: a rest ends by itself
+    lane.word_limit = 2 * (consumed + lane.options.capacity / 2);
+    if (word < lane.word_limit) return true;
+    lane.channel->host().end_rests();
+  }
+  lane.word_limit = 2 * (consumed + lane.options.capacity);
+  if (word < lane.word_limit) return true;
+  if (lane.options.overflow != Overflow::drop_oldest) return false;
+  const std::uint64_t end = consumed + lane.options.room();
+  lane.word_limit = 2 * end;
+  // Relaxed: said before the event, whose E2 comes behind it. Written on change only.
+  if (lane.overrun.load(std::memory_order_relaxed) != end)
+    lane.overrun.store(end, std::memory_order_relaxed);
+  return word < lane.word_limit;
+}
+
+/// Waits, not busy, until half the lane is free, so that one wake-up serves many events.
+Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
+  if (in_callback()) return Pushed::would_deadlock;
+  if (lane.channel->manual()) return Pushed::full;  // nobody makes room while we wait
+  lane.waiting = true;  // a handler that waited as well would take our wake-up away
+  order_for_handlers();
+  const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
+  const std::uint64_t published = word >> 1;
+  const std::uint64_t half = std::max<std::uint64_t>(1, lane.options.capacity / 2);
+  lane.wake_at.store(published - std::min(published, half), std::memory_order_seq_cst);  // L3
+  asymmetric_fence_heavy();                                                              // L3
+  Pushed result = Pushed::full;
+  for (;;) {
+    const std::uint32_t key = lane.room_key.load(std::memory_order_acquire);  // E1
+    if (has_room(lane, word)) result = Pushed::accepted;
+    if (lane.line->closing()) result = Pushed::closed;
+    if (result != Pushed::full) break;
+    if (lane.line->leased.load(std::memory_order_relaxed) == 0)
+      notify(lane);  // relaxed: asymmetric_fence_heavy() came before
+    const std::int64_t left = deadline.left_ns();
+    if (left == 0) break;
+    futex_wait(lane.room_key, key, left);
+  }
+  lane.wake_at.store(~std::uint64_t{0},
+                     std::memory_order_relaxed);  // relaxed: a late wake-up harms nobody
+  order_for_handlers();
+  lane.waiting = false;
+  return result;
+}
+
+/// begin() where there is room for one more, by the lane's policy.
+Pushed begin_with_room(Lane& lane, std::uint64_t& word) noexcept {
+  if ((word = begin(lane)) == 0) return Pushed::too_deep;
+  if (word < lane.word_limit || has_room(lane, word)) return Pushed::accepted;
+  end(lane, word, 0);
+  if (lane.options.overflow != Overflow::block) return Pushed::full;
+  const Deadline deadline(lane.options.block_ns_max);
+  for (;;) {
+    const Pushed waited = wait_for_room(lane, deadline);
+    if (waited != Pushed::accepted) return waited;
+    if ((word = begin(lane)) == 0) return Pushed::too_deep;
+    if (has_room(lane, word)) return Pushed::accepted;
+    end(lane, word, 0);  // a handler has taken the room
+  }
+}
+
+bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* build,
+           void* from) noexcept {
+  if (lane.ring == nullptr) {
+    return lane.owner_ops->put(lane.queue, *lane.token, header, build, from, lane.payload_offset);
+  }
+  std::byte* slot = lane.ring + ((word >> 1) & lane.ring_mask) * lane.slot_bytes;
+  auto* to = reinterpret_cast<SlotHeader*>(slot);
+  build(slot + lane.payload_offset, from);
+  to->time_ns = header.time_ns;
+  if (lane.claims != nullptr)  // relaxed: E2 behind it
+    lane.claims[(word >> 1) & lane.ring_mask].store(Lane::kQueued, std::memory_order_relaxed);
+  AtomicRef<std::uint64_t>(to->sequence).store(header.sequence, std::memory_order_release);  // E2
+  return true;
+}
+
+void mark(Lane& lane, std::uint64_t index) noexcept {
+  const std::uint64_t every = lane.channel->options().latency_every;
+  if (every == 0 || lane.marks == nullptr || index % every != 0) return;
+  const std::size_t mask = marks_count(lane.options.room(), every) - 1;
+  // Relaxed: the slot's E2 comes behind it.
+  lane.marks[(index / every) & mask].store(static_cast<std::uint64_t>(now_ns()),
+                                           std::memory_order_relaxed);
+}
+
+/// After busy was said, so that whoever finds the lane idle knows that what comes is ticketed
+/// later.
+void write_ticket(Lane& lane, std::uint64_t index, std::uint64_t ticket) noexcept {
+  // Whoever wants tickets has given the lane room for them before it said so.
+  (void)lane.line->state.load(std::memory_order_acquire);           // T1
+  Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // T1
+  if (tickets == nullptr) return;
+  tickets->of[index & tickets->mask] =
+      ticket == kNoTicket ? lane.channel->host().take_ticket() : ticket;
+}
+
+}  // namespace
+
+bool replace(Lane& lane, std::uint64_t index, BuildFn* build, void* from,
+             std::int64_t time_ns) noexcept {
+  const std::uint64_t published =
+      lane.word.load(std::memory_order_relaxed) >> 1;        // relaxed: our own
+  if (published > index + lane.ring_mask + 1) return false;  // the slot holds another one by now
+  Atomic<std::uint8_t>& claim = lane.claims[index & lane.ring_mask];
+  std::uint8_t queued = Lane::kQueued;
+  if (!claim.compare_exchange_strong(queued, Lane::kReplacing, std::memory_order_acquire,  // K1
+                                     std::memory_order_relaxed)) {
+    return false;
+  }
+  std::byte* slot = lane.ring + (index & lane.ring_mask) * lane.slot_bytes;
+  build(slot + lane.payload_offset, from);
+  reinterpret_cast<SlotHeader*>(slot)->time_ns = time_ns;
+  claim.store(Lane::kQueued, std::memory_order_release);  // K1
+  count_one(lane.coalesced);
+  return true;
+}
+
+Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept {
+  end(lane, word + 1, 0);
+  return refuse(lane, why);
+}
+
+void notify(Lane& lane) noexcept {
+  if (lane.options.realtime) return;  // never a system call: workers look by themselves
+  if (lane.channel->options().pulled) {
+    tell_reader(lane.channel->pull);
+    return;
+  }
+  lane.channel->host().signal(*lane.channel, lane.woke);
+}
+
+namespace {
+
+/// By the state looked at last.
+Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std::int64_t time_ns,
+               std::uint64_t ticket) noexcept {
+  std::uint64_t word = 0;
+  const Pushed may = begin_with_room(lane, word);
+  if (may != Pushed::accepted) return refuse(lane, may);
+  asymmetric_fence_light_or_full();  // L1
+  if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
+  if ((state & ChannelLine::kStamped) != 0 && !lane.options.source_time)
+    time_ns = lane.channel->stamp_ns();
+  if ((state & ChannelLine::kTicketed) != 0) write_ticket(lane, word >> 1, ticket);
+  mark(lane, word >> 1);
+  if (!write(lane, word, {(word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1, time_ns},
+             build, from)) {
+    return undo(lane, word - 1, Pushed::no_memory);
+  }
+  end(lane, word, 1);
+  asymmetric_fence_light_or_full();  // L2
+  if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
+  return Pushed::accepted;
+}
+
+/// Only inline subscribers are there and they have seen it: accepted and delivered at once.
+Pushed observe(Lane& lane) noexcept {
+  const std::uint64_t word = begin(lane);
+  if (word == 0) return refuse(lane, Pushed::too_deep);
+  asymmetric_fence_light_or_full();  // L1
+  if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
+  count_one(lane.refused);
+  count_one(lane.observed);
+  end(lane, word, 0);  // stop() counts what is behind it
+  return Pushed::accepted;
+}
+
+/// Inline subscribers first, then as if they were not there. The lane is not busy meanwhile: they
+/// may publish on it, and what they publish comes before this event. Not inlined for its stack.
+[[gnu::noinline]] PushResult push_inline(Lane& lane, BuildFn* build, void* from,
+                                         std::int64_t time_ns) noexcept {
+  const InlineDepth depth;
+  if (depth.level() >= Lane::kInlineDepthMax) return refuse(lane, Pushed::too_deep);
+  struct Event {
+    alignas(16) std::byte bytes[1024];
+    std::size_t size;
+  } event;
+  event.size = lane.source->options().payload_bytes;
+  ++lane.phases;
+  lane.building = true;
+  build(event.bytes, from);
+  lane.building = false;
+  ChannelHost& host = lane.channel->host();
+  const InlinePhase phase =
+      show_inline(lane.channel->inline_snapshot(), lane.inline_readings[depth.level()],
+                  host.retire_list(), event.bytes, !lane.options.realtime);
+  --lane.phases;
+  if (phase.retired && !lane.options.realtime) host.wake_reclaimer();
+  const std::uint32_t state =
+      lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
+  if ((state & ChannelLine::kForked) != 0) return forked(state);  // by an inline callback
+  if (phase.judgement.veto) return {refuse(lane, Pushed::vetoed), phase.judgement.why};
+  if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
+  if ((state & ChannelLine::kHeard) == 0 || (state & ChannelLine::kUnqueued) != 0)
+    return observe(lane);
+  return enqueue(
+      lane, state,
+      [](void* to, void* what) noexcept {
+        const auto& built = *static_cast<const Event*>(what);
+        std::memcpy(to, built.bytes, built.size);
+      },
+      &event, time_ns, kNoTicket);
+}
+
+}  // namespace
+
+PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns,
+                       std::uint64_t ticket) noexcept {
+  const std::uint32_t state =
+      lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
+  if ((state & ChannelLine::kForked) != 0) return forked(state);  // no lane's account is kept there
+  if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
+  if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
+  // In the middle of a publish on this lane: what builds its event, or a signal handler.
+  if (begun(lane) || lane.building || lane.waiting) return refuse(lane, Pushed::too_deep);
+  if ((state & ChannelLine::kInline) != 0) return push_inline(lane, build, from, time_ns);
+  return enqueue(lane, state, build, from, time_ns, ticket);
+}
+
+}  // namespace ringmain::engine
