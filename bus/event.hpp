@@ -65,8 +65,8 @@ struct FieldSchema {
 /// What is known of an event type at run time. Lives as long as the process.
 struct Schema {
   std::string_view name;  // the description's name; "" for a type without one
-  // Of name, size, byte order, and each field's name, kind, unit, size and offset: equal for equal
-  // layouts, on whichever machine.
+  // Of name, size, byte order, and each field's name, kind, unit, enumerators, size and offset:
+  // equal for equal layouts, on whichever machine.
   std::uint64_t hash = 0;
   std::uint32_t bytes = 0;
   std::span<const FieldSchema> fields;
@@ -247,7 +247,7 @@ RINGMAIN_LAYOUT_CONST auto fields_of() {
 }  // namespace detail
 
 /// Equal exactly for equal names, sizes, byte orders, and fields of equal names, kinds, units,
-/// sizes and offsets: what as<E>() and channel<E>() compare.
+/// enumerators, sizes and offsets: what as<E>() and channel<E>() compare.
 template <Described E>
 RINGMAIN_LAYOUT_CONST std::uint64_t schema_hash() {
   const auto fields = detail::fields_of<E>();

@@ -111,15 +111,15 @@ def not_exported(build):
     return lost
 
 
-def version(root=ROOT):
+def version(root=None):
     """'0.1': what programs ask a library for before 1.0; '1' after it."""
-    major, minor = re.search(r"project\(ringmain VERSION (\d+)\.(\d+)", (root / "CMakeLists.txt").read_text()).groups()
+    major, minor = re.search(r"project\(ringmain VERSION (\d+)\.(\d+)", ((root or ROOT) / "CMakeLists.txt").read_text()).groups()
     return f"0.{minor}" if major == "0" else major
 
 
-def released(of, root=ROOT):
+def released(of, root=None):
     """Was an interface of that version ever given out?"""
-    return re.search(rf"^## \[?{re.escape(of)}\.", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M) is not None
+    return re.search(rf"^## \[?{re.escape(of)}\.", ((root or ROOT) / "CHANGELOG.md").read_text(encoding="utf-8"), re.M) is not None
 
 
 def current_lines(build):

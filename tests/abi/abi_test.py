@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,6 +168,25 @@ class Verdict(Changed):
         (self.folder / "CMakeLists.txt").write_text(f"project(ringmain VERSION {version} LANGUAGES CXX)\n")
         (self.folder / "CHANGELOG.md").write_text(changelog)
         return self.folder
+
+    def updated(self, changelog, breaks):
+        """Records an interface in this folder, which holds another one; returns the exit status and the record after it."""
+        tree = self.tree("0.1.0", changelog)
+        (tree / "recorded.abi").write_text("<abi-corpus/>\n")
+        (tree / "recorded.txt").write_text("interface: 0.1\na: 1\n")
+        library = abi.empty_library([ROOT / PLUGIN_TABLE], tree)
+        with unittest.mock.patch.object(abi, "RECORD", tree), unittest.mock.patch.object(abi, "ROOT", tree), \
+                contextlib.redirect_stdout(io.StringIO()):
+            status = abi.update(library, {"interface": "0.1", "a": "2"}, breaks)
+        return status, (tree / "recorded.txt").read_text(), "ringmain_plugin_error" in (tree / "recorded.abi").read_text()
+
+    def test_before_the_release_an_update_records_what_breaks(self):
+        self.assertEqual(self.updated("## Unreleased\n", ["a was 1, and is 2"]), (0, "interface: 0.1\na: 2\n", True))
+
+    def test_a_released_interface_is_not_recorded_anew_unless_it_only_grew(self):
+        released = "## Unreleased\n\n## 0.1.0\n"
+        self.assertEqual(self.updated(released, ["a was 1, and is 2"]), (1, "interface: 0.1\na: 1\n", False))
+        self.assertEqual(self.updated(released, []), (0, "interface: 0.1\na: 2\n", True))
 
     def test_the_version_of_an_interface_is_0_minor_before_1_0(self):
         self.assertEqual(abi.version(self.tree("0.12.3", "")), "0.12")
