@@ -137,9 +137,9 @@ class Lines(Changed):
             shutil.copytree(ROOT / room, self.folder / room)
         flow = self.folder / "events/replay.hpp"
         flow.write_text(re.sub(r"(struct Flow \{\n)(.*\n)(.*\n)", r"\1\3\2", flow.read_text()))  # id and name
-        provider = self.folder / "adapters/provider.hpp"
         idle = "  virtual void idle() {}\n"
-        provider.write_text(provider.read_text().replace(idle, "  virtual void before_idle() {}\n" + idle))
+        (sink,) = [header for header in (self.folder / "adapters").glob("*.hpp") if idle in header.read_text()]
+        sink.write_text(sink.read_text().replace(idle, "  virtual void before_idle() {}\n" + idle))
         breaks, additions = abi.changed_lines(before, self.described())
         self.assertEqual(additions, [])
         found = "\n".join(breaks)
