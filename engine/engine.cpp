@@ -50,7 +50,7 @@ void Engine::retire(ChannelCore& channel) noexcept {
   if (forked()) return;
   if (channel.options().pulled) return workers_.dispose(channel);  // no worker ever has it
   if (manual() && !channel.anything_left()) return workers_.dispose(channel);
-  channel.retired.store(1, std::memory_order_release);  // Q1
+  channel.retired.store(1, std::memory_order_release);  // q.over
   // Also if it is signalled already: whoever takes this signal must see the store before it.
   workers_.signal_anew(channel);
 }
@@ -103,7 +103,7 @@ Engine::Stopped Engine::stop(bool abort, std::int64_t limit_ns) noexcept {
   const Deadline deadline(limit_ns);
   enum : std::int64_t { kLastWordsNs = 100'000'000 };  // of the bus, before its channels close
   const bool mine = await(stopping_, deadline, [this] {
-    return stopping_.exchange(1, std::memory_order_acquire) == 0;  // Q2
+    return stopping_.exchange(1, std::memory_order_acquire) == 0;  // q.turn
   });
   if (!mine) {  // another stop() is at it for longer than this caller can wait
     result.left = left_over(abort);
@@ -115,16 +115,17 @@ Engine::Stopped Engine::stop(bool abort, std::int64_t limit_ns) noexcept {
     (void)house_.await_round(
         limit_ns < 0 ? kLastWordsNs : std::min<std::int64_t>(deadline.left_ns(), kLastWordsNs),
         EventCount::kRound | EventCount::kLast);
-    if (abort) aborting_.store(true, std::memory_order_seq_cst);  // S
+    if (abort) aborting_.store(true, std::memory_order_seq_cst);  // s.signal
     drained = flush_.drain_all(false, true, deadline.left_ns());
     drained = flush_.drain_all(true, true, deadline.left_ns()) && drained;
     if (!drained)
-      aborting_.store(true, std::memory_order_seq_cst);  // S: the rest is discarded, not late
-    quit_.store(1, std::memory_order_release);           // Q1
+      aborting_.store(true,
+                      std::memory_order_seq_cst);  // s.signal: the rest is discarded, not late
+    quit_.store(1, std::memory_order_release);     // q.over
     workers_.wake_all();
   }
   join_all(drained, deadline, abort, result);
-  stopping_.store(0, std::memory_order_release);  // Q2
+  stopping_.store(0, std::memory_order_release);  // q.turn
   futex_wake(stopping_, INT_MAX);
   return result;
 }

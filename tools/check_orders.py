@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Does every edge between threads have both of its ends?
 
-In engine/, every memory order stronger than relaxed wears the name of its edge, a capital letter or more and a
-number (G1), or one letter alone at the start (S: …), in a comment on the statement or right above it. Each name must be worn on a releasing and on an acquiring
-side; acq_rel, seq_cst and a fence are both. The asymmetric barrier is an edge of its own kind: a name worn by
+In engine/, every memory order stronger than relaxed wears the name of its edge (e.published) in a comment on the
+statement or right above it. The names are those of the table in docs/edges.md, and each of them is worn. Each must be
+worn on a releasing and on an acquiring side; acq_rel, seq_cst and a fence are both. The asymmetric barrier is an edge of its own kind: a name worn by
 asymmetric_fence_light() or asymmetric_fence_light_or_full() must be worn by an asymmetric_fence_heavy() too, and the
 other way round. An atomic operation that names
 no order is found as well: nobody can tell whether it was meant.
@@ -19,9 +19,9 @@ import tree
 
 ORDER = re.compile(r"\bmemory_order(?:_|::)(?P<order>relaxed|consume|acquire|release|acq_rel|seq_cst)\b")
 BARRIER = re.compile(r"(?<![\w:.~])(?P<call>asymmetric_fence_(?:light|light_or_full|heavy))\(\)\s*(?:;|\)|&&|\|\|)")
-# "G1", and "L1-L5" for all of them.
-NAME = re.compile(r"\b(?P<letters>[A-Z]{1,3})(?P<first>\d{1,2})(?:\s?[-–]\s?(?P=letters)(?P<last>\d{1,2}))?\b")
-LETTER = re.compile(r"^/?\s*(?P<name>[A-Z])\s*(?:$|[:;,])")
+TABLE = "docs/edges.md"
+ROW = re.compile(r"^\| `(?P<name>[a-z]\.[a-z_]+)` \|", re.M)
+NAME = re.compile(r"(?<![\w.])(?P<name>[a-z]\.[a-z_]+)(?!\w)")
 OPERATION = re.compile(
     r"(?:\.|->)(?:load|store|exchange|fetch_\w+|compare_exchange_\w+|test_and_set)\s*\(")
 SIDES = {
@@ -63,15 +63,11 @@ def statements(text):
         yield start, " ".join(code), above + comments
 
 
-def names_in(comments):
+def names_in(comments, known):
     for comment in comments:
-        letter = LETTER.match(comment)
-        if letter:
-            yield letter["name"]
         for found in NAME.finditer(comment):
-            first, last = int(found["first"]), int(found["last"] or found["first"])
-            for number in range(first, last + 1):
-                yield f"{found['letters']}{number}"
+            if found["name"] in known:
+                yield found["name"]
 
 
 def arguments_of(code, opening):
@@ -83,7 +79,7 @@ def arguments_of(code, opening):
     return code[opening:]
 
 
-def faults_of(path, text, worn):
+def faults_of(path, text, worn, known):
     """Yields the faults of one file; adds its names to worn: name -> side -> places."""
     for number, code, comments in statements(text):
         place = f"{path}:{number}"
@@ -95,9 +91,9 @@ def faults_of(path, text, worn):
             strong += [found["call"] for found in BARRIER.finditer(code)]
         if not strong:
             continue
-        names = set(names_in(comments))
+        names = set(names_in(comments, known))
         if not names:
-            yield f"{place}: {strong[0]} wears no edge's name; write it beside the order, as in // G1"
+            yield f"{place}: {strong[0]} wears no edge's name; write one of {TABLE} beside the order, as in // e.published"
         for name in names:
             for order in strong:
                 for side in SIDES[order]:
@@ -116,11 +112,14 @@ def missing_ends(worn):
 def main():
     root = tree.root_argument(__doc__)
     paths = [path for path in tree.files(root, {".hpp", ".cpp"}) if path.parts[0] == "engine"]
+    table = root / TABLE
+    known = ROW.findall(table.read_text(encoding="utf-8")) if table.is_file() else []
     worn = defaultdict(lambda: defaultdict(list))
-    findings = []
+    findings = [f"{TABLE}: edge {name} is there twice" for name in sorted(set(known)) if known.count(name) > 1]
     for path in paths:
-        findings += faults_of(path, (root / path).read_text(encoding="utf-8"), worn)
+        findings += faults_of(path, (root / path).read_text(encoding="utf-8"), worn, known)
     findings += missing_ends(worn)
+    findings += [f"{TABLE}: edge {name} is worn nowhere in engine/; take its line out" for name in known if name not in worn]
     if not findings:
         print(f"edges: {' '.join(sorted(worn)) or 'none'}")
     return tree.tell(findings, len(paths))

@@ -10,15 +10,16 @@ namespace {
 /// one event whose reason is not counted yet; a signal handler may be so in the middle of another,
 /// and adds one to `settling`. Read last, `refused` has what every reason has.
 void look_at_refusals(const Lane& lane, Accounts& sum) noexcept {
-  const std::uint64_t first = lane.refused.load(std::memory_order_acquire);       // A1
-  const std::uint64_t between = lane.settling.load(std::memory_order_acquire) +   // A1
-                                (lane.word.load(std::memory_order_acquire) & 1);  // E2
+  const std::uint64_t first = lane.refused.load(std::memory_order_acquire);       // a.refusals
+  const std::uint64_t between = lane.settling.load(std::memory_order_acquire) +   // a.refusals
+                                (lane.word.load(std::memory_order_acquire) & 1);  // e.published
   std::uint64_t reasons = 0;
   for (const Atomic<std::uint64_t>* reason :
        {&lane.full, &lane.closed, &lane.no_memory, &lane.too_deep, &lane.vetoed})
-    reasons += reason->load(std::memory_order_acquire);                          // A1
-  const std::uint64_t observed = lane.observed.load(std::memory_order_acquire);  // A1
-  const std::uint64_t last = lane.refused.load(std::memory_order_relaxed);  // relaxed: A1 above
+    reasons += reason->load(std::memory_order_acquire);                          // a.refusals
+  const std::uint64_t observed = lane.observed.load(std::memory_order_acquire);  // a.refusals
+  const std::uint64_t last =
+      lane.refused.load(std::memory_order_relaxed);  // relaxed: a.refusals above
   const std::uint64_t counted = reasons + observed;
   if (first > counted + between || counted > last) sum.offered_add_up = false;
   sum.refused += reasons;
@@ -32,19 +33,19 @@ Accounts look_at_accounts(const ChannelCore& channel) noexcept {
   Accounts sum;
   const std::uint64_t before = channel.dispatched.get();
   // A fence: what was published for it is read behind it. No word of ours is written here.
-  std::atomic_thread_fence(std::memory_order_acquire);  // A1
+  std::atomic_thread_fence(std::memory_order_acquire);  // a.refusals
   bool busy = false;
   for (std::uint32_t i = 0, n = channel.lane_count(); i < n; ++i) {
     const Lane& lane = channel.lane(i);
     look_at_refusals(lane, sum);
     // Consumed first, as in ChannelCore::counts().
-    const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // E1
+    const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // e.consumed
     // Relaxed: raised before `consumed`; what is newer makes the sum smaller, and no less true.
     const std::uint64_t discarded =
         std::min(lane.discarded.load(std::memory_order_relaxed), consumed);
     const std::uint64_t evicted =
         std::min(lane.evicted.load(std::memory_order_relaxed), consumed - discarded);
-    const std::uint64_t word = lane.word.load(std::memory_order_acquire);  // E2
+    const std::uint64_t word = lane.word.load(std::memory_order_acquire);  // e.published
     const std::uint64_t published = std::max(word >> 1, consumed);
     busy = busy || (word & 1) != 0;  // what it has queued may be heard before it is published
     sum.offered += published;

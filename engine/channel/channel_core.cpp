@@ -78,14 +78,14 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
         old.live.load(std::memory_order_relaxed) != 0 ||
         !serves(old.options, options, options_.latency_every))
       continue;
-    if (old.live.exchange(1, std::memory_order_acquire) != 0) continue;     // E5
-    if (old.published() == old.consumed.load(std::memory_order_acquire)) {  // E1
-      old.options = options;  // the owner looks at them next behind E2 of the first event
+    if (old.live.exchange(1, std::memory_order_acquire) != 0) continue;     // e.lane_free
+    if (old.published() == old.consumed.load(std::memory_order_acquire)) {  // e.consumed
+      old.options = options;  // the owner looks at them next behind e.published of the first event
       if (ticket_wishes_ != 0 && !give_tickets(old)) return give_lane(old), nullptr;
       start_lane(old);
       return &old;
     }
-    old.live.store(0, std::memory_order_release);  // E5: not drained yet
+    old.live.store(0, std::memory_order_release);  // e.lane_free: not drained yet
   }
   if (count >= options_.lanes_max) return nullptr;
   Lane* made = make_lane(options, source, fed_by);
@@ -100,7 +100,8 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
   made->index = count;
   made->live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
   start_lane(*made);
-  lane_count_.store(count + 1, std::memory_order_release);  // E6: whoever counts it finds it whole
+  lane_count_.store(count + 1,
+                    std::memory_order_release);  // e.listed: whoever counts it finds it whole
   if (options.realtime)
     realtime_lanes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: read at every poll
   if (options.realtime) host_->watch_realtime();
@@ -112,16 +113,17 @@ void ChannelCore::start_lane(Lane& lane) noexcept {
       lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: nobody publishes here
   lane.word_limit = 2 * (published + (lane.options.capacity + 1) / 2);  // looks at room there first
   lane.published_before = published;
-  lane.owner_source_time.store(lane.options.source_time,
-                               std::memory_order_relaxed);  // relaxed: E2 of the first event
-  lane.overrun.store(0, std::memory_order_relaxed);         // relaxed: as above
+  lane.owner_source_time.store(
+      lane.options.source_time,
+      std::memory_order_relaxed);                    // relaxed: e.published of the first event
+  lane.overrun.store(0, std::memory_order_relaxed);  // relaxed: as above
   lane.owner_capacity.store(lane.options.capacity, std::memory_order_relaxed);  // relaxed: as above
   lane.evicted_before = lane.evicted.load(std::memory_order_relaxed);           // relaxed: as above
   lane.refused_before = lane.refused.load(std::memory_order_relaxed);           // relaxed: as above
   lane.observed_before = lane.observed.load(std::memory_order_relaxed);         // relaxed: as above
   lane.discarded_before = lane.discarded.load(std::memory_order_relaxed);       // relaxed: as above
   lane.first_sequence.store(published + lane.refused_before,
-                            std::memory_order_relaxed);  // relaxed: E2 of the first event
+                            std::memory_order_relaxed);  // relaxed: e.published of the first event
   lane.publisher.store(
       last_publisher.fetch_add(1, std::memory_order_relaxed) + 1,  // relaxed: a number, no more
       std::memory_order_relaxed);
@@ -160,7 +162,7 @@ bool ChannelCore::give_tickets(Lane& lane) noexcept {
   if (had != nullptr && had->mask + 1 >= lane.options.room()) return true;
   Tickets* made = make_tickets(lane.options.room(), lane.options.realtime);
   if (made == nullptr) return false;
-  lane.tickets.store(made, std::memory_order_release);  // T1
+  lane.tickets.store(made, std::memory_order_release);  // t.wanted
   free_tickets(had);
   return true;
 }
@@ -172,8 +174,9 @@ bool ChannelCore::want_tickets() noexcept {
     if (!give_tickets(lane(i))) return false;
   }
   if (ticket_wishes_++ != 0) return true;
-  tickets_since_.store(host_->tickets_taken(), std::memory_order_relaxed);  // relaxed: T1 below
-  line.state.fetch_or(ChannelLine::kTicketed, std::memory_order_seq_cst);   // T1
+  tickets_since_.store(host_->tickets_taken(),
+                       std::memory_order_relaxed);  // relaxed: t.wanted below
+  line.state.fetch_or(ChannelLine::kTicketed, std::memory_order_seq_cst);  // t.wanted
   return true;
 }
 
@@ -181,7 +184,7 @@ void ChannelCore::unwant_tickets() noexcept {
   if (inert()) return;
   const std::lock_guard lock(mutex_);
   if (--ticket_wishes_ == 0)
-    line.state.fetch_and(~ChannelLine::kTicketed, std::memory_order_seq_cst);  // T1
+    line.state.fetch_and(~ChannelLine::kTicketed, std::memory_order_seq_cst);  // t.wanted
 }
 
 bool ChannelCore::give_ring(Lane& lane) noexcept {
@@ -225,8 +228,8 @@ void ChannelCore::free_lane(Lane* lane) noexcept {
 }
 
 void ChannelCore::give_lane(Lane& lane) noexcept {
-  lane.live.store(
-      0, std::memory_order_release);  // E5: the next publisher continues where this one stopped
+  lane.live.store(0, std::memory_order_release);  // e.lane_free: the next publisher continues where
+                                                  // this one stopped
 }
 
 void ChannelCore::count_refused(Pushed why) noexcept {
@@ -319,8 +322,9 @@ void ChannelCore::update_state() noexcept {
   // heard without inline would queue an event that nobody is there to hear.
   const std::uint32_t is =
       line.state.load(std::memory_order_relaxed) & kOurs;  // relaxed: changed under our lock
-  if ((want & ~is) != 0) line.state.fetch_or(want & ~is, std::memory_order_seq_cst);      // G2
-  if ((is & ~want) != 0) line.state.fetch_and(~(is & ~want), std::memory_order_seq_cst);  // G2
+  if ((want & ~is) != 0) line.state.fetch_or(want & ~is, std::memory_order_seq_cst);  // g.listening
+  if ((is & ~want) != 0)
+    line.state.fetch_and(~(is & ~want), std::memory_order_seq_cst);  // g.listening
   const bool may_lie = list_.all_patient() && !options_.parallel && !options_.merged;
   // Relaxed: a rest that begins meanwhile is as one that began before. Who comes in a hurry ends
   // it.
@@ -329,7 +333,7 @@ void ChannelCore::update_state() noexcept {
 }
 
 void ChannelCore::close_line() noexcept {
-  line.state.fetch_or(ChannelLine::kClosing, std::memory_order_seq_cst);  // L1
+  line.state.fetch_or(ChannelLine::kClosing, std::memory_order_seq_cst);  // l.closing
 }
 
 void ChannelCore::become_forked() noexcept {
@@ -337,14 +341,14 @@ void ChannelCore::become_forked() noexcept {
   line.state.fetch_or(forked_state(*host_, options_.mailbox),
                       std::memory_order_relaxed);  // relaxed: nobody else is there
   // If this is the thread of one of them, what it was called for ends behind the event at hand.
-  if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // N1
+  if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // n.snapshot
     for (Subscriber* s : now->subscribers) (void)s->gate.close();
   }
 }
 
 void ChannelCore::begin_listening() noexcept {
-  line.leased.store(1, std::memory_order_release);                      // E3: its reader is awake
-  line.state.fetch_or(ChannelLine::kHeard, std::memory_order_seq_cst);  // G2
+  line.leased.store(1, std::memory_order_release);  // e.leased: its reader is awake
+  line.state.fetch_or(ChannelLine::kHeard, std::memory_order_seq_cst);  // g.listening
 }
 
 std::uint64_t ChannelCore::offered() const noexcept {
@@ -370,7 +374,7 @@ ChannelCounts ChannelCore::counts() const noexcept {
   for (std::uint32_t i = 0; i < sum.lanes; ++i) {
     const Lane& one = lane(i);
     // Consumed first: what is consumed was published, so pending is never negative.
-    const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // E1
+    const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // e.consumed
     // The two behind it, so that neither is taken for delivered, and no more than were consumed.
     const std::uint64_t discarded = std::min(read(one.discarded), consumed);
     const std::uint64_t evicted = std::min(read(one.evicted), consumed - discarded);

@@ -100,7 +100,7 @@ class ChannelCore final : public Counted {
   /// The publisher is done with it. Lock-free. What is in flight is still delivered.
   static void give_lane(Lane& lane) noexcept;
   [[nodiscard]] std::uint32_t lane_count() const noexcept {
-    return lane_count_.load(std::memory_order_acquire);  // E6
+    return lane_count_.load(std::memory_order_acquire);  // e.listed
   }
   [[nodiscard]] Lane& lane(std::uint32_t i) const noexcept {
     // Chunk k holds 4 << k lanes and starts at 4 * (2^k - 1).
@@ -134,7 +134,8 @@ class ChannelCore final : public Counted {
   void unwant_tickets() noexcept;
   /// Smaller ones are left from an earlier wish.
   [[nodiscard]] std::uint64_t tickets_since() const noexcept {
-    return tickets_since_.load(std::memory_order_relaxed);  // relaxed: T1 of the ticket itself
+    return tickets_since_.load(
+        std::memory_order_relaxed);  // relaxed: t.wanted of the ticket itself
   }
   /// nullptr: lane by lane. Before anybody publishes.
   [[nodiscard]] LaneOrder* lane_order() const noexcept { return lane_order_.get(); }

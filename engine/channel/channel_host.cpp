@@ -5,7 +5,7 @@
 namespace ringmain::engine {
 
 void ChannelHost::tell_waiters() noexcept {
-  done_key_.fetch_add(1, std::memory_order_release);  // E1
+  done_key_.fetch_add(1, std::memory_order_release);  // e.consumed
   futex_wake(done_key_, INT_MAX);
 }
 

@@ -28,32 +28,32 @@ class ChannelHost : public Counted {
     return aborting_.load(std::memory_order_relaxed);
   }  // relaxed: soon is enough
   [[nodiscard]] bool stopped() const noexcept {
-    return quit_.load(std::memory_order_acquire) != 0;  // Q1
+    return quit_.load(std::memory_order_acquire) != 0;  // q.over
   }
-  /// L3's other half: callbacks are over, somebody may wait for that.
+  /// l.waiting's other half: callbacks are over, somebody may wait for that.
   void consumed_something() noexcept {
     if (waiters_.load(std::memory_order_relaxed) != 0)
-      tell_waiters();  // relaxed: L3 and asymmetric_fence_heavy() order it
+      tell_waiters();  // relaxed: l.waiting and asymmetric_fence_heavy() order it
   }
   /// Somebody waits for what is consumed, from here to end_waiting(); then every thread is to pass
   /// a barrier.
-  void begin_waiting() noexcept { waiters_.fetch_add(1, std::memory_order_seq_cst); }  // L3
+  void begin_waiting() noexcept { waiters_.fetch_add(1, std::memory_order_seq_cst); }  // l.waiting
   void end_waiting() noexcept {
     waiters_.fetch_sub(1, std::memory_order_relaxed);
   }  // relaxed: a worker that sees it late wakes nobody
   [[nodiscard]] bool anybody_waits() const noexcept {
-    return waiters_.load(std::memory_order_seq_cst) != 0;  // L3
+    return waiters_.load(std::memory_order_seq_cst) != 0;  // l.waiting
   }
   /// Moves when those who wait are told.
   [[nodiscard]] Atomic<std::uint32_t>& done_key() noexcept { return done_key_; }
   /// The bus's next number: whoever publishes after this has returned gets a larger one.
   [[nodiscard]] std::uint64_t take_ticket() noexcept {
-    return tickets_.fetch_add(1, std::memory_order_acq_rel);  // T2: busy was said before
+    return tickets_.fetch_add(1, std::memory_order_acq_rel);  // t.counter: busy was said before
   }
   /// Every ticket to come is at least this. A publisher that has a smaller one is seen busy or
   /// later.
   [[nodiscard]] std::uint64_t tickets_taken() const noexcept {
-    return tickets_.load(std::memory_order_acquire);  // T2
+    return tickets_.load(std::memory_order_acquire);  // t.counter
   }
   /// A bus without threads: whoever calls deliver() does the workers' work.
   [[nodiscard]] bool manual() const noexcept { return manual_; }

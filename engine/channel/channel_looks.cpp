@@ -33,7 +33,7 @@ std::uint64_t ChannelCore::depth() const noexcept {
   std::uint64_t sum = 0;
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
     // Consumed first: what is consumed was published.
-    const std::uint64_t consumed = lane(i).consumed.load(std::memory_order_acquire);  // E1
+    const std::uint64_t consumed = lane(i).consumed.load(std::memory_order_acquire);  // e.consumed
     sum += std::max(lane(i).published(), consumed) - consumed;
   }
   return sum;
@@ -55,7 +55,7 @@ Listening ChannelCore::listening() const noexcept {
 
 bool ChannelCore::fed() const noexcept {
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
-    if (lane(i).live.load(std::memory_order_acquire) != 0) return true;  // E5
+    if (lane(i).live.load(std::memory_order_acquire) != 0) return true;  // e.lane_free
   }
   return false;
 }

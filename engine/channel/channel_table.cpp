@@ -26,8 +26,8 @@ bool ChannelTable::add(ChannelCore& channel, const ChannelHost& host,
   channel.hold();
   // Without threads nobody sleeps, so that nobody is to be signalled.
   if (host.manual() && !channel.options().pulled)
-    channel.line.leased.store(1, std::memory_order_release);  // E3
-  table_[index].store(&channel, std::memory_order_release);   // E6
+    channel.line.leased.store(1, std::memory_order_release);  // e.leased
+  table_[index].store(&channel, std::memory_order_release);   // e.listed
   ready.use(next_);
   return true;
 }
@@ -36,7 +36,7 @@ void ChannelTable::clear() noexcept {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < next_; ++i) {
     if (ChannelCore* c = table_[i].exchange(nullptr, std::memory_order_acq_rel))
-      c->release();  // E6
+      c->release();  // e.listed
   }
   for (ChannelCore* c : disposed_) c->release();
   disposed_.clear();
@@ -44,7 +44,7 @@ void ChannelTable::clear() noexcept {
 
 void ChannelTable::become_forked() noexcept {
   for (auto& entry : table_) {
-    if (ChannelCore* c = entry.load(std::memory_order_acquire)) c->become_forked();  // E6
+    if (ChannelCore* c = entry.load(std::memory_order_acquire)) c->become_forked();  // e.listed
   }
 }
 

@@ -1,5 +1,5 @@
 // Which channels has a bus? A table by index: workers find a channel by its bit's number, without a
-// lock, and what was taken out is freed once none of them looks at it (L5).
+// lock, and what was taken out is freed once none of them looks at it (l.visiting).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -43,7 +43,7 @@ class ChannelTable {
     const std::lock_guard lock(mutex_);
     Entry& entry = table_[channel.index()];
     if (entry.load(std::memory_order_relaxed) != &channel) return;  // relaxed: under our lock
-    entry.store(nullptr, std::memory_order_release);                // E6
+    entry.store(nullptr, std::memory_order_release);                // e.listed
     free_.push_back(channel.index());
     disposed_.push_back(&channel);
     free_disposed(visited);
@@ -95,7 +95,7 @@ class ChannelTable {
  private:
   template <class Visited>
   void free_disposed(Visited visited) noexcept {
-    asymmetric_fence_heavy();  // L5
+    asymmetric_fence_heavy();  // l.visiting
     std::erase_if(disposed_, [&visited](ChannelCore* c) {
       if (visited(*c)) return false;
       c->release();

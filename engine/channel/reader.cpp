@@ -14,16 +14,16 @@ void make_readable(int fd) noexcept {
 }
 
 void tell_reader(Pull& pull) noexcept {
-  if (pull.told.exchange(1, std::memory_order_seq_cst) != 0) return;  // M1
-  pull.key.fetch_add(1, std::memory_order_release);                   // M1
+  if (pull.told.exchange(1, std::memory_order_seq_cst) != 0) return;  // m.told
+  pull.key.fetch_add(1, std::memory_order_release);                   // m.told
   futex_wake(pull.key, INT_MAX);
-  const int fd = pull.fd.load(std::memory_order_acquire);  // M1
+  const int fd = pull.fd.load(std::memory_order_acquire);  // m.told
   if (fd >= 0) make_readable(fd);
 }
 
 void interrupt_reader(Pull& pull) noexcept {
-  pull.interrupted.store(1, std::memory_order_release);  // M2
-  pull.key.fetch_add(1, std::memory_order_release);      // M1
+  pull.interrupted.store(1, std::memory_order_release);  // m.interrupted
+  pull.key.fetch_add(1, std::memory_order_release);      // m.told
   futex_wake(pull.key, INT_MAX);
 }
 

@@ -12,12 +12,12 @@ namespace {
 bool claim(Lane& lane, std::uint64_t slot) noexcept {
   std::uint8_t queued = Lane::kQueued;
   return lane.owner_claims[slot].compare_exchange_strong(
-      queued, Lane::kTaken, std::memory_order_acquire, std::memory_order_relaxed);  // K1
+      queued, Lane::kTaken, std::memory_order_acquire, std::memory_order_relaxed);  // k.claim
 }
 
 std::uint64_t written(const std::byte* slot) noexcept {
   auto& word = const_cast<std::uint64_t&>(reinterpret_cast<const SlotHeader*>(slot)->sequence);
-  return AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // E2
+  return AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // e.published
 }
 
 /// A ring in which nothing waits: all that a look costs that finds nothing.
@@ -63,8 +63,8 @@ std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max
   const std::size_t mask = marks_count(lane.options.room(), every) - 1;
   for (std::uint64_t i = (consumed + every - 1) / every * every; i < consumed + run.count;
        i += every) {
-    // Relaxed: written before the slot, whose E2 we have passed. 0: published before anybody
-    // measured.
+    // Relaxed: written before the slot, whose e.published we have passed. 0: published before
+    // anybody measured.
     const std::uint64_t mark = lane.owner_marks[(i / every) & mask].load(std::memory_order_relaxed);
     if (mark != 0) latency->add(run.taken() - static_cast<std::int64_t>(mark));
   }
@@ -96,25 +96,25 @@ void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept 
 
 const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) noexcept {
   // What we already show as read needs no second announcement.
-  const Snapshot* now = channel.snapshot().load(std::memory_order_acquire);  // N1
+  const Snapshot* now = channel.snapshot().load(std::memory_order_acquire);  // n.snapshot
   if (now == drainer.reading.load(std::memory_order_relaxed)) return now;  // relaxed: our own word
   return protect(channel.snapshot(), drainer.reading);
 }
 
 /// Whoever waits for `consumed`, or for a run that is over, is told.
 void tell(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
-  asymmetric_fence_light_or_full();  // L3
+  asymmetric_fence_light_or_full();  // l.waiting
   // Relaxed: asymmetric_fence_heavy() on the waiters' side comes between their store and their look
   // at consumed.
   if (consumed >= lane.wake_at.load(std::memory_order_relaxed)) {
-    lane.room_key.fetch_add(1, std::memory_order_release);  // E1
+    lane.room_key.fetch_add(1, std::memory_order_release);  // e.consumed
     futex_wake(lane.room_key, INT_MAX);
   }
   channel.host().consumed_something();
 }
 
 void advance(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
-  lane.consumed.store(consumed, std::memory_order_release);  // E1
+  lane.consumed.store(consumed, std::memory_order_release);  // e.consumed
   tell(channel, lane, consumed);
 }
 
@@ -135,8 +135,8 @@ Run take_what_is_there(Lane& lane, std::span<std::byte> room, std::size_t max) n
   if (run.count == 0) return run;
   run.stride = lane.slot_bytes;
   run.payload_offset = lane.payload_offset;
-  run.publisher =
-      lane.publisher.load(std::memory_order_relaxed);  // relaxed: before its first event, E2
+  run.publisher = lane.publisher.load(
+      std::memory_order_relaxed);  // relaxed: before its first event, e.published
   run.first_sequence = lane.first_sequence.load(std::memory_order_relaxed);  // relaxed: as above
   run.source = lane.source;
   run.lane = &lane;
@@ -145,7 +145,7 @@ Run take_what_is_there(Lane& lane, std::span<std::byte> room, std::size_t max) n
 }
 
 void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
-  // Relaxed: the owner's count; E1 of the store behind it makes it visible.
+  // Relaxed: the owner's count; e.consumed of the store behind it makes it visible.
   lane.evicted.store(lane.evicted.load(std::memory_order_relaxed) + count,
                      std::memory_order_relaxed);
   run.first += std::size_t{count} * run.stride;
@@ -160,7 +160,7 @@ void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
 [[gnu::noinline, gnu::cold]] void leave_out_the_oldest(Lane& lane, std::span<std::byte> room,
                                                        std::size_t max, Run& run) noexcept {
   enum : std::uint32_t { kRunsPerCapacity = 16 };
-  // Relaxed: our own, and written before the events that we took, E2.
+  // Relaxed: our own, and written before the events that we took, e.published.
   std::uint64_t consumed = lane.consumed.load(std::memory_order_relaxed);
   const std::uint64_t capacity = lane.owner_capacity.load(std::memory_order_relaxed);
   // While a run is heard its events cannot be pushed out: short ones keep what is heard young.
@@ -186,7 +186,8 @@ void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
 Run take_run(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept {
   Run run = take_what_is_there(lane, room, std::min<std::size_t>(max, lane.run_max));
   if (run.count == 0) return run;
-  // After the take: a lane's next publisher has set it anew before its first event. Relaxed: E2.
+  // After the take: a lane's next publisher has set it anew before its first event. Relaxed:
+  // e.published.
   if (lane.consumed.load(std::memory_order_relaxed) < lane.overrun.load(std::memory_order_relaxed))
       [[unlikely]] {
     leave_out_the_oldest(lane, room, max, run);
@@ -204,7 +205,7 @@ void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
 namespace {
 
 void count_discarded(Lane& lane, const Run& run) noexcept {
-  // Relaxed: the owner's count; E1 of what raises `consumed` behind it makes it visible.
+  // Relaxed: the owner's count; e.consumed of what raises `consumed` behind it makes it visible.
   lane.discarded.store(lane.discarded.load(std::memory_order_relaxed) + run.count,
                        std::memory_order_relaxed);
 }
@@ -244,8 +245,8 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
   // Relaxed: our own words, the lane's while we hold the lease.
   const std::uint64_t apart = drainer.apart.load(std::memory_order_relaxed);
   const std::uint64_t first = lane.taken.load(std::memory_order_relaxed);
-  drainer.apart.store(apart + 1, std::memory_order_release);       // P2: before `taken` says so
-  lane.taken.store(first + run.count, std::memory_order_release);  // P1
+  drainer.apart.store(apart + 1, std::memory_order_release);       // p.runs: before `taken` says so
+  lane.taken.store(first + run.count, std::memory_order_release);  // p.taken
   if (channel.manual()) run.taken_ns = channel.stamp_ns();
   const bool abort = channel.host().aborting();
   if (abort) {
@@ -259,8 +260,8 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
     channel.dispatched.add(run.count, Writers::many);
   }
   const std::uint64_t consumed =
-      lane.consumed.fetch_add(run.count, std::memory_order_acq_rel) + run.count;  // E1
-  drainer.apart.store(apart + 2, std::memory_order_release);                      // P2
+      lane.consumed.fetch_add(run.count, std::memory_order_acq_rel) + run.count;  // e.consumed
+  drainer.apart.store(apart + 2, std::memory_order_release);                      // p.runs
   tell(channel, lane, consumed);
   return run.count;
 }

@@ -24,7 +24,7 @@ bool concerned(const ChannelCore& channel, bool mailboxes) noexcept {
 void free_blocked_publishers(const ChannelCore& channel) noexcept {
   for (std::uint32_t i = 0; i < channel.lane_count(); ++i) {
     Lane& lane = channel.lane(i);
-    lane.room_key.fetch_add(1, std::memory_order_release);  // E1
+    lane.room_key.fetch_add(1, std::memory_order_release);  // e.consumed
     futex_wake(lane.room_key, INT_MAX);
   }
 }
@@ -45,7 +45,7 @@ bool Flush::quiet(bool mailboxes, std::int64_t limit_ns) const noexcept {
   for (std::uint32_t c = 0; const auto channel = table_.next_channel(c);) {
     if (!concerned(*channel, mailboxes)) continue;
     for (std::uint32_t i = 0; i < channel->lane_count(); ++i) {
-      while ((channel->lane(i).word.load(std::memory_order_acquire) & 1) != 0) {  // E2
+      while ((channel->lane(i).word.load(std::memory_order_acquire) & 1) != 0) {  // e.published
         if (deadline.passed()) return false;
         ::sched_yield();
       }
@@ -66,7 +66,7 @@ bool Flush::delivered(bool mailboxes, std::int64_t limit_ns) noexcept {
     if (host_.manual()) (void)host_.deliver(ChannelHost::kAll, deadline.left_ns());
     return await(host_.done_key(), deadline, [&] {
       return std::all_of(marks.begin(), marks.begin() + count, [](const Mark& m) {
-        return m.done->load(std::memory_order_acquire) >= m.published;  // E1, P1
+        return m.done->load(std::memory_order_acquire) >= m.published;  // e.consumed, p.taken
       });
     });
   };
@@ -78,7 +78,7 @@ bool Flush::delivered(bool mailboxes, std::int64_t limit_ns) noexcept {
       const Lane& lane = channel->lane(i);
       const std::uint64_t published = lane.published();
       const auto& done = channel->options().parallel ? lane.taken : lane.consumed;
-      if (done.load(std::memory_order_acquire) >= published) continue;  // E1, P1
+      if (done.load(std::memory_order_acquire) >= published) continue;  // e.consumed, p.taken
       if (count == kPortion) {
         if (!wait()) return false;
         count = 0;
@@ -94,10 +94,10 @@ bool Flush::delivered(bool mailboxes, std::int64_t limit_ns) noexcept {
 bool Flush::runs_over(const Deadline& deadline) noexcept {
   std::array<std::uint64_t, Workers::kWorkersMax> seen{};
   for (std::size_t i = 0; i < workers_.all().size(); ++i)
-    seen[i] = workers_.all()[i]->apart.load(std::memory_order_acquire);  // P2
+    seen[i] = workers_.all()[i]->apart.load(std::memory_order_acquire);  // p.runs
   return await(host_.done_key(), deadline, [this, &seen] {
     for (std::size_t i = 0; i < workers_.all().size(); ++i) {
-      const std::uint64_t now = workers_.all()[i]->apart.load(std::memory_order_acquire);  // P2
+      const std::uint64_t now = workers_.all()[i]->apart.load(std::memory_order_acquire);  // p.runs
       if ((seen[i] & 1) != 0 && now == seen[i]) return false;
     }
     return true;
@@ -112,8 +112,8 @@ bool Flush::drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexc
     }
   };
   if (closing) each([](ChannelCore& c) { c.close_line(); });
-  host_.begin_waiting();     // L3
-  asymmetric_fence_heavy();  // L1, L3
+  host_.begin_waiting();     // l.waiting
+  asymmetric_fence_heavy();  // l.closing, l.waiting
   workers_.end_rests();
   bool done = true;
   if (closing) {

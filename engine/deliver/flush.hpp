@@ -1,9 +1,9 @@
 // flush() and stop(): when is everything delivered?
 //
-// Both say that they wait, make every thread pass a barrier (asymmetric_fence_heavy: L1 and L3),
-// read how much each lane has published, and wait until that much is consumed. stop() first closes
-// the channels and waits until no publisher is between its two looks at the state: what is accepted
-// then is all there will be.
+// Both say that they wait, make every thread pass a barrier (asymmetric_fence_heavy: l.closing and
+// l.waiting), read how much each lane has published, and wait until that much is consumed. stop()
+// first closes the channels and waits until no publisher is between its two looks at the state:
+// what is accepted then is all there will be.
 #pragma once
 #include <cstdint>
 
@@ -18,7 +18,7 @@ namespace ringmain::engine {
 template <class Done>
 bool await(Atomic<std::uint32_t>& key, const Deadline& deadline, Done done) noexcept {
   for (;;) {
-    const std::uint32_t seen = key.load(std::memory_order_acquire);  // E1
+    const std::uint32_t seen = key.load(std::memory_order_acquire);  // e.consumed
     if (done()) return true;
     const std::int64_t left = deadline.left_ns();
     if (left == 0) return false;

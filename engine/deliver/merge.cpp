@@ -23,7 +23,7 @@ std::uint64_t taken_off(const Lane& lane) noexcept {
 }  // namespace
 
 std::uint64_t ticket_of(const Lane& lane, std::uint64_t index) noexcept {
-  const Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // T1
+  const Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // t.wanted
   if (tickets == nullptr) return 0;
   const std::uint64_t ticket = tickets->of[index & tickets->mask];
   // A smaller one is an older event's, left from the last time that somebody wanted tickets.
@@ -37,7 +37,7 @@ std::uint64_t ticket_of(const Run& run, std::uint32_t i) noexcept {
 
 void hand_over(Lane& to, const Run& run, std::uint32_t count) noexcept {
   to.fed.store(run.lane->consumed.load(std::memory_order_relaxed) + count,  // relaxed: as above
-               std::memory_order_release);                                  // T3
+               std::memory_order_release);                                  // t.fed
 }
 
 Merge::Merge(ChannelCore& own, const std::vector<Ref<ChannelCore>>& sources, std::int64_t gap_ns)
@@ -80,15 +80,16 @@ bool Merge::find_own_lanes() noexcept {
 /// younger ticket than now_. So has all that comes from a lane that was not there at all. False:
 /// look again.
 bool Merge::look() noexcept {
-  now_ = own_.host().tickets_taken();  // T2
+  now_ = own_.host().tickets_taken();  // t.counter
   waits_ = own_.line.heard();
   find_lanes();
   for (Front& f : fronts_) {
-    f.word = f.lane->word.load(std::memory_order_acquire);  // E2
+    f.word = f.lane->word.load(std::memory_order_acquire);  // e.published
     f.upto = f.word >> 1;
-    f.fed = f.lane == f.mine ||
-            (f.mine != nullptr && f.mine->fed.load(std::memory_order_acquire) == f.upto) ||  // T3
-            f.lane->consumed.load(std::memory_order_acquire) == f.upto;                      // E1
+    f.fed =
+        f.lane == f.mine ||
+        (f.mine != nullptr && f.mine->fed.load(std::memory_order_acquire) == f.upto) ||  // t.fed
+        f.lane->consumed.load(std::memory_order_acquire) == f.upto;  // e.consumed
     if (f.word != f.passed_word) f.passed_word = 0;
   }
   if (!find_own_lanes()) return false;

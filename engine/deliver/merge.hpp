@@ -10,7 +10,7 @@
 // The same for a mailbox of several channels: then the lanes looked at are the channels' own, and
 // the events are taken from the mailbox's lanes, one for each of them.
 // Cost: per round a look at each lane; per run a step in a heap. Model:
-// tests/model/ticket_order.pml; edges T1 to T3 by the same names.
+// tests/model/ticket_order.pml; edges t.wanted, t.counter, t.fed by the same names.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -51,13 +51,13 @@ void OwnThread::start() {
 
 void OwnThread::never_started() noexcept {
   core_->host().own_threads().forget(*this);
-  gone_.store(1, std::memory_order_release);  // Q1
+  gone_.store(1, std::memory_order_release);  // q.over
   futex_wake(gone_, INT_MAX);
   release();
 }
 
 void OwnThread::end() noexcept {
-  ending_.store(1, std::memory_order_release);  // Q1
+  ending_.store(1, std::memory_order_release);  // q.over
   tell_reader(core_->pull);
 }
 
@@ -67,7 +67,7 @@ bool OwnThread::join(std::int64_t limit_ns) noexcept {
     const std::lock_guard lock(joining_);
     if (thread_.get_id() == std::this_thread::get_id()) return true;
   }
-  while (gone_.load(std::memory_order_acquire) == 0) {  // Q1
+  while (gone_.load(std::memory_order_acquire) == 0) {  // q.over
     const std::int64_t left = deadline.left_ns();
     if (left == 0) return false;
     futex_wait(gone_, 0, left);
@@ -85,12 +85,12 @@ void OwnThread::leave_alone() noexcept {
 /// Behind this nothing new comes: what came before is to be seen by whoever looks afterwards.
 bool OwnThread::over() const noexcept {
   if (core_->host().stopped()) return true;
-  return ending_.load(std::memory_order_acquire) != 0 && !core_->fed();  // Q1
+  return ending_.load(std::memory_order_acquire) != 0 && !core_->fed();  // q.over
 }
 
 void OwnThread::run() noexcept {
   enum : std::size_t { kQuantum = 256 };
-  core_->line.leased.store(1, std::memory_order_release);  // E3: awake
+  core_->line.leased.store(1, std::memory_order_release);  // e.leased: awake
   for (;;) {
     const bool last = over();
     const std::size_t served = drain(*this, *core_, kQuantum);
@@ -105,7 +105,7 @@ void OwnThread::run() noexcept {
   }
   rest();
   core_->host().own_threads().forget(*this);
-  gone_.store(1, std::memory_order_release);  // Q1
+  gone_.store(1, std::memory_order_release);  // q.over
   futex_wake(gone_, INT_MAX);
   release();
 }
@@ -115,7 +115,7 @@ void OwnThread::before_callbacks(ChannelCore&) noexcept {
 }
 
 void OwnThread::rest() noexcept {
-  reading.store(nullptr, std::memory_order_release);  // N2
+  reading.store(nullptr, std::memory_order_release);  // n.unread
   if (std::exchange(awake_, false)) core_->host().own_threads().is_asleep();
 }
 
@@ -123,7 +123,7 @@ void OwnThread::sleep() noexcept {
   rest();
   const std::uint32_t key = prepare_wait(*core_);
   if (!core_->anything_left() && !over()) futex_wait(core_->pull.key, key);
-  core_->line.leased.store(1, std::memory_order_release);  // E3: awake again
+  core_->line.leased.store(1, std::memory_order_release);  // e.leased: awake again
 }
 
 // --- all of them ---
@@ -146,7 +146,7 @@ void OwnThreads::forget(OwnThread& own) noexcept {
 }
 
 void OwnThreads::is_awake() noexcept {
-  awake_.fetch_add(1, std::memory_order_seq_cst);  // H
+  awake_.fetch_add(1, std::memory_order_seq_cst);  // h.awake
   inbox_.event_count().notify_busy();
 }
 

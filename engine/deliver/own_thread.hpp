@@ -37,9 +37,9 @@ class OwnThreads {
   void add(OwnThread& own);
   void forget(OwnThread& own) noexcept;
   void is_awake() noexcept;
-  void is_asleep() noexcept { awake_.fetch_sub(1, std::memory_order_seq_cst); }  // H
+  void is_asleep() noexcept { awake_.fetch_sub(1, std::memory_order_seq_cst); }  // h.awake
   [[nodiscard]] bool anybody_awake() const noexcept {
-    return awake_.load(std::memory_order_seq_cst) != 0;  // H
+    return awake_.load(std::memory_order_seq_cst) != 0;  // h.awake
   }
   /// Once the bus has stopped: they see it. One that does not end by then is left alone, and its
   /// name comes into `stuck` if it is in a callback; it holds all that it touches.

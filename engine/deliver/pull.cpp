@@ -9,11 +9,11 @@
 
 namespace ringmain::engine {
 std::uint32_t prepare_wait(ChannelCore& channel) noexcept {
-  const std::uint32_t key = channel.pull.key.load(std::memory_order_acquire);  // M1
+  const std::uint32_t key = channel.pull.key.load(std::memory_order_acquire);  // m.told
   // Exchanged, not stored: what a teller did before it found 1 and went must be seen from here on.
-  (void)channel.pull.told.exchange(0, std::memory_order_acq_rel);  // M1
-  channel.line.leased.store(0, std::memory_order_release);         // E3
-  asymmetric_fence_heavy();                                        // L2
+  (void)channel.pull.told.exchange(0, std::memory_order_acq_rel);  // m.told
+  channel.line.leased.store(0, std::memory_order_release);         // e.leased
+  asymmetric_fence_heavy();                                        // l.attended
   return key;
 }
 
@@ -29,11 +29,12 @@ bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
     if (channel.anything_left()) break;
     const std::int64_t left = deadline.left_ns();
     if (left == 0 || channel.host().stopped()) break;
-    if (channel.pull.interrupted.exchange(0, std::memory_order_acquire) != 0) break;  // M2
+    if (channel.pull.interrupted.exchange(0, std::memory_order_acquire) != 0)
+      break;  // m.interrupted
     futex_wait(channel.pull.key, key, left);
   }
   if (channel.pull.fd.load(std::memory_order_relaxed) < 0) {  // relaxed: the reader's own
-    channel.line.leased.store(1, std::memory_order_release);  // E3: awake again
+    channel.line.leased.store(1, std::memory_order_release);  // e.leased: awake again
   }
   return channel.anything_left();
 }
@@ -44,7 +45,7 @@ int reader_fd(ChannelCore& channel) noexcept {
   if (fd >= 0) return fd;
   fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (fd < 0) return -1;
-  channel.pull.fd.store(fd, std::memory_order_release);  // M1
+  channel.pull.fd.store(fd, std::memory_order_release);  // m.told
   after_drain(channel);
   return fd;
 }

@@ -26,24 +26,24 @@ class ReadyChannels {
 
   /// That many words are looked at from now on. Threads: one at a time.
   void use(std::uint32_t channels) noexcept {
-    words_.store((channels + 63) / 64, std::memory_order_release);  // E6
+    words_.store((channels + 63) / 64, std::memory_order_release);  // e.listed
   }
   [[nodiscard]] std::uint32_t words() const noexcept {
-    return words_.load(std::memory_order_acquire);  // E6
+    return words_.load(std::memory_order_acquire);  // e.listed
   }
 
   /// "Look at it": its lease is to be asked for.
   void signal(std::uint32_t index) noexcept {
-    signals_[index / 64].fetch_or(bit(index), std::memory_order_seq_cst);  // S
+    signals_[index / 64].fetch_or(bit(index), std::memory_order_seq_cst);  // s.signal
   }
   /// The same, if nobody said so yet.
   void signal_once(std::uint32_t index) noexcept {
-    const std::uint64_t word = signals_[index / 64].load(std::memory_order_seq_cst);  // S
+    const std::uint64_t word = signals_[index / 64].load(std::memory_order_seq_cst);  // s.signal
     if ((word & bit(index)) == 0) signal(index);
   }
   /// Whoever takes it has its lease.
   void pass(std::uint32_t index) noexcept {
-    passed_[index / 64].fetch_or(bit(index), std::memory_order_seq_cst);  // E4, S
+    passed_[index / 64].fetch_or(bit(index), std::memory_order_seq_cst);  // e.passed, s.signal
   }
   /// Relaxed: a look at one moment.
   [[nodiscard]] bool waits(std::uint32_t index) const noexcept {
@@ -53,8 +53,8 @@ class ReadyChannels {
   }
   [[nodiscard]] bool anything() const noexcept {
     for (std::uint32_t i = 0, n = words(); i < n; ++i) {
-      if (passed_[i].load(std::memory_order_seq_cst) != 0) return true;   // S
-      if (signals_[i].load(std::memory_order_seq_cst) != 0) return true;  // S
+      if (passed_[i].load(std::memory_order_seq_cst) != 0) return true;   // s.signal
+      if (signals_[i].load(std::memory_order_seq_cst) != 0) return true;  // s.signal
     }
     return false;
   }
@@ -81,7 +81,7 @@ class ReadyChannels {
 
   /// Takes one with its lease, out of its turn. False: somebody has.
   [[nodiscard]] bool take_passed(std::uint32_t index) noexcept {
-    return (passed_[index / 64].fetch_and(~bit(index), std::memory_order_acq_rel) &  // E4
+    return (passed_[index / 64].fetch_and(~bit(index), std::memory_order_acq_rel) &  // e.passed
             bit(index)) != 0;
   }
   /// Which of a word wait with their leases: a look.
@@ -91,12 +91,12 @@ class ReadyChannels {
   /// All of a word at once, as bits: for a worker that is alone.
   [[nodiscard]] std::uint64_t take_all_passed(std::uint32_t word) noexcept {
     if (look_at_passed(word) == 0) return 0;
-    return passed_[word].exchange(0, std::memory_order_acquire);  // E4
+    return passed_[word].exchange(0, std::memory_order_acquire);  // e.passed
   }
   [[nodiscard]] std::uint64_t take_all_signals(std::uint32_t word) noexcept {
-    // Relaxed: a look; park() looks again in the order S.
+    // Relaxed: a look; park() looks again in the order s.signal.
     if (signals_[word].load(std::memory_order_relaxed) == 0) return 0;
-    return signals_[word].exchange(0, std::memory_order_seq_cst);  // S
+    return signals_[word].exchange(0, std::memory_order_seq_cst);  // s.signal
   }
 
  private:
@@ -110,9 +110,10 @@ class ReadyChannels {
       const std::uint64_t one = waiting & -waiting;
       const auto index = word * 64 + static_cast<std::uint32_t>(std::countr_zero(one));
       if ((with_lease & one) != 0) {
-        if ((passed_[word].fetch_and(~one, std::memory_order_acq_rel) & one) != 0)  // E4
+        if ((passed_[word].fetch_and(~one, std::memory_order_acq_rel) & one) != 0)  // e.passed
           return {Turn::passed, index};
-      } else if ((signals_[word].fetch_and(~one, std::memory_order_seq_cst) & one) != 0) {  // S
+      } else if ((signals_[word].fetch_and(~one, std::memory_order_seq_cst) & one) !=
+                 0) {  // s.signal
         return {Turn::signalled, index};
       }
     }

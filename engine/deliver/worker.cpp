@@ -22,7 +22,7 @@ enum : std::int64_t {
 /// of that index: a pulled one is its reader's alone, any other one may be had by whoever asks.
 bool lease(ChannelCore& channel) noexcept {
   return !channel.options().pulled &&
-         channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // E3, S
+         channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // e.leased, s.signal
 }
 
 /// Of the lowest bit.
@@ -55,8 +55,8 @@ void Worker::run() noexcept {
   }
   give_up();
   stop_searching();
-  reading.store(nullptr, std::memory_order_release);   // N2
-  all_.gone_.fetch_add(1, std::memory_order_acq_rel);  // Q1
+  reading.store(nullptr, std::memory_order_release);   // n.unread
+  all_.gone_.fetch_add(1, std::memory_order_acq_rel);  // q.over
   futex_wake(all_.gone_, 1);
 }
 
@@ -84,12 +84,13 @@ void Worker::keep(ChannelCore& channel) noexcept {
 template <class F>
 bool Worker::visit(std::uint32_t index, F f) noexcept {
   Atomic<ChannelCore*>& entry = all_.table_.entry(index);
-  ChannelCore* channel = entry.load(std::memory_order_acquire);                               // E6
-  visiting.store(channel, std::memory_order_release);                                         // N2
-  asymmetric_fence_light_or_full();                                                           // L5
-  const bool there = channel != nullptr && entry.load(std::memory_order_acquire) == channel;  // E6
+  ChannelCore* channel = entry.load(std::memory_order_acquire);  // e.listed
+  visiting.store(channel, std::memory_order_release);            // n.unread
+  asymmetric_fence_light_or_full();                              // l.visiting
+  const bool there =
+      channel != nullptr && entry.load(std::memory_order_acquire) == channel;  // e.listed
   const bool result = there && f(*channel);
-  visiting.store(nullptr, std::memory_order_release);  // N2
+  visiting.store(nullptr, std::memory_order_release);  // n.unread
   return result;
 }
 
@@ -100,7 +101,7 @@ bool Worker::ask_for_lease(std::uint32_t index) noexcept {
 
 /// Of a channel whose lease we have.
 ChannelCore& Worker::at(std::uint32_t index) noexcept {
-  return *all_.table_.entry(index).load(std::memory_order_acquire);  // E6
+  return *all_.table_.entry(index).load(std::memory_order_acquire);  // e.listed
 }
 
 void Worker::pass_all_but(const ChannelCore* kept) noexcept {
@@ -126,7 +127,7 @@ void Worker::before_callbacks(ChannelCore& channel) noexcept {
 
 void Worker::stop_searching() noexcept {
   if (!searching_) return;
-  all_.idle_.fetch_sub(Workers::kSearching, std::memory_order_seq_cst);  // S
+  all_.idle_.fetch_sub(Workers::kSearching, std::memory_order_seq_cst);  // s.signal
   searching_ = false;
 }
 
@@ -149,7 +150,7 @@ std::size_t Worker::serve(ChannelCore& channel) noexcept {
   if (taken != 0) {
     batches.add(1);
     events.add(taken);
-  } else if (channel.retired.load(std::memory_order_acquire) != 0 &&  // Q1
+  } else if (channel.retired.load(std::memory_order_acquire) != 0 &&  // q.over
              !channel.anything_left()) {
     std::erase_if(held_, [&](const Held& h) { return h.channel == &channel; });
     all_.dispose(channel);
@@ -253,7 +254,7 @@ void Worker::sweep_ready() noexcept {
 
 void Worker::let_go_of(ChannelCore& channel) noexcept {
   given_.push_back(channel.index());
-  channel.line.leased.store(0, std::memory_order_release);  // E3
+  channel.line.leased.store(0, std::memory_order_release);  // e.leased
 }
 
 void Worker::give_up() noexcept {
@@ -282,16 +283,16 @@ bool Worker::give_up_but_patient() noexcept {
   return !held_.empty();
 }
 
-/// The other half of L2: whoever published without seeing the lease given up is seen here. So is a
-/// channel that was retired meanwhile: whoever took that signal may have found it still leased.
-/// By now others may have disposed of it and another may have its index, and its address: what is
-/// there is judged anew.
+/// The other half of l.attended: whoever published without seeing the lease given up is seen here.
+/// So is a channel that was retired meanwhile: whoever took that signal may have found it still
+/// leased. By now others may have disposed of it and another may have its index, and its address:
+/// what is there is judged anew.
 void Worker::recheck() noexcept {
-  asymmetric_fence_heavy();  // L2
+  asymmetric_fence_heavy();  // l.attended
   for (const std::uint32_t index : given_) {
     if (visit(index, [](ChannelCore& channel) {
           return (channel.anything_left() ||
-                  channel.retired.load(std::memory_order_acquire) != 0) &&  // Q1
+                  channel.retired.load(std::memory_order_acquire) != 0) &&  // q.over
                  lease(channel);
         }))
       keep(at(index));
@@ -302,32 +303,32 @@ void Worker::recheck() noexcept {
 
 void Worker::search() noexcept {
   if (searching_ || all_.count_ == 1) return;
-  all_.idle_.fetch_add(Workers::kSearching, std::memory_order_seq_cst);  // S
+  all_.idle_.fetch_add(Workers::kSearching, std::memory_order_seq_cst);  // s.signal
   searching_ = true;
 }
 
 void Worker::park() noexcept {
   const bool rests = give_up_but_patient();
   const std::size_t kept = held_.size();
-  reading.store(nullptr, std::memory_order_release);  // N2
+  reading.store(nullptr, std::memory_order_release);  // n.unread
   const std::uint32_t seen =
       key.load(std::memory_order_relaxed);  // relaxed: before the number of this park
   // Relaxed: our own. Behind the key: whoever has the number has moved a key that we have read.
   park_number.store(park_number.load(std::memory_order_relaxed) + Workers::kWorkersMax,
-                    std::memory_order_release);  // S
+                    std::memory_order_release);  // s.signal
   const std::uint64_t me = 1ull << index_;
   all_.idle_.fetch_add(me - std::uint64_t{searching_} * Workers::kSearching,
-                       std::memory_order_seq_cst);  // S
+                       std::memory_order_seq_cst);  // s.signal
   searching_ = false;
-  if (rests) all_.resting_.fetch_add(1, std::memory_order_seq_cst);  // L3: then the waiters
+  if (rests) all_.resting_.fetch_add(1, std::memory_order_seq_cst);  // l.waiting: then the waiters
   recheck();
   if (held_.size() == kept && !all_.ready_.anything() && !all_.host_.retire_list().occupied() &&
       !all_.host_.stopped()) {
     rests ? rest(seen) : sleep(seen);
   }
-  if (rests) all_.resting_.fetch_sub(1, std::memory_order_seq_cst);  // L3
+  if (rests) all_.resting_.fetch_sub(1, std::memory_order_seq_cst);  // l.waiting
   all_.idle_.fetch_add(std::uint64_t{all_.count_ > 1} * Workers::kSearching - me,
-                       std::memory_order_seq_cst);  // S
+                       std::memory_order_seq_cst);  // s.signal
   searching_ = all_.count_ > 1;
   was_parked_ = true;
 }

@@ -21,7 +21,7 @@ Workers::Workers(const WorkersOptions& options, ChannelHost& host, ChannelTable&
 
 unsigned Workers::start() {
   if (options_.manual) {
-    gone_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_release);  // Q1
+    gone_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_release);  // q.over
     return 0;
   }
   count_ = static_cast<unsigned>(workers_.size());
@@ -44,13 +44,13 @@ unsigned Workers::start() {
     // makes the others more polite.
   }
   const auto missing = static_cast<std::uint32_t>(workers_.size()) - running;
-  gone_.fetch_add(missing, std::memory_order_acq_rel);  // Q1
+  gone_.fetch_add(missing, std::memory_order_acq_rel);  // q.over
   return running;
 }
 
 bool Workers::visited(const ChannelCore& channel) const noexcept {
   return std::any_of(workers_.begin(), workers_.end(), [&channel](const auto& w) {
-    return w->visiting.load(std::memory_order_acquire) == &channel;  // N2
+    return w->visiting.load(std::memory_order_acquire) == &channel;  // n.unread
   });
 }
 
@@ -78,28 +78,30 @@ void Workers::signal_anew(const ChannelCore& channel) noexcept {
 /// Once for each park: until the worker is up, whoever woke it need not do it again. Nobody relies
 /// on what another has done: he may have been stopped before he did it. Model: wake_once.pml.
 void Workers::wake_one(std::uint64_t& woke) noexcept {
-  const std::uint64_t idle = idle_.load(std::memory_order_seq_cst);  // S
+  const std::uint64_t idle = idle_.load(std::memory_order_seq_cst);  // s.signal
   const auto parked = static_cast<std::uint32_t>(idle & kParkedMask);
   if ((idle & ~std::uint64_t{kParkedMask}) != 0 || parked == 0) return;  // or somebody searches
   Worker& worker = *workers_[static_cast<std::size_t>(std::countr_zero(parked))];
-  const std::uint64_t park = worker.park_number.load(std::memory_order_acquire);  // S
+  const std::uint64_t park = worker.park_number.load(std::memory_order_acquire);  // s.signal
   if (park == woke) return;
-  worker.key.fetch_add(1, std::memory_order_release);  // S: it read its key before the number
+  worker.key.fetch_add(1,
+                       std::memory_order_release);  // s.signal: it read its key before the number
   futex_wake(worker.key, 1);
   woke = park;  // now only: a signal handler that comes before and waits for room wakes it itself
 }
 
 void Workers::watch_realtime() noexcept {
-  realtime_.store(1, std::memory_order_seq_cst);  // S
+  realtime_.store(1, std::memory_order_seq_cst);  // s.signal
   for (const auto& w : workers_) {
-    w->key.fetch_add(1, std::memory_order_release);  // S: whoever sleeps for ever looks again
+    w->key.fetch_add(1,
+                     std::memory_order_release);  // s.signal: whoever sleeps for ever looks again
     futex_wake(w->key, 1);
   }
 }
 
 void Workers::wake_all() noexcept {
   for (const auto& w : workers_) {
-    w->key.fetch_add(1, std::memory_order_release);  // S
+    w->key.fetch_add(1, std::memory_order_release);  // s.signal
     futex_wake(w->key, 1);
   }
 }
@@ -114,7 +116,7 @@ void Workers::set_rest(std::int64_t ns) noexcept {
 void Workers::end_rests() noexcept {
   if (host_.forked() || resting() == 0) return;
   for (const auto& w : workers_) {
-    w->key.fetch_add(1, std::memory_order_release);  // S: whoever sleeps looks again
+    w->key.fetch_add(1, std::memory_order_release);  // s.signal: whoever sleeps looks again
     futex_wake(w->key, 1);
   }
 }
@@ -141,7 +143,7 @@ std::vector<WorkerCounts> Workers::counts() const {
 bool Workers::await_gone(std::int64_t limit_ns) noexcept {
   const JoinDeadline join_deadline(limit_ns);
   for (;;) {
-    const std::uint32_t gone = gone_.load(std::memory_order_acquire);  // Q1
+    const std::uint32_t gone = gone_.load(std::memory_order_acquire);  // q.over
     if (gone >= workers_.size()) return true;
     const bool in_callback = std::any_of(workers_.begin(), workers_.end(), [](const auto& w) {
       return w->calling.load(std::memory_order_relaxed) != 0;  // relaxed: a look

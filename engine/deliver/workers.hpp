@@ -6,8 +6,8 @@
 // on, so that a stuck callback holds up one channel, and behind them that one too if others wait. A
 // worker that is alone keeps them all, and goes round by itself. Before it parks it gives its
 // leases up, says that it is parked, makes every thread pass a barrier (asymmetric_fence_heavy),
-// and looks again. Protocol: tests/model/lane_protocol.md; edges S, E3, E4, L2, L3 by the same
-// names.
+// and looks again. Protocol: tests/model/lane_protocol.md; edges s.signal, e.leased, e.passed,
+// l.attended, l.waiting by the same names.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -69,12 +69,12 @@ class Workers {
   void set_rest(std::int64_t ns) noexcept;
   void end_rests() noexcept;
   [[nodiscard]] std::uint32_t resting() const noexcept {
-    return resting_.load(std::memory_order_seq_cst);  // L3
+    return resting_.load(std::memory_order_seq_cst);  // l.waiting
   }
 
   /// Is one of them not parked?
   [[nodiscard]] bool anybody_awake() const noexcept {
-    return (idle_.load(std::memory_order_seq_cst) & kParkedMask) != started_;  // H
+    return (idle_.load(std::memory_order_seq_cst) & kParkedMask) != started_;  // h.awake
   }
   /// Takes the channel out of the table, by the worker that holds its lease, which it keeps.
   void dispose(ChannelCore& channel) noexcept;

@@ -34,7 +34,7 @@ InlinePhase show_inline(const Atomic<const Snapshot*>& current, Reading& reading
       if (phase.judgement.veto) break;
     }
   }
-  reading.store(nullptr, std::memory_order_release);  // N2: the row may be freed
+  reading.store(nullptr, std::memory_order_release);  // n.unread: the row may be freed
   errno = saved;
   return phase;
 }

@@ -15,8 +15,8 @@
 // A signal handler that publishes on a lane in the middle of a publish on it is refused: begin().
 // Model: tests/model/signal_handler.pml.
 //
-// Publishing is in push.hpp. Protocol: tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by
-// the same names here.
+// Publishing is in push.hpp. Protocol: tests/model/lane_protocol.md, edges l.closing, l.attended,
+// e.consumed, e.published, e.lane_free by the same names here.
 #pragma once
 #include <array>
 #include <bit>
@@ -141,7 +141,7 @@ struct Lane {
                 evicted_before = 0;  // the ledger's start for this publisher
 
   [[nodiscard]] std::uint64_t published() const noexcept {
-    return word.load(std::memory_order_acquire) >> 1;  // E2
+    return word.load(std::memory_order_acquire) >> 1;  // e.published
   }
   /// Its two words, consumed first: what is consumed was queued, and is published unless `busy`.
   struct Moment {
@@ -149,8 +149,8 @@ struct Lane {
     bool busy;
   };
   [[nodiscard]] Moment moment() const noexcept {
-    const std::uint64_t done = consumed.load(std::memory_order_acquire);  // E1
-    const std::uint64_t now = word.load(std::memory_order_acquire);       // E2
+    const std::uint64_t done = consumed.load(std::memory_order_acquire);  // e.consumed
+    const std::uint64_t now = word.load(std::memory_order_acquire);       // e.published
     return {now >> 1, done, (now & 1) != 0};
   }
 };
@@ -168,20 +168,20 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
 /// Begins a publish: busy for workers, and for this thread's signal handlers, before anything is
 /// read that a publish changes. Returns 2 * published + 1; 0: this thread is in the middle of one.
 [[gnu::always_inline]] inline std::uint64_t begin(Lane& lane) noexcept {
-  if (one_instruction())  // E2: busy; L1 of the caller
+  if (one_instruction())  // e.published: busy; l.closing of the caller
     return set_lowest(lane.word) ? 0 : lane.word.load(std::memory_order_relaxed);  // relaxed: ours
   if (begun(lane)) return 0;
   // A handler that publishes before this store is over by then, and the word is read behind it.
   lane.inside.store(true, std::memory_order_relaxed);  // relaxed: our own
   order_for_handlers();
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed) + 1;  // relaxed: our own
-  lane.word.store(word, std::memory_order_release);  // E2: busy; L1 of the caller
+  lane.word.store(word, std::memory_order_release);  // e.published: busy; l.closing of the caller
   return word;
 }
 /// Ends it: so many were published. `word`: begin()'s.
 [[gnu::always_inline]] inline void end(Lane& lane, std::uint64_t word,
                                        std::size_t events) noexcept {
-  lane.word.store(word - 1 + 2 * events, std::memory_order_release);  // E2
+  lane.word.store(word - 1 + 2 * events, std::memory_order_release);  // e.published
   if (one_instruction()) return;
   order_for_handlers();
   lane.inside.store(false, std::memory_order_relaxed);  // relaxed: our own

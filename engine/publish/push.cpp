@@ -37,17 +37,18 @@ Pushed refuse(Lane& lane, Pushed why) noexcept {
   // A handler may refuse in the middle of this: each of them adds one. For who checks the ledger
   // meanwhile: what came before each in this thread is seen with it.
   const std::uint32_t outer = lane.settling.load(std::memory_order_relaxed);  // relaxed: our own
-  lane.settling.store(outer + 1, std::memory_order_relaxed);  // relaxed: A1 of the next count
-  count_one(lane.refused);                                    // A1
-  count_one(count_of(lane, why));                             // A1
-  lane.settling.store(outer, std::memory_order_release);      // A1
+  lane.settling.store(outer + 1,
+                      std::memory_order_relaxed);         // relaxed: a.refusals of the next count
+  count_one(lane.refused);                                // a.refusals
+  count_one(count_of(lane, why));                         // a.refusals
+  lane.settling.store(outer, std::memory_order_release);  // a.refusals
   return why;
 }
 
 /// Looks at what the owner has finished, and from half of the lane on wakes one that rests. False:
 /// the lane is still full for the event after `word`.
 bool has_room(Lane& lane, std::uint64_t word) noexcept {
-  const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // E1
+  const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // e.consumed
   if (lane.channel->patient.load(std::memory_order_relaxed)) {  // relaxed: a rest ends by itself
     lane.word_limit = 2 * (consumed + lane.options.capacity / 2);
     if (word < lane.word_limit) return true;
@@ -58,7 +59,7 @@ bool has_room(Lane& lane, std::uint64_t word) noexcept {
   if (lane.options.overflow != Overflow::drop_oldest) return false;
   const std::uint64_t end = consumed + lane.options.room();
   lane.word_limit = 2 * end;
-  // Relaxed: said before the event, whose E2 comes behind it. Written on change only.
+  // Relaxed: said before the event, whose e.published comes behind it. Written on change only.
   if (lane.overrun.load(std::memory_order_relaxed) != end)
     lane.overrun.store(end, std::memory_order_relaxed);
   return word < lane.word_limit;
@@ -73,11 +74,12 @@ Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
   const std::uint64_t published = word >> 1;
   const std::uint64_t half = std::max<std::uint64_t>(1, lane.options.capacity / 2);
-  lane.wake_at.store(published - std::min(published, half), std::memory_order_seq_cst);  // L3
-  asymmetric_fence_heavy();                                                              // L3
+  lane.wake_at.store(published - std::min(published, half),
+                     std::memory_order_seq_cst);  // l.waiting
+  asymmetric_fence_heavy();                       // l.waiting
   Pushed result = Pushed::full;
   for (;;) {
-    const std::uint32_t key = lane.room_key.load(std::memory_order_acquire);  // E1
+    const std::uint32_t key = lane.room_key.load(std::memory_order_acquire);  // e.consumed
     if (has_room(lane, word)) result = Pushed::accepted;
     if (lane.line->closing()) result = Pushed::closed;
     if (result != Pushed::full) break;
@@ -119,9 +121,10 @@ bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* bu
   auto* to = reinterpret_cast<SlotHeader*>(slot);
   build(slot + lane.payload_offset, from);
   to->time_ns = header.time_ns;
-  if (lane.claims != nullptr)  // relaxed: E2 behind it
+  if (lane.claims != nullptr)  // relaxed: e.published behind it
     lane.claims[(word >> 1) & lane.ring_mask].store(Lane::kQueued, std::memory_order_relaxed);
-  AtomicRef<std::uint64_t>(to->sequence).store(header.sequence, std::memory_order_release);  // E2
+  AtomicRef<std::uint64_t>(to->sequence)
+      .store(header.sequence, std::memory_order_release);  // e.published
   return true;
 }
 
@@ -129,7 +132,7 @@ void mark(Lane& lane, std::uint64_t index) noexcept {
   const std::uint64_t every = lane.channel->options().latency_every;
   if (every == 0 || lane.marks == nullptr || index % every != 0) return;
   const std::size_t mask = marks_count(lane.options.room(), every) - 1;
-  // Relaxed: the slot's E2 comes behind it.
+  // Relaxed: the slot's e.published comes behind it.
   lane.marks[(index / every) & mask].store(static_cast<std::uint64_t>(now_ns()),
                                            std::memory_order_relaxed);
 }
@@ -138,8 +141,8 @@ void mark(Lane& lane, std::uint64_t index) noexcept {
 /// later.
 void write_ticket(Lane& lane, std::uint64_t index, std::uint64_t ticket) noexcept {
   // Whoever wants tickets has given the lane room for them before it said so.
-  (void)lane.line->state.load(std::memory_order_acquire);           // T1
-  Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // T1
+  (void)lane.line->state.load(std::memory_order_acquire);           // t.wanted
+  Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // t.wanted
   if (tickets == nullptr) return;
   tickets->of[index & tickets->mask] =
       ticket == kNoTicket ? lane.channel->host().take_ticket() : ticket;
@@ -154,14 +157,15 @@ bool replace(Lane& lane, std::uint64_t index, BuildFn* build, void* from,
   if (published > index + lane.ring_mask + 1) return false;  // the slot holds another one by now
   Atomic<std::uint8_t>& claim = lane.claims[index & lane.ring_mask];
   std::uint8_t queued = Lane::kQueued;
-  if (!claim.compare_exchange_strong(queued, Lane::kReplacing, std::memory_order_acquire,  // K1
+  if (!claim.compare_exchange_strong(queued, Lane::kReplacing,
+                                     std::memory_order_acquire,  // k.claim
                                      std::memory_order_relaxed)) {
     return false;
   }
   std::byte* slot = lane.ring + (index & lane.ring_mask) * lane.slot_bytes;
   build(slot + lane.payload_offset, from);
   reinterpret_cast<SlotHeader*>(slot)->time_ns = time_ns;
-  claim.store(Lane::kQueued, std::memory_order_release);  // K1
+  claim.store(Lane::kQueued, std::memory_order_release);  // k.claim
   count_one(lane.coalesced);
   return true;
 }
@@ -188,7 +192,7 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std:
   std::uint64_t word = 0;
   const Pushed may = begin_with_room(lane, word);
   if (may != Pushed::accepted) return refuse(lane, may);
-  asymmetric_fence_light_or_full();  // L1
+  asymmetric_fence_light_or_full();  // l.closing
   if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
   if ((state & ChannelLine::kStamped) != 0 && !lane.options.source_time)
     time_ns = lane.channel->stamp_ns();
@@ -199,7 +203,7 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std:
     return undo(lane, word - 1, Pushed::no_memory);
   }
   end(lane, word, 1);
-  asymmetric_fence_light_or_full();  // L2
+  asymmetric_fence_light_or_full();  // l.attended
   if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
   return Pushed::accepted;
 }
@@ -208,7 +212,7 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std:
 Pushed observe(Lane& lane) noexcept {
   const std::uint64_t word = begin(lane);
   if (word == 0) return refuse(lane, Pushed::too_deep);
-  asymmetric_fence_light_or_full();  // L1
+  asymmetric_fence_light_or_full();  // l.closing
   if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
   count_one(lane.refused);
   count_one(lane.observed);

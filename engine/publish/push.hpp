@@ -4,7 +4,8 @@
 //
 // A publish whose channel is attended: two looks at the channel's state, one at its lease, two
 // stores to the lane's word, one slot. No read-modify-write, no fence, no system call. Protocol:
-// tests/model/lane_protocol.md, edges L1, L2, E1, E2, E5 by the same names here.
+// tests/model/lane_protocol.md, edges l.closing, l.attended, e.consumed, e.published, e.lane_free
+// by the same names here.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -73,7 +74,7 @@ template <class E, class Make>
           const_cast<void*>(static_cast<const void*>(&from)), 0);
     });
   }
-  asymmetric_fence_light();  // L1
+  asymmetric_fence_light();  // l.closing
   ChannelLine& line = *lane.line;
   if (line.closing()) [[unlikely]] {
     return undo(lane, word - 1, Pushed::closed);
@@ -85,7 +86,8 @@ template <class E, class Make>
     auto* header = reinterpret_cast<SlotHeader*>(slot);
     ::new (slot + sizeof(SlotHeader)) E(make());
     header->time_ns = 0;
-    AtomicRef<std::uint64_t>(header->sequence).store(sequence, std::memory_order_release);  // E2
+    AtomicRef<std::uint64_t>(header->sequence)
+        .store(sequence, std::memory_order_release);  // e.published
   } else {
     const bool queued = apart(make, [&lane, sequence](auto& from) noexcept {
       auto build = [&from, sequence](Slot<kBytes>& slot) noexcept {
@@ -99,14 +101,14 @@ template <class E, class Make>
       return undo(lane, word - 1, Pushed::no_memory);
   }
   end(lane, word, 1);
-  asymmetric_fence_light();  // L2
+  asymmetric_fence_light();  // l.attended
   if (line.leased.load(std::memory_order_relaxed) == 0) [[unlikely]]
     notify(lane);
   return Pushed::accepted;
 }
 template <class E, class Make>
 [[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make) noexcept {
-  return push<E>(lane, make, lane.line->look());  // looked at again behind L1
+  return push<E>(lane, make, lane.line->look());  // looked at again behind l.closing
 }
 
 struct PushedAll {
@@ -130,7 +132,7 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
     auto room = word < lane.word_limit ? static_cast<std::size_t>((lane.word_limit - word + 1) / 2)
                                        : std::size_t{0};
     room = room < n ? room : n;
-    asymmetric_fence_light();  // L1
+    asymmetric_fence_light();  // l.closing
     std::uint64_t sequence =
         (word >> 1) + lane.refused.load(std::memory_order_relaxed);  // relaxed: our own
     const E* event = events;
@@ -138,7 +140,7 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
       slot.header = {++sequence, 0};
       ::new (slot.payload) E(*event++);
     };
-    if (lane.line->closing()) room = 0;  // relaxed: L1
+    if (lane.line->closing()) room = 0;  // relaxed: l.closing
     auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
     while (at_once < room) {
       // To the end of a block: one that needs several and gets only the first loses its index.
@@ -148,7 +150,7 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
       at_once += some;
     }
     end(lane, word, at_once);
-    asymmetric_fence_light();  // L2
+    asymmetric_fence_light();  // l.attended
     if (at_once != 0 && lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
     result.accepted = at_once;
   }

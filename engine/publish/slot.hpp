@@ -13,7 +13,7 @@ namespace ringmain::engine {
 /// In front of every queued event.
 struct SlotHeader {
   // Grows with every event offered on the lane, also with refused ones: a gap is a loss.
-  // In a ring it is also what says that the slot is written (E2).
+  // In a ring it is also what says that the slot is written (e.published).
   std::uint64_t sequence;
   std::int64_t time_ns;  // 0: the worker says when
 };

@@ -76,12 +76,13 @@ enum : std::uint32_t { kNotAsked = 0, kNoKey = ~0u };
 constinit Atomic<std::uint32_t> at_thread_exit{kNotAsked};
 
 std::uint32_t exit_key() noexcept {
-  std::uint32_t known = at_thread_exit.load(std::memory_order_acquire);  // E7: the key is in use
+  std::uint32_t known =
+      at_thread_exit.load(std::memory_order_acquire);  // e.exit_key: the key is in use
   if (known != kNotAsked) return known;
   pthread_key_t made{};
   const bool has = ::pthread_key_create(&made, &end_table) == 0;
   const std::uint32_t mine = has ? made + 1 : std::uint32_t{kNoKey};
-  // E7: it can be used by whoever finds it.
+  // e.exit_key: it can be used by whoever finds it.
   if (at_thread_exit.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return mine;
   if (has) (void)::pthread_key_delete(made);  // another thread asked meanwhile
   return known;

@@ -18,13 +18,13 @@ class Gate {
  public:
   /// Worker: counts itself in. False: closed; the caller must still leave(). Wait-free.
   [[nodiscard]] bool enter() noexcept {
-    // G1: what a finished call wrote is seen by the next one; either close() sees our count or we
-    // see CLOSED.
+    // g.calls: what a finished call wrote is seen by the next one; either close() sees our count or
+    // we see CLOSED.
     return (word_.fetch_add(1, std::memory_order_acq_rel) & (kClosed | kBarred)) == 0;
   }
   /// Worker: counts itself out. True: the caller must destroy the captures, then call gone().
   [[nodiscard]] bool leave() noexcept {
-    const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // G1
+    const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // g.calls
     if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
     if ((left & kDeferred) != 0 && claim()) return true;
     wake(left);
@@ -34,10 +34,11 @@ class Gate {
   /// to claim_retired(). `wakes`: makes a system call where somebody may wait for this call;
   /// without, they must look by themselves (wait() with look_ns).
   [[nodiscard]] bool leave_to_retire(bool wakes) noexcept {
-    const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // G1
+    const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // g.calls
     if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
-    const bool mine = (left & kDeferred) != 0 && (left & kDead) == 0 &&
-                      (word_.fetch_or(kRetired, std::memory_order_acq_rel) & kRetired) == 0;  // G1
+    const bool mine =
+        (left & kDeferred) != 0 && (left & kDead) == 0 &&
+        (word_.fetch_or(kRetired, std::memory_order_acq_rel) & kRetired) == 0;  // g.calls
     if (wakes) wake(left);
     return mine;
   }
@@ -45,27 +46,28 @@ class Gate {
   /// then call gone(). Not by comparing: a late thread that bounces the count retires nothing
   /// again.
   [[nodiscard]] bool claim_retired() noexcept {
-    return (word_.fetch_or(kDead, std::memory_order_acq_rel) & kDead) == 0;  // G1
+    return (word_.fetch_or(kDead, std::memory_order_acq_rel) & kDead) == 0;  // g.calls
   }
   /// Worker, between two events of a batch: has somebody closed or barred it?
   [[nodiscard]] bool closed() const noexcept {
-    return (word_.load(std::memory_order_acquire) & (kClosed | kBarred)) != 0;  // G1
+    return (word_.load(std::memory_order_acquire) & (kClosed | kBarred)) != 0;  // g.calls
   }
   /// Quarantine: no call starts until readmit(). Says nothing to who closes or waits.
-  void bar() noexcept { word_.fetch_or(kBarred, std::memory_order_acq_rel); }        // G1
-  void readmit() noexcept { word_.fetch_and(~kBarred, std::memory_order_acq_rel); }  // G1
+  void bar() noexcept { word_.fetch_or(kBarred, std::memory_order_acq_rel); }        // g.calls
+  void readmit() noexcept { word_.fetch_and(~kBarred, std::memory_order_acq_rel); }  // g.calls
   [[nodiscard]] bool barred() const noexcept {
-    return (word_.load(std::memory_order_acquire) & kBarred) != 0;  // G1
+    return (word_.load(std::memory_order_acquire) & kBarred) != 0;  // g.calls
   }
 
   /// No call starts from here on. False: it was closed before.
   bool close() noexcept {
-    return (word_.fetch_or(kClosed, std::memory_order_acq_rel) & kClosed) == 0;  // G1
+    return (word_.fetch_or(kClosed, std::memory_order_acq_rel) & kClosed) == 0;  // g.calls
   }
   /// As close(), and the last call out destroys the captures. True: there is no call out, so the
   /// caller must destroy them, then call gone().
   [[nodiscard]] bool close_deferred() noexcept {
-    const std::uint32_t now = word_.fetch_or(kClosed | kDeferred, std::memory_order_acq_rel);  // G1
+    const std::uint32_t now =
+        word_.fetch_or(kClosed | kDeferred, std::memory_order_acq_rel);  // g.calls
     return (now & kCount) == 0 && claim();
   }
   /// After close(): waits until no call is running, at most `limit_ns` (negative: for ever).
@@ -79,7 +81,7 @@ class Gate {
   [[nodiscard]] Waited wait(std::int64_t limit_ns, std::int64_t look_ns = -1) noexcept;
   /// The captures are destroyed: those who wait may return.
   void gone() noexcept {
-    wake(word_.fetch_or(kGone, std::memory_order_acq_rel));  // G1
+    wake(word_.fetch_or(kGone, std::memory_order_acq_rel));  // g.calls
   }
 
  private:
@@ -104,7 +106,7 @@ class Gate {
   bool claim() noexcept {
     std::uint32_t now = word_.load(std::memory_order_relaxed);
     while ((now & kDead) == 0 && (now & kCount) == 0) {
-      if (word_.compare_exchange_weak(now, now | kDead, std::memory_order_acq_rel,  // G1
+      if (word_.compare_exchange_weak(now, now | kDead, std::memory_order_acq_rel,  // g.calls
                                       std::memory_order_relaxed)) {
         return true;
       }

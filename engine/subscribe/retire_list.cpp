@@ -4,12 +4,13 @@ namespace ringmain::engine {
 
 bool RetireList::retire(Subscriber& subscriber) noexcept {
   subscriber.holders.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller's row holds it
-  Subscriber* top = top_.load(std::memory_order_acquire);      // Y1
+  Subscriber* top = top_.load(std::memory_order_acquire);      // y.retired
   for (;;) {
     subscriber.retired_before = top == closed() ? nullptr : top;
     if (top == closed()) break;
-    if (top_.compare_exchange_weak(top, &subscriber, std::memory_order_seq_cst,  // Y1, S
-                                   std::memory_order_acquire)) {                 // Y1
+    if (top_.compare_exchange_weak(top, &subscriber,
+                                   std::memory_order_seq_cst,     // y.retired, s.signal
+                                   std::memory_order_acquire)) {  // y.retired
       return true;
     }
   }
@@ -18,17 +19,17 @@ bool RetireList::retire(Subscriber& subscriber) noexcept {
 }
 
 void RetireList::reclaim_all() noexcept {
-  Subscriber* top = top_.load(std::memory_order_acquire);  // Y1
+  Subscriber* top = top_.load(std::memory_order_acquire);  // y.retired
   while (top != nullptr && top != closed()) {
-    if (top_.compare_exchange_weak(top, nullptr, std::memory_order_acq_rel,  // Y1
-                                   std::memory_order_acquire)) {             // Y1
+    if (top_.compare_exchange_weak(top, nullptr, std::memory_order_acq_rel,  // y.retired
+                                   std::memory_order_acquire)) {             // y.retired
       return destroy_all(top);
     }
   }
 }
 
 void RetireList::close() noexcept {
-  Subscriber* top = top_.exchange(closed(), std::memory_order_acq_rel);  // Y1
+  Subscriber* top = top_.exchange(closed(), std::memory_order_acq_rel);  // y.retired
   if (top != closed()) destroy_all(top);
 }
 

@@ -26,7 +26,7 @@ class RetireList {
   /// Is there anything to reclaim? Orders with retire() as the workers' signals do, so that none
   /// parks on it.
   [[nodiscard]] bool occupied() const noexcept {
-    const Subscriber* top = top_.load(std::memory_order_seq_cst);  // S
+    const Subscriber* top = top_.load(std::memory_order_seq_cst);  // s.signal
     return top != nullptr && top != closed();
   }
 

@@ -6,7 +6,7 @@
 namespace ringmain::engine {
 
 SubscriberList::~SubscriberList() {
-  if (const Snapshot* last = current_.load(std::memory_order_acquire)) {  // N1
+  if (const Snapshot* last = current_.load(std::memory_order_acquire)) {  // n.snapshot
     for (Subscriber* s : last->subscribers) drop_subscriber(s);
     delete last;
   }
@@ -17,18 +17,18 @@ SubscriberList::~SubscriberList() {
 }
 
 std::size_t SubscriberList::size() const noexcept {
-  const Snapshot* now = current_.load(std::memory_order_acquire);  // N1
+  const Snapshot* now = current_.load(std::memory_order_acquire);  // n.snapshot
   return now == nullptr ? 0 : now->subscribers.size();
 }
 
 bool SubscriberList::any_wants_time() const noexcept {
-  const Snapshot* now = current_.load(std::memory_order_acquire);  // N1
+  const Snapshot* now = current_.load(std::memory_order_acquire);  // n.snapshot
   return now != nullptr && std::any_of(now->subscribers.begin(), now->subscribers.end(),
                                        [](const Subscriber* s) { return s->wants_time; });
 }
 
 bool SubscriberList::all_patient() const noexcept {
-  const Snapshot* now = current_.load(std::memory_order_acquire);  // N1
+  const Snapshot* now = current_.load(std::memory_order_acquire);  // n.snapshot
   return now != nullptr && !now->subscribers.empty() &&
          std::all_of(now->subscribers.begin(), now->subscribers.end(),
                      [](const Subscriber* s) { return s->patient; });
@@ -36,7 +36,7 @@ bool SubscriberList::all_patient() const noexcept {
 
 void SubscriberList::add(Subscriber* subscriber) {
   auto next = std::make_unique<Snapshot>();
-  const Snapshot* now = current_.load(std::memory_order_acquire);  // N1
+  const Snapshot* now = current_.load(std::memory_order_acquire);  // n.snapshot
   next->subscribers.reserve((now == nullptr ? 0 : now->subscribers.size()) + 1);
   if (now != nullptr) next->subscribers = now->subscribers;
   const auto after = std::upper_bound(
@@ -48,7 +48,7 @@ void SubscriberList::add(Subscriber* subscriber) {
 }
 
 bool SubscriberList::remove(Subscriber* subscriber) {
-  const Snapshot* now = current_.load(std::memory_order_acquire);  // N1
+  const Snapshot* now = current_.load(std::memory_order_acquire);  // n.snapshot
   if (now == nullptr) return false;
   const auto at = std::find(now->subscribers.begin(), now->subscribers.end(), subscriber);
   if (at == now->subscribers.end()) return false;
@@ -73,16 +73,16 @@ void SubscriberList::make_room() {
 void SubscriberList::replace(std::unique_ptr<Snapshot> next, Subscriber* removed) noexcept {
   const Snapshot* old =
       current_.load(std::memory_order_relaxed);               // relaxed: written under our lock
-  current_.store(next.release(), std::memory_order_release);  // N1
+  current_.store(next.release(), std::memory_order_release);  // n.snapshot
   if (old != nullptr) retired_.push_back({old, removed});     // reserved by the caller
 }
 
 void SubscriberList::reclaim(const std::vector<const Reading*>& readings) {
-  asymmetric_fence_heavy();  // L4
+  asymmetric_fence_heavy();  // l.reading
   std::vector<const Snapshot*> read;
   read.reserve(readings.size());
   for (const Reading* r : readings) {
-    const Snapshot* one = r->load(std::memory_order_acquire);               // N2
+    const Snapshot* one = r->load(std::memory_order_acquire);               // n.unread
     if (one != nullptr && one != current_.load(std::memory_order_relaxed))  // relaxed: our lock
       read.push_back(one);
   }

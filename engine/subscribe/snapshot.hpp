@@ -1,7 +1,7 @@
 // Which subscribers does a batch go to, while they come and go? An immutable row of pointers that
 // is replaced whole; a worker shows which one it reads, so that the others can be freed.
 //
-// Worker:   reading = current; L4; current unchanged? use it, else again
+// Worker:   reading = current; l.reading; current unchanged? use it, else again
 // Changer:  current = new one; old one is retired; when enough are: asymmetric_fence_heavy(); free
 // those nobody reads. A subscriber that was removed is freed with the last snapshot that names it.
 // A worker that stays in a callback keeps its one snapshot, and nothing that came after it. Model:
@@ -25,11 +25,11 @@ using Reading = Atomic<const Snapshot*>;
 
 /// Protects and returns the current snapshot; nullptr when there is none. Lock-free.
 inline const Snapshot* protect(const Atomic<const Snapshot*>& current, Reading& reading) noexcept {
-  const Snapshot* seen = current.load(std::memory_order_acquire);  // N1
+  const Snapshot* seen = current.load(std::memory_order_acquire);  // n.snapshot
   for (;;) {
-    reading.store(seen, std::memory_order_release);  // N2: the last one's use is over
-    asymmetric_fence_light_or_full();                // L4
-    const Snapshot* again = current.load(std::memory_order_acquire);  // N1
+    reading.store(seen, std::memory_order_release);  // n.unread: the last one's use is over
+    asymmetric_fence_light_or_full();                // l.reading
+    const Snapshot* again = current.load(std::memory_order_acquire);  // n.snapshot
     if (again == seen) return seen;
     seen = again;
   }
@@ -64,7 +64,7 @@ class SubscriberList {
   /// `f(subscriber)` for those on the list and those that a worker may still be calling.
   template <class F>
   void for_each(F f) const {
-    if (const Snapshot* now = current_.load(std::memory_order_acquire)) {  // N1
+    if (const Snapshot* now = current_.load(std::memory_order_acquire)) {  // n.snapshot
       for (Subscriber* s : now->subscribers) f(*s);
     }
     for (const Retired& r : retired_) {

@@ -23,7 +23,7 @@ Subscriber* make_subscriber(std::size_t captures_bytes) noexcept {
 }
 
 void drop_subscriber(Subscriber* subscriber) noexcept {
-  if (subscriber->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // R1
+  if (subscriber->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // r.released
   subscriber->~Subscriber();
   ::operator delete (subscriber, std::align_val_t{64});
 }

@@ -21,11 +21,11 @@ void Throws::forget() noexcept {
 }
 
 bool Throws::wants_words(std::uint32_t what) const noexcept {
-  return (news_.load(std::memory_order_acquire) & what) != what;  // X1
+  return (news_.load(std::memory_order_acquire) & what) != what;  // x.words
 }
 
 void Throws::news(std::uint32_t what) noexcept {
-  news_.fetch_or(what, std::memory_order_acq_rel);  // X1
+  news_.fetch_or(what, std::memory_order_acq_rel);  // x.words
 }
 
 void Throws::say(const char* what) noexcept {
@@ -37,8 +37,8 @@ void Throws::say(const char* what) noexcept {
 }
 
 std::uint32_t Throws::take(std::uint32_t what) noexcept {
-  if ((news_.load(std::memory_order_acquire) & what) == 0) return 0;  // X1
-  return news_.fetch_and(~what, std::memory_order_acq_rel) & what;    // X1
+  if ((news_.load(std::memory_order_acquire) & what) == 0) return 0;  // x.words
+  return news_.fetch_and(~what, std::memory_order_acq_rel) & what;    // x.words
 }
 
 std::string Throws::words() {

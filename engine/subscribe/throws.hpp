@@ -34,7 +34,7 @@ class Throws {
   /// The housekeeper: what is news, of these.
   [[nodiscard]] std::uint32_t take(std::uint32_t what) noexcept;
   [[nodiscard]] bool waits() const noexcept {
-    return news_.load(std::memory_order_acquire) != 0;  // X1
+    return news_.load(std::memory_order_acquire) != 0;  // x.words
   }
   [[nodiscard]] std::string words();
   std::int64_t told_ns = 0;  // the housekeeper's

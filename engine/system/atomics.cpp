@@ -71,14 +71,17 @@ void register_barrier_again() noexcept {
 
 void asymmetric_fence_light_or_full() noexcept {
   if (barrier_is_fence()) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // L1-L5: the fence form
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting,
+                                                          // l.reading, l.visiting: the fence form
   } else {
     asymmetric_fence_light();
   }
 }
 
 void asymmetric_fence_heavy() noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // L1-L5: the caller's own half
+  std::atomic_thread_fence(
+      std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting, l.reading, l.visiting: the
+                                   // caller's own half
   const Form known = known_form();
   if (known == kFence) return;
   const int saved = errno;  // a publisher's errno is its own
@@ -88,7 +91,9 @@ void asymmetric_fence_heavy() noexcept {
   errno = saved;
   form.store(kRefusedLater, std::memory_order_relaxed);  // relaxed: as in known_form()
   wait_for_stores();
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // L1-L5: what comes then is looked at anew
+  std::atomic_thread_fence(
+      std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting, l.reading, l.visiting: what
+                                   // comes then is looked at anew
 }
 
 bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t limit_ns) noexcept {

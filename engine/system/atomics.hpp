@@ -17,12 +17,12 @@ using Atomic = std::atomic<T>;
 template <class T>
 using AtomicRef = std::atomic_ref<T>;
 
-/// The cheap half of a store-load edge (L1, L2, L3 …): this thread's earlier stores are seen before
-/// its later loads are done, provided that the other side calls asymmetric_fence_heavy() between
-/// its own store and load. Costs nothing where membarrier works: only the compiler is kept from
-/// reordering.
+/// The cheap half of a store-load edge (l.closing, l.attended, l.waiting …): this thread's earlier
+/// stores are seen before its later loads are done, provided that the other side calls
+/// asymmetric_fence_heavy() between its own store and load. Costs nothing where membarrier works:
+/// only the compiler is kept from reordering.
 inline void asymmetric_fence_light() noexcept {
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // L1: and the others, by its callers
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // l.closing: and the others, by its callers
 }
 
 /// asymmetric_fence_light() for code that must also be right where membarrier is refused: there it
@@ -86,11 +86,11 @@ inline void count_one(Atomic<std::uint64_t>& word) noexcept {
     return;
   }
 #endif
-  word.fetch_add(1, std::memory_order_release);  // A1
+  word.fetch_add(1, std::memory_order_release);  // a.refusals
 }
 /// What stands above has happened for a signal handler of this thread before what stands below.
 inline void order_for_handlers() noexcept {
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // SG1: its own handlers
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // s.handlers: its own handlers
 }
 
 /// Sleeps while `word` holds `key`, for at most `limit_ns` (negative: for ever). May wake

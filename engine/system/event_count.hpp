@@ -5,7 +5,7 @@
 // by notify() or by time; a long one also when a worker leaves its park, which costs that worker
 // one look at the word after each park, and nothing per event. Notifier: fetch_or; asleep? wake.
 // Waiter: prepare_wait() says "asleep" by a fetch_or that returns what was notified before; then it
-// looks whether a worker is awake (H: the worker left its park before it looked at our word).
+// looks whether a worker is awake (h.awake: the worker left its park before it looked at our word).
 // Model: tests/model/house_event_count.pml; house_event_count_relacy.cpp runs this file.
 #pragma once
 #include <cstdint>
@@ -30,13 +30,13 @@ class EventCount {
   /// `what` is to be looked at. A system call only if the housekeeper sleeps. Threads: any.
   /// Progress: wait-free.
   void notify(std::uint32_t what) noexcept {
-    const std::uint32_t before = word_.fetch_or(what, std::memory_order_seq_cst);  // H
+    const std::uint32_t before = word_.fetch_or(what, std::memory_order_seq_cst);  // h.awake
     // Whoever notified the same before has woken it, or found it awake.
     if ((before & kAsleep) != 0 && (before & what) != what) futex_wake(word_, 1);
   }
   /// A worker, after it has said that it is no longer parked: ends a long wait.
   void notify_busy() noexcept {
-    if ((word_.load(std::memory_order_seq_cst) & kLongWait) != 0) notify(kBusy);  // H
+    if ((word_.load(std::memory_order_seq_cst) & kLongWait) != 0) notify(kBusy);  // h.awake
   }
 
   /// The housekeeper: waits until it is notified; at most `short_ns` while `busy()`, else
@@ -58,14 +58,15 @@ class EventCount {
 
   /// Returns what was notified before.
   std::uint32_t prepare_wait() noexcept {
-    return word_.fetch_or(kAsleep | kLongWait, std::memory_order_seq_cst) & kNotified;  // H
+    return word_.fetch_or(kAsleep | kLongWait, std::memory_order_seq_cst) & kNotified;  // h.awake
   }
   std::uint32_t shorten_wait() noexcept {
-    return word_.fetch_and(~std::uint32_t{kLongWait}, std::memory_order_seq_cst) & kNotified;  // H
+    return word_.fetch_and(~std::uint32_t{kLongWait}, std::memory_order_seq_cst) &
+           kNotified;  // h.awake
   }
   std::uint32_t finish_wait() noexcept {
     return word_.exchange(0, std::memory_order_seq_cst) &
-           kNotified;  // H: what notifiers did before
+           kNotified;  // h.awake: what notifiers did before
   }
 
   Atomic<std::uint32_t> word_{0};

@@ -19,7 +19,7 @@ class Counted : public Born {
   }  // relaxed: it is held already
   void release() const noexcept {
     if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1)
-      return;  // R1: then all uses are over
+      return;  // r.released: then all uses are over
     if (forked()) return keep_from_before_fork(this);
     delete this;
   }

@@ -26,18 +26,18 @@ class HouseInbox {
   /// A subscriber's throws are news. `wakes`: now, with a system call if need be; else at the next
   /// look.
   void note_news(bool wakes) noexcept {
-    news_.store(1, std::memory_order_release);  // X2
+    news_.store(1, std::memory_order_release);  // x.news
     if (wakes) event_count_.notify(EventCount::kNews);
   }
   /// How many want to be told who listens: 0 makes a change of the lists cost nothing.
   void add_interested(int n) noexcept {
-    interested_.fetch_add(static_cast<std::uint32_t>(n), std::memory_order_acq_rel);  // H4
+    interested_.fetch_add(static_cast<std::uint32_t>(n), std::memory_order_acq_rel);  // h.interest
   }
   /// Under the channel's lock: a thread that counts itself in and then reads the lists sees the
   /// change, or is seen here.
   void interest_changed() noexcept {
     if (interested_.load(std::memory_order_acquire) != 0)
-      event_count_.notify(EventCount::kInterest);  // H4
+      event_count_.notify(EventCount::kInterest);  // h.interest
   }
 
   // --- the housekeeper ---
@@ -64,7 +64,7 @@ class HouseInbox {
     return false;
   }
   [[nodiscard]] bool take_news() noexcept {
-    return news_.exchange(0, std::memory_order_acquire) != 0;  // X2
+    return news_.exchange(0, std::memory_order_acquire) != 0;  // x.news
   }
   /// There is more to be told, later.
   void keep_news() noexcept { news_.store(1, std::memory_order_relaxed); }  // relaxed: for itself

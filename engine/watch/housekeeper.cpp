@@ -19,7 +19,7 @@ Housekeeper::~Housekeeper() {
 }
 
 bool Housekeeper::start(const WorkersOptions& options) noexcept {
-  running_.store(1, std::memory_order_release);  // H2
+  running_.store(1, std::memory_order_release);  // h.rounds
   try {
     thread_ = std::thread([this, &options] {
       configure_thread(options, (options.name.substr(0, 12) + "/hk").c_str());
@@ -27,7 +27,7 @@ bool Housekeeper::start(const WorkersOptions& options) noexcept {
     });
     return true;
   } catch (const std::exception&) {                // no thread, or no memory for one
-    running_.store(0, std::memory_order_release);  // H2
+    running_.store(0, std::memory_order_release);  // h.rounds
     return false;
   }
 }
@@ -48,13 +48,13 @@ void Housekeeper::run() noexcept {
     wakes_.add(1);
     (void)round(notified, now_ns(), asked);
   }
-  running_.store(0, std::memory_order_release);  // H2
+  running_.store(0, std::memory_order_release);  // h.rounds
   // Whoever waits for a round that will not come: another word wakes him, and he sees why.
   tell_rounds(begun_.load(std::memory_order_relaxed) + 1);  // relaxed: only this thread counts it
 }
 
 void Housekeeper::tell_rounds(std::uint32_t finished) noexcept {
-  finished_.store(finished, std::memory_order_release);  // H2
+  finished_.store(finished, std::memory_order_release);  // h.rounds
   futex_wake(finished_, INT_MAX);
 }
 
@@ -63,7 +63,7 @@ bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
   const JoinDeadline join_deadline(limit_ns);
   inbox_.event_count().notify(EventCount::kQuit);
   for (;;) {
-    const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // H2
+    const std::uint32_t seen = finished_.load(std::memory_order_acquire);  // h.rounds
     if (!running()) break;
     const std::int64_t left = join_deadline.left_ns(reporter_ && reporter_->is_calling());
     if (left == 0) return false;
@@ -83,10 +83,10 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept
   const Deadline deadline(limit_ns);
   // Both sides count by read-modify-writes: what the caller did before is seen in a round that
   // begins later.
-  const std::uint32_t wanted = begun_.fetch_add(0, std::memory_order_acq_rel) + 1;  // H3
+  const std::uint32_t wanted = begun_.fetch_add(0, std::memory_order_acq_rel) + 1;  // h.asked
   inbox_.event_count().notify(why);
   for (;;) {
-    const std::uint32_t done = finished_.load(std::memory_order_acquire);  // H2
+    const std::uint32_t done = finished_.load(std::memory_order_acquire);  // h.rounds
     if (!running()) return false;
     if (static_cast<std::int32_t>(done - wanted) >= 0) return true;
     const std::int64_t left = deadline.left_ns();
@@ -96,7 +96,7 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept
 }
 
 bool Housekeeper::round(std::uint32_t notified, std::int64_t now, std::int64_t asked_ns) noexcept {
-  const std::uint32_t number = begun_.fetch_add(1, std::memory_order_acq_rel) + 1;  // H3
+  const std::uint32_t number = begun_.fetch_add(1, std::memory_order_acq_rel) + 1;  // h.asked
   // What the reporter calls may be the user's, which must not wait for us.
   const CallbackScope scope;
   const bool last = (notified & EventCount::kLast) != 0;

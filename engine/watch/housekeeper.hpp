@@ -78,7 +78,7 @@ class Housekeeper {
   /// False: the system gives no thread.
   bool start(const WorkersOptions& options) noexcept;
   [[nodiscard]] bool running() const noexcept {
-    return running_.load(std::memory_order_acquire) != 0;  // H2
+    return running_.load(std::memory_order_acquire) != 0;  // h.rounds
   }
 
   /// Waits until a round that began after the call is over, with nothing owed. False: time ran out,

@@ -2,6 +2,7 @@
 """Do the checks of the source tree find what they look for, and nothing else?"""
 
 import gzip
+import re
 import shutil
 import unittest
 
@@ -144,51 +145,58 @@ class Layers(CheckTest):
 
 class Orders(CheckTest):
     CHECK = "check_orders.py"
-    PAIR = ("a.store(1, std::memory_order_release);  // E1\n"
-            "// E1: sees what came before.\nint b = a.load(std::memory_order_acquire);\n")
+    PAIR = ("a.store(1, std::memory_order_release);  // e.published\n"
+            "// e.published: sees what came before.\nint b = a.load(std::memory_order_acquire);\n")
+
+    def table(self, *names):
+        self.write("docs/edges.md", "| edge |\n|---|\n" + "".join(f"| `{name}` |\n" for name in names))
 
     def check(self, text):
         self.write("engine/some.hpp", text)
+        self.table(*sorted(set(re.findall(r"\b[a-z]\.(?:published|released|calls|closing|attended)\b", text))))
 
     def test_an_edge_with_both_ends_passes(self):
         self.check(self.PAIR + "n.fetch_add(1, std::memory_order_relaxed);\n")
         self.assert_passes(self.CHECK)
 
     def test_ends_may_be_in_two_files(self):
-        self.write("engine/one.hpp", "a.store(1, std::memory_order_release);  // E1\n")
-        self.assert_fails(self.CHECK, "edge E1 is worn on its releasing side only")
-        self.write("engine/two.cpp", "a.load(std::memory_order_acquire);  // E1\n")
+        self.table("e.published")
+        self.write("engine/one.hpp", "a.store(1, std::memory_order_release);  // e.published\n")
+        self.assert_fails(self.CHECK, "edge e.published is worn on its releasing side only")
+        self.write("engine/two.cpp", "a.load(std::memory_order_acquire);  // e.published\n")
         self.assert_passes(self.CHECK)
 
     def test_a_missing_acquiring_end_is_found(self):
         self.check(self.PAIR.replace("int b = a.load(std::memory_order_acquire);", "int b;"))
-        self.assert_fails(self.CHECK, "edge E1 is worn on its releasing side only")
+        self.assert_fails(self.CHECK, "edge e.published is worn on its releasing side only")
 
     def test_a_missing_releasing_end_is_found(self):
-        self.check("a.load(std::memory_order_acquire);  // E1\n")
-        self.assert_fails(self.CHECK, "edge E1 is worn on its acquiring side only")
+        self.check("a.load(std::memory_order_acquire);  // e.published\n")
+        self.assert_fails(self.CHECK, "edge e.published is worn on its acquiring side only")
 
     def test_acq_rel_is_both_ends(self):
-        self.check("n.fetch_sub(1, std::memory_order_acq_rel);  // R1\n")
+        self.check("n.fetch_sub(1, std::memory_order_acq_rel);  // r.released\n")
         self.assert_passes(self.CHECK)
 
     def test_an_order_without_a_name_is_found(self):
         self.check(self.PAIR + "\na.load(std::memory_order_acquire);  // looks again\n")
         self.assert_fails(self.CHECK, "engine/some.hpp:5: acquire wears no edge's name")
 
-    def test_one_letter_names_an_edge_where_the_comment_starts_with_it(self):
-        self.check("a.store(1, std::memory_order_seq_cst);  // S: before the look\n"
-                   "b.load(std::memory_order_seq_cst);  // S\n")
-        self.assert_passes(self.CHECK)
-        self.check("b.load(std::memory_order_seq_cst);  // A look at S\n")
-        self.assert_fails(self.CHECK, "engine/some.hpp:1: seq_cst wears no edge's name")
+    def test_only_names_of_the_table_count_and_all_of_them_are_worn(self):
+        self.check(self.PAIR + "c.load(std::memory_order_seq_cst);  // e.g. a look at e.unknown\n")
+        self.assert_fails(self.CHECK, "engine/some.hpp:4: seq_cst wears no edge's name")
+        self.check(self.PAIR)
+        self.table("e.published", "e.forgotten")
+        self.assert_fails(self.CHECK, "docs/edges.md: edge e.forgotten is worn nowhere")
+        self.table("e.published", "e.published")
+        self.assert_fails(self.CHECK, "docs/edges.md: edge e.published is there twice")
 
     def test_a_name_does_not_reach_over_another_statement(self):
         self.check(self.PAIR + "c = 1;\na.load(std::memory_order_acquire);\n")
         self.assert_fails(self.CHECK, "engine/some.hpp:5: acquire wears no edge's name")
 
     def test_a_name_reaches_over_a_broken_line(self):
-        self.check("a.compare_exchange_weak(now, next,\n    std::memory_order_acq_rel,  // G1\n"
+        self.check("a.compare_exchange_weak(now, next,\n    std::memory_order_acq_rel,  // g.calls\n"
                    "    std::memory_order_relaxed);\n")
         self.assert_passes(self.CHECK)
 
@@ -197,12 +205,12 @@ class Orders(CheckTest):
         self.assert_fails(self.CHECK, "engine/some.hpp:4: this atomic operation names no memory order")
 
     def test_the_barrier_has_a_light_and_a_heavy_side(self):
-        self.check(self.PAIR + "asymmetric_fence_light();  // L1\n")
-        self.assert_fails(self.CHECK, "edge L1 is worn on its light side only")
-        self.check(self.PAIR + "asymmetric_fence_heavy();  // L1\n")
-        self.assert_fails(self.CHECK, "edge L1 is worn on its heavy side only")
-        self.check(self.PAIR + "asymmetric_fence_light();  // L1\nasymmetric_fence_light_or_full();  // L2\n"
-                   "asymmetric_fence_heavy();  // L1-L2\n")
+        self.check(self.PAIR + "asymmetric_fence_light();  // l.closing\n")
+        self.assert_fails(self.CHECK, "edge l.closing is worn on its light side only")
+        self.check(self.PAIR + "asymmetric_fence_heavy();  // l.closing\n")
+        self.assert_fails(self.CHECK, "edge l.closing is worn on its heavy side only")
+        self.check(self.PAIR + "asymmetric_fence_light();  // l.closing\nasymmetric_fence_light_or_full();  // l.attended\n"
+                   "asymmetric_fence_heavy();  // l.closing, l.attended\n")
         self.assert_passes(self.CHECK)
 
 

@@ -2,8 +2,9 @@
 //
 // A template over an atomics policy P, so that the same source runs under Relacy (lane_relacy.cpp)
 // and on real threads. Every access names its memory order and its site: P::order(site, order) may
-// weaken one, which is a mutant. L1..L3 are the store-load edges: nothing in the membarrier form, a
-// seq_cst fence in the fence form; asymmetric_fence_heavy() is the other side of each.
+// weaken one, which is a mutant. l.closing, l.attended, l.waiting are the store-load edges: nothing
+// in the membarrier form, a seq_cst fence in the fence form; asymmetric_fence_heavy() is the other
+// side of each.
 #pragma once
 
 #define LOAD(x, o, site) P::load(x, P::order(#site, P::o), HERE)
@@ -33,7 +34,7 @@ struct Core {
   };
 
   void wake_one(int& woke) {
-    int i = LOAD(idle, seq_cst, IDLE);  // S
+    int i = LOAD(idle, seq_cst, IDLE);  // s.signal
     int parked = i & 3;
     if (i % kEpoch / kSearching || !parked || i / kEpoch == woke) return;
     woke = i / kEpoch;
@@ -45,20 +46,23 @@ struct Core {
   Result publish(Publishing& own, int event) {
     if (LOAD(mode, relaxed, MODE_EARLY) != open) return refused;
     if (own.published - own.seen >= kCapacity) {
-      own.seen = LOAD(consumed, acquire, ROOM);  // E1: the callbacks are over: the slot is free
+      own.seen =
+          LOAD(consumed, acquire, ROOM);  // e.consumed: the callbacks are over: the slot is free
       if (own.published - own.seen >= kCapacity) return full;
     }
-    STORE(lane, 2 * own.published + 1, release, ANNOUNCE);  // E2: who sees busy sees the events too
-    P::light_fence("L1", HERE);                             // before the second look at mode
+    STORE(lane, 2 * own.published + 1, release,
+          ANNOUNCE);                    // e.published: who sees busy sees the events too
+    P::light_fence("l.closing", HERE);  // before the second look at mode
     if (LOAD(mode, relaxed, MODE_CHECK) != open) {
-      STORE(lane, 2 * own.published, release, UNDO);  // E2
+      STORE(lane, 2 * own.published, release, UNDO);  // e.published
       return refused;
     }
     P::set(slot[own.published % kCapacity], event, HERE);
-    STORE(lane, 2 * ++own.published, release, COMMIT);  // E2
-    P::light_fence("L2", HERE);                         // before the look at leased
+    STORE(lane, 2 * ++own.published, release, COMMIT);  // e.published
+    P::light_fence("l.attended", HERE);                 // before the look at leased
     if (LOAD(leased, relaxed, LEASED)) return accepted;
-    if (!LOAD(signals, seq_cst, SIGNALLED)) SWAP(signals, 1, seq_cst, SIGNAL);  // S: fetch_or(bit)
+    if (!LOAD(signals, seq_cst, SIGNALLED))
+      SWAP(signals, 1, seq_cst, SIGNAL);  // s.signal: fetch_or(bit)
     wake_one(own.woke);
     return accepted;
   }
@@ -73,21 +77,22 @@ struct Core {
     own.consumed = LOAD(consumed, relaxed, OWN_CONSUMED);
   }
   void take_lease(Draining& own) {
-    if (!SWAP(leased, 1, seq_cst, TAKE_LEASE)) hold(own);  // E3: we see all the last owner did; S
+    if (!SWAP(leased, 1, seq_cst, TAKE_LEASE))
+      hold(own);  // e.leased: we see all the last owner did; s.signal
   }
   void adopt(Draining& own) {
     if (!own.held && LOAD(passed, relaxed, SEE_PASSED) && SWAP(passed, 0, acquire, TAKE_PASSED)) {
-      hold(own);  // E4
+      hold(own);  // e.passed
     }
     if (!own.held && LOAD(signals, relaxed, SEE_SIGNAL) && SWAP(signals, 0, seq_cst, TAKE_SIGNAL)) {
-      take_lease(own);  // S
+      take_lease(own);  // s.signal
     }
   }
   void stop_searching(Draining& own) {
     if (!own.searching) return;
-    ADD(idle, kEpoch - kSearching, seq_cst, STOP_SEARCHING);  // S
+    ADD(idle, kEpoch - kSearching, seq_cst, STOP_SEARCHING);  // s.signal
     own.searching = false;
-    if (LOAD(passed, seq_cst, LEFT_PASSED) || LOAD(signals, seq_cst, LEFT_SIGNAL)) {  // S
+    if (LOAD(passed, seq_cst, LEFT_PASSED) || LOAD(signals, seq_cst, LEFT_SIGNAL)) {  // s.signal
       wake_one(own.woke);
     }
   }
@@ -95,33 +100,34 @@ struct Core {
   void serve(Draining& own, bool passes, Callback& callback) {
     stop_searching(own);
     callback(own.consumed, slot[own.consumed % kCapacity], publisher);
-    STORE(consumed, ++own.consumed, release, CONSUMED);  // E1
-    P::light_fence("L3", HERE);                          // before the look at waiters
+    STORE(consumed, ++own.consumed, release, CONSUMED);  // e.consumed
+    P::light_fence("l.waiting", HERE);                   // before the look at waiters
     if (LOAD(waiters, relaxed, WAITERS)) {
       ADD(done_key, 1, release, MOVE_DONE);
       P::futex_wake(done_key, 9, HERE);
     }
     if (passes) {  // end of quantum
       own.held = false;
-      SWAP(passed, 1, seq_cst, PASS);  // E4, S: fetch_or(bit)
+      SWAP(passed, 1, seq_cst, PASS);  // e.passed, s.signal: fetch_or(bit)
       wake_one(own.woke);
     }
   }
   void park(Draining& own, int w) {
     bool given = own.held;
-    if (own.held) STORE(leased, 0, release, GIVE_LEASE);  // E3
+    if (own.held) STORE(leased, 0, release, GIVE_LEASE);  // e.leased
     own.held = false;
     int k = LOAD(key[w], relaxed, KEY);
-    ADD(idle, kEpoch + (kParked << w) - (own.searching ? +kSearching : 0), seq_cst, PARK);  // S
-    P::heavy_fence(HERE);  // H2: leased before the second look at the lanes
+    ADD(idle, kEpoch + (kParked << w) - (own.searching ? +kSearching : 0), seq_cst,
+        PARK);             // s.signal
+    P::heavy_fence(HERE);  // h.rounds: leased before the second look at the lanes
     if (given && (LOAD(lane, relaxed, RECHECK) >> 1) - LOAD(consumed, relaxed, RECHECK) > 0) {
       take_lease(own);
     }
     if (!own.held && !LOAD(passed, seq_cst, RECHECK_PASSED) &&
-        !LOAD(signals, seq_cst, RECHECK_SIGNAL) && !LOAD(quit, acquire, QUIT)) {  // S
+        !LOAD(signals, seq_cst, RECHECK_SIGNAL) && !LOAD(quit, acquire, QUIT)) {  // s.signal
       P::futex_wait(key[w], k, HERE);
     }
-    ADD(idle, kEpoch - (kParked << w) + kSearching, seq_cst, UNPARK);  // S
+    ADD(idle, kEpoch - (kParked << w) + kSearching, seq_cst, UNPARK);  // s.signal
     own.searching = true;
   }
   template <class Callback>
@@ -129,7 +135,7 @@ struct Core {
     Draining own;
     for (;;) {
       adopt(own);
-      if (own.held && (LOAD(lane, acquire, POLL) >> 1) - own.consumed > 0) {  // E2
+      if (own.held && (LOAD(lane, acquire, POLL) >> 1) - own.consumed > 0) {  // e.published
         serve(own, passes, callback);
       } else if (LOAD(quit, acquire, QUIT)) {
         return;
@@ -143,20 +149,20 @@ struct Core {
   void await(int target) {
     for (;;) {
       int k = LOAD(done_key, acquire, DONE_KEY);
-      if (LOAD(consumed, acquire, DONE) - target >= 0) return;  // E1
+      if (LOAD(consumed, acquire, DONE) - target >= 0) return;  // e.consumed
       P::futex_wait(done_key, k, HERE);
     }
   }
   void help() {
     int woke = -1;
     if (LOAD(leased, relaxed, HELP_LEASED)) return;
-    SWAP(signals, 1, seq_cst, HELP);  // S
+    SWAP(signals, 1, seq_cst, HELP);  // s.signal
     wake_one(woke);
   }
   void flush() {
     ADD(waiters, 1, seq_cst, WAIT);
-    P::heavy_fence(HERE);                            // H3
-    int target = LOAD(lane, acquire, FLUSHED) >> 1;  // E2
+    P::heavy_fence(HERE);                            // h.asked
+    int target = LOAD(lane, acquire, FLUSHED) >> 1;  // e.published
     help();
     await(target);
     ADD(waiters, -1, relaxed, UNWAIT);
@@ -164,9 +170,9 @@ struct Core {
   void stop() {  // the workers return afterwards
     STORE(mode, closing, relaxed, CLOSE);
     ADD(waiters, 1, seq_cst, WAIT);
-    P::heavy_fence(HERE);  // H1, H3
+    P::heavy_fence(HERE);  // H1, h.asked
     int word;
-    while ((word = LOAD(lane, acquire, BUSY)) & 1) P::pause(HERE);  // E2
+    while ((word = LOAD(lane, acquire, BUSY)) & 1) P::pause(HERE);  // e.published
     help();
     await(word >> 1);
     ADD(waiters, -1, relaxed, UNWAIT);
@@ -181,17 +187,19 @@ struct Core {
 
   // --- lanes come back ---
   bool acquire_lane(Publishing& own, int who) {
-    if (LOAD(live, relaxed, LIVE_LOOK) || SWAP(live, 1, acquire, LIVE_TAKE)) return false;  // E5
+    if (LOAD(live, relaxed, LIVE_LOOK) || SWAP(live, 1, acquire, LIVE_TAKE))
+      return false;  // e.lane_free
     own.published = LOAD(lane, relaxed, TAKEN_LANE) >> 1;
-    own.seen = LOAD(consumed, acquire, DRAINED);  // E1
+    own.seen = LOAD(consumed, acquire, DRAINED);  // e.consumed
     if (own.published != own.seen) {
-      STORE(live, 0, release, LIVE_RETURN);  // E5
+      STORE(live, 0, release, LIVE_RETURN);  // e.lane_free
       return false;
     }
     P::set(publisher, who, HERE);
     return true;
   }
   void release_lane() {
-    STORE(live, 0, release, LIVE_GIVE);  // E5: the next thread continues where this one stopped
+    STORE(live, 0, release,
+          LIVE_GIVE);  // e.lane_free: the next thread continues where this one stopped
   }
 };

@@ -5,15 +5,15 @@
  *
  *   publish (one thread per lane)                worker
  *     mode open?  room?                            take a signal (then the lease, RMW) or a passed lease
- *     lane = busy                     L1           sees an event: pass the other leases on;
- *     mode still open? else undo, refuse             callbacks; consumed++     L3   waiters? wake them
- *     enqueue; lane = published + 1   L2           sees none: leased = 0 for all; parked |= me;
+ *     lane = busy                     l_closing           sees an event: pass the other leases on;
+ *     mode still open? else undo, refuse             callbacks; consumed++     l_waiting   waiters? wake them
+ *     enqueue; lane = published + 1   l_attended           sees none: leased = 0 for all; parked |= me;
  *     leased? done                                   HEAVY; recheck lanes, passed leases, signals;
  *     signals |= channel; wake one worker            nothing: futex_wait
  *   flush: waiters++; HEAVY; watermarks; wait    stop: mode = closing; HEAVY; no lane busy; as flush
  *
- * L1..L3 keep a store before a later load.  Default: they cost nothing, and HEAVY is membarrier: every
- * thread passes one full barrier between call and return (one after another).  -DFENCE: L1..L3 and
+ * l_closing, l_attended, l_waiting keep a store before a later load.  Default: they cost nothing, and HEAVY is membarrier: every
+ * thread passes one full barrier between call and return (one after another).  -DFENCE: l_closing, l_attended, l_waiting and
  * HEAVY are full fences of the thread itself.
  * Memory: TSO, a FIFO store buffer of SB entries per publisher and worker; an RMW needs it empty.
  * The queue is its counters: its tail is visible before the lane word, never after.
@@ -99,19 +99,19 @@ bool stuck, stopped, flushing, flushed;
 #define HEAVY(a,b) j = a; do :: atomic { empty(sb[j]) -> j++; if :: j == b -> j = 0; break :: else fi } od;
 #endif
 #ifdef NO_L1                      /* M, with FENCE */
-#define L1(t)
+#define l_closing(t)
 #else
-#define L1(t) FULL_FENCE(t)
+#define l_closing(t) FULL_FENCE(t)
 #endif
 #ifdef NO_L2                      /* M, with FENCE */
-#define L2(t)
+#define l_attended(t)
 #else
-#define L2(t) FULL_FENCE(t)
+#define l_attended(t) FULL_FENCE(t)
 #endif
 #ifdef NO_L3                      /* M, with FENCE */
-#define L3(t)
+#define l_waiting(t)
 #else
-#define L3(t) FULL_FENCE(t)
+#define l_waiting(t) FULL_FENCE(t)
 #endif
 
 #ifdef FROZEN
@@ -207,7 +207,7 @@ inline publish(t, c, l, p, seen, r, x) {
   if
   :: r == GO ->
      sb[t]!LANE(l),3*p+1;                                   /* announce                     */
-     L1(t)
+     l_closing(t)
 #ifndef STATE_FIRST
      if :: mode[c] != OPEN -> r = REFUSED; sb[t]!LANE(l),3*p :: else fi
 #endif
@@ -222,7 +222,7 @@ inline publish(t, c, l, p, seen, r, x) {
      atomic { sb[t]!LANE(l),3*p+3; p++; com[l]++;           /* commit                       */
               assert(!stopped); assert(com[l] - del[l] <= CAP) };
      FREEZE(1)
-     L2(t)
+     l_attended(t)
      if
      :: atomic { mem[LEASED(c)] -> RETURNED(l) }            /* the steady state ends here   */
      :: else ->
@@ -448,7 +448,7 @@ serve:                            /* away for a while: others must be able to do
   atomic { del[l]++; cc[l]++; sb[t]!CONS(l),cc[l] };
 #endif
 #if defined(FLUSH) || defined(STOP) || defined(BLOCK)
-  L3(t)
+  l_waiting(t)
 #ifdef WAKE_AT
   if
   :: mem[WANT(l)] && cc[l] + 1 >= mem[WANT(l)] ->
@@ -558,7 +558,7 @@ inline not_busy() {
   (!BUSY(mem[LANE(3)]))
 #endif
 }
-inline help_one(me, c) {          /* what a publisher does after L2, for one that has not yet */
+inline help_one(me, c) {          /* what a publisher does after l_attended, for one that has not yet */
   if :: mem[LEASED(c)] -> skip :: else -> atomic { signals = signals | BIT(c) }; atomic { choose(me, x); wake(x) } fi
 }
 inline help(me) {

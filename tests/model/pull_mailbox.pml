@@ -3,7 +3,7 @@
  *
  *   feeder (one lane each)                  reader
  *     lane = published + 1                    again: key = k
- *     L2                                      told.exchange(0)
+ *     l_attended                                      told.exchange(0)
  *     leased? done     (the reader is awake)  leased = 0                  (it sleeps, soon)
  *     told.exchange(1) == 0?                  HEAVY
  *       k++ ; futex_wake(k)                   look at the lanes; at stopped
@@ -13,7 +13,7 @@
  *   With a descriptor the reader polls it instead: leased stays 0; read it, drain, then as above
  *   to HEAVY, look; something is left: write to it.
  *
- * L2 keeps the store to the lane before the look at leased.  Default: it costs nothing and HEAVY is
+ * l_attended keeps the store to the lane before the look at leased.  Default: it costs nothing and HEAVY is
  * membarrier.  -DFENCE: both are full fences of the thread itself.
  * Memory: TSO, a FIFO store buffer for each thread.  The reader's exchange of told is a plain store
  * here, which is weaker.
@@ -63,15 +63,15 @@ end: do
   od
 }
 #ifdef FENCE
-#define L2 (empty(sb[me]))
+#define l_attended (empty(sb[me]))
 #define HEAVY (empty(sb[READER]))
 #else
-#define L2 skip
+#define l_attended skip
 #define HEAVY (empty(sb[READER])); j = 0; do :: atomic { empty(sb[j]) -> j++; if :: j == FEEDERS -> j = 0; break :: else fi } od
 #endif
 #ifdef NO_L2                        /* M, with FENCE */
-#undef L2
-#define L2 skip
+#undef l_attended
+#define l_attended skip
 #endif
 #ifdef NO_HEAVY                     /* M */
 #undef HEAVY
@@ -105,7 +105,7 @@ proctype feeder(byte me) {
   do
   :: p < EVENTS ->
      atomic { p++; sb[me]!LANE(me),p };
-     L2;
+     l_attended;
      if :: mem[LEASED] -> skip :: else -> tell() fi
 #ifdef STOP
   :: break

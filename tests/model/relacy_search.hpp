@@ -11,10 +11,10 @@
 //   fence            the fence form
 // and the mutants
 //   no_heavy         asymmetric_fence_heavy() is nothing
-//   no_light[=L1]    asymmetric_fence_light(), or only this one, is nothing in the fence form too
-//   relaxed=x[+y]    these sites of a core are relaxed, and every access written in functions of
-//   acquire=x[+y]    these names, where a core has none; acquire= leaves a load that much, and
-//   acq_rel=x[+y]    acq_rel= a read-modify-write
+//   no_light[=l.closing]    asymmetric_fence_light(), or only this one, is nothing in the fence
+//   form too relaxed=x[+y]    these sites of a core are relaxed, and every access written in
+//   functions of acquire=x[+y]    these names, where a core has none; acquire= leaves a load that
+//   much, and acq_rel=x[+y]    acq_rel= a read-modify-write
 #pragma once
 
 #include <algorithm>

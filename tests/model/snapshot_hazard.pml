@@ -5,13 +5,13 @@
  *     seen = current                                  current = a new one; the old one is retired,
  *     is it what my word shows already? use it          and with it the subscriber that was removed
  *     again: reading = seen    (my own word)          when enough are retired:
- *     L4                                                HEAVY
+ *     l_reading                                                HEAVY
  *     current still seen? use it                        look at every worker's word
  *     no: seen = current; again                         free the oldest ones, up to the first that a
  *   a batch ends: nothing; my word keeps showing          word shows
  *   parking or leaving: reading = none
  *
- * L4 keeps the store to reading before the second look at current.  Default: it costs nothing and
+ * l_reading keeps the store to reading before the second look at current.  Default: it costs nothing and
  * HEAVY is membarrier.  -DFENCE: both are full fences of the thread itself.
  * Memory: TSO, a FIFO store buffer for each worker and for the changer.  Addresses are used again as soon
  * as they are free (lowest first), so that the comparisons meet ABA.
@@ -62,10 +62,10 @@ end: do
   od
 }
 #ifdef FENCE
-#define L4 (empty(sb[me]))
+#define l_reading (empty(sb[me]))
 #define HEAVY (empty(sb[CHANGER]))
 #else
-#define L4 skip
+#define l_reading skip
 #ifdef OWN_LAST                    /* M */
 #define OWN skip
 #else
@@ -74,8 +74,8 @@ end: do
 #define HEAVY OWN; j = 0; do :: atomic { empty(sb[j]) -> j++; if :: j > W -> j = 0; break :: else fi } od
 #endif
 #ifdef NO_L4                       /* M, with FENCE */
-#undef L4
-#define L4 skip
+#undef l_reading
+#define l_reading skip
 #endif
 
 /* ---- workers ---- */
@@ -98,13 +98,13 @@ proctype worker(byte me) {
         do
         :: sb[me]!me,seen;
 #ifdef CLEAR_EARLY                 /* M */
-           L4;
+           l_reading;
            again = mem[CURRENT];
            sb[me]!me,0;
 #elif defined(NO_RECHECK)          /* M */
            again = seen;
 #else
-           L4;
+           l_reading;
            again = mem[CURRENT];
 #endif
            if :: again == seen -> MET; break :: else -> NOTED(seen = again) fi
