@@ -1,5 +1,6 @@
 // Is who waits for a round of the housekeeper told by the first one that owes nothing?
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <sys/syscall.h>
@@ -28,6 +29,12 @@ class Debtor final : public Reporter {
     return true;
   }
   bool round(std::uint32_t, std::int64_t) noexcept override {
+    sigset_t set;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &set);
+    int open = 0;
+    for (const int s : {SIGINT, SIGTERM, SIGALRM, SIGPROF, SIGUSR1, SIGCHLD})
+      open += ::sigismember(&set, s) == 0;
+    open_signals = open;
     if (rounds.fetch_add(1) != 0) return true;
     rounds.notify_all();
     let_go.wait(false);
@@ -39,6 +46,7 @@ class Debtor final : public Reporter {
 
   std::atomic<int> rounds{0};
   std::atomic<bool> let_go{false};
+  std::atomic<int> open_signals{-1};  // in its thread
 };
 
 /// The waiter asks while the first round lasts. That one owes something, and the second does not:
@@ -62,6 +70,7 @@ TEST(HouseRoundsTest, WhoAsksWhileOneOwesSomethingIsToldByTheNext) {
   waiter.join();
   EXPECT_TRUE(told);
   EXPECT_EQ(debtor->rounds, 2);
+  EXPECT_EQ(debtor->open_signals, 0) << "a handler of the program's could run in its thread";
   EXPECT_TRUE(workers->stop(true, -1).stuck.empty());
 }
 
