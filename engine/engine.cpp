@@ -35,7 +35,7 @@ void Engine::in_child() noexcept {
 }
 
 unsigned Engine::start() {
-  (void)barrier_is_fence();  // registers the process before any lane exists
+  (void)barrier_is_fence();      // registers the process before any lane exists
   const BlockedSignals blocked;  // in all threads that are started here
   const unsigned running = workers_.start();
   if (running != 0) (void)house_.start(options_);  // without one the bus runs too
