@@ -12,9 +12,6 @@
 
 namespace ringmain::registry {
 
-void keep_run_started(const char* started) noexcept {
-  run_started_at_start = started;
-}
 namespace {
 
 class JsonLinesSink final : public Sink, public Arrivals {

@@ -19,40 +19,12 @@
 
 #include "../bus/bus.hpp"
 
+#include "sink.hpp"
+
 namespace ringmain::registry {
 
 enum class ProviderKind : std::uint8_t { source, sink, bridge };
 [[nodiscard]] std::string_view to_string(ProviderKind kind) noexcept;
-
-/// Hears events of any described type. The registry's SinkHandle subscribes it and sees to it that
-/// one call runs at a time.
-class Sink {
- public:
-  Sink() = default;
-  Sink(const Sink&) = delete;
-  Sink& operator=(const Sink&) = delete;
-  virtual ~Sink() = default;
-
-  /// One event. What it throws is counted, and the next event comes all the same.
-  virtual void hear(const EventView& event) = 0;
-  /// No more events are at hand: a good moment to write out what is held.
-  virtual void idle() {}
-  /// Nothing more will be heard. An Error if anything that was heard is lost.
-  virtual Result<bool> close() { return true; }
-};
-
-/// A sink may say besides how much of what it heard has not arrived, and be told not to wait any
-/// longer for whoever reads it. Both are called while another call of it may be under way, and must
-/// wait for nobody.
-class Arrivals {
- public:
-  Arrivals() = default;
-  Arrivals(const Arrivals&) = delete;
-  Arrivals& operator=(const Arrivals&) = delete;
-  virtual ~Arrivals() = default;
-  [[nodiscard]] virtual std::uint64_t not_arrived() const noexcept = 0;
-  virtual void give_up() noexcept = 0;
-};
 
 /// Publishes on the bus that it was opened with until it is destroyed.
 class Source {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/json.hpp"
+#include "adapters/formats/json_text.hpp"
+
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
 
@@ -39,7 +40,7 @@ void print_text(const std::vector<Finding>& findings, std::size_t problems, std:
 }
 
 void print_json(const std::vector<Finding>& findings, std::size_t problems) {
-  JsonText json;
+  formats::JsonText json;
   json.open('{').key("ok").boolean(problems == 0);
   json.key("version").text(RINGMAIN_VERSION).key("findings").open('[');
   for (const Finding& f : findings) {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "adapters/formats/json_text.hpp"
 #include "adapters/registry.hpp"
 
-#include "cli/json.hpp"
 #include "cli/mpi_watchers.hpp"
 #include "cli/provider_names.hpp"
 #include "cli/terminal.hpp"
@@ -58,7 +58,7 @@ void print_text(const std::vector<ProviderInfo>& all) {
 }
 
 void print_json(const std::vector<ProviderInfo>& all, const std::vector<std::string>& faults) {
-  JsonText json;
+  formats::JsonText json;
   json.open('{').key("providers").open('[');
   for (const ProviderInfo& info : all) {
     json.open('{').key("kind").text(to_string(info.kind)).key("name").text(info.name);

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "cli/json.hpp"
+#include "adapters/formats/json_text.hpp"
+
 #include "cli/terminal.hpp"
 
 namespace ringmain::cli {
@@ -157,7 +158,7 @@ void print_replay_text(std::FILE* to, const ReplayCall& call, const ReplayResult
 }
 
 void print_replay_json(std::FILE* to, const ReplayCall& call, const ReplayResult& result) {
-  JsonText json;
+  formats::JsonText json;
   json.open('{').key("records").open('{').key("read").number(result.counts.read);
   json.key("mapped").number(result.counts.read - result.counts.skipped_total());
   json.key("skipped").open('{');

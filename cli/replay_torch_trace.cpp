@@ -11,13 +11,13 @@
 
 #include "bus/bus.hpp"
 
+#include "adapters/formats/json_text.hpp"
 #include "adapters/sinks/summary.hpp"
 #include "adapters/sources/compile/log_reader.hpp"
 #include "adapters/sources/replay/kineto_bytes.hpp"
 #include "adapters/sources/replay/replay_pace.hpp"
 
 #include "cli/arguments.hpp"
-#include "cli/json.hpp"
 #include "cli/provider_names.hpp"
 #include "cli/signals.hpp"
 #include "cli/terminal.hpp"
@@ -208,7 +208,7 @@ void print_text(std::FILE* to, const ReplayCall& call, const TraceResult& result
                with_commas(result.skipped()).c_str(), reasons.c_str());
 }
 
-void add_counts(JsonText& json, const char* key,
+void add_counts(formats::JsonText& json, const char* key,
                 const std::map<std::string, std::uint64_t>& counts) {
   json.key(key).open('{');
   for (const auto& [name, n] : counts) json.key(name).number(n);
@@ -216,7 +216,7 @@ void add_counts(JsonText& json, const char* key,
 }
 
 void print_json(std::FILE* to, const ReplayCall& call, const TraceResult& result) {
-  JsonText json;
+  formats::JsonText json;
   json.open('{').key("format").text("torch_trace").key("records").open('{');
   json.key("read").number(result.log.records);
   json.key("with_payload").number(result.log.with_payload);

@@ -228,7 +228,7 @@ int run(const Arguments& arguments) {
   const std::string own = std::filesystem::path(call.command[0]).filename().string();
   if (std::find(except.begin(), except.end(), own) != except.end()) return become(call.command);
   keep_earlier = !except.empty();
-  if (std::getenv(registry::kRunStartedVariable) != nullptr) {
+  if (std::getenv(formats::kRunStartedVariable) != nullptr) {
     (void)failed("this run is within another one, whose sinks hear nothing of what it starts");
   }
   const std::string libraries = registry::library_folder();

@@ -8,7 +8,8 @@
 #include <sys/resource.h>
 #include <vector>
 
-#include "cli/json.hpp"
+#include "adapters/formats/json_text.hpp"
+
 #include "cli/sort_index.hpp"
 #include "cli/sort_output.hpp"
 #include "cli/terminal.hpp"
@@ -97,7 +98,7 @@ SortResult sort(const SortCall& call, LineIndex& index) {
 
 void print_json(std::FILE* to, const SortCall& call, const LineIndex& index,
                 const SortResult& result) {
-  JsonText json;
+  formats::JsonText json;
   json.open('{').key("files").number(call.files.size());
   json.key("processes").number(index.processes()).key("lines").number(index.lines());
   json.key("bytes").number(result.bytes).key("left_out").number(index.left_out());

@@ -64,7 +64,7 @@ SortOutput::SortOutput(const std::string& path, const std::vector<Input>& inputs
                                    [&status](const Input& input) { return input.is(status); });
   if (is_read) throw CannotSort(name_ + " is read and cannot be written too; name another file");
   if (there && !descriptor) {
-    const std::string fault = registry::detail::output_fault(status, false);
+    const std::string fault = formats::detail::output_fault(status, false);
     if (!fault.empty()) throw CannotSort(name_ + " cannot be written: " + fault);
   }
   if (standard_) {
@@ -72,7 +72,7 @@ SortOutput::SortOutput(const std::string& path, const std::vector<Input>& inputs
   } else if (there && (descriptor || !S_ISREG(status.st_mode))) {
     fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
   } else {
-    open_beside(path, there ? status.st_mode & 0777 : registry::detail::output_mode());
+    open_beside(path, there ? status.st_mode & 0777 : formats::detail::output_mode());
   }
   if (fd_ < 0) unwritten(errno);
 }

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace ringmain::registry {
+namespace ringmain::formats {
 
 /// The same file at a number from three quarters of the limit on (of 4096 at most), closed at an
 /// exec; -1 where there are few numbers.
@@ -16,4 +16,4 @@ inline int duplicate_high(int fd) noexcept {
   return base < kLowest ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(base));
 }
 
-}  // namespace ringmain::registry
+}  // namespace ringmain::formats

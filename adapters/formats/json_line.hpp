@@ -1,81 +1,30 @@
 // What does an event look like as a line of JSON? Its stamp, then its fields by their names. The
 // page for readers is docs/json-lines.md.
-//
-// RFC 8259: numbers are exact, whatever is not UTF-8 becomes U+FFFD, and what JSON has no word for
-// (nan, inf) becomes null.
 #pragma once
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 #include "../../bus/event.hpp"
 #include "../../bus/origin.hpp"
 
-namespace ringmain::sinks {
+#include "json_text.hpp"
+
+namespace ringmain::formats {
 
 namespace detail {
-
-/// The length of the UTF-8 sequence that `s` begins with; 0 if it is none.
-inline std::size_t utf8_length(std::string_view s) noexcept {
-  const auto byte = [&s](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-  const unsigned lead = byte(0);
-  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (n == 0 || lead > 0xf4 || n > s.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i) {
-    if ((byte(i) & 0xc0u) != 0x80u) return 0;
-  }
-  const unsigned second = n > 1 ? byte(1) : 0;
-  const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
-  const bool beyond = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
-  return overlong || beyond ? 0 : n;  // beyond: surrogates, and what Unicode does not have
-}
 
 template <class T>
 void append_number(std::string& to, const std::byte* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
-  char digits[32];
-  if constexpr (std::is_floating_point_v<T>) {
-    if (!std::isfinite(value)) {
-      to += "null";  // JSON has no words for them
-      return;
-    }
-  }
-  to.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  append_json_number(to, value);
 }
 
 }  // namespace detail
-
-/// `text` as a JSON string (RFC 8259): whatever is not UTF-8 becomes U+FFFD.
-inline void append_json_string(std::string& to, std::string_view text) {
-  to += '"';
-  while (!text.empty()) {
-    const char c = text.front();
-    std::size_t n = detail::utf8_length(text);
-    if (c == '"' || c == '\\') {
-      to += '\\';
-      to += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      to += escape;
-    } else if (n == 0) {
-      to += "\xef\xbf\xbd";
-      n = 1;
-    } else {
-      to.append(text.substr(0, n));
-    }
-    text.remove_prefix(n);
-  }
-  to += '"';
-}
 
 /// One field of an event: numbers exact, enumerations by their words, names and text as strings.
 inline void append_json_field(std::string& to, const FieldSchema& field, const std::byte* event) {
@@ -204,4 +153,4 @@ inline void append_json_line(std::string& to, const EventView& event,
   to += "}\n";
 }
 
-}  // namespace ringmain::sinks
+}  // namespace ringmain::formats

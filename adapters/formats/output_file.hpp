@@ -24,7 +24,7 @@
 #include "high_descriptor.hpp"
 #include "output_open.hpp"
 
-namespace ringmain::registry {
+namespace ringmain::formats {
 
 /// An open file, FIFO or device. Move-only. Threads: one at a time.
 class OutputFile {
@@ -223,4 +223,4 @@ class OutputFile {
   ino_t inode_ = 0;
 };
 
-}  // namespace ringmain::registry
+}  // namespace ringmain::formats

@@ -19,7 +19,7 @@
 
 #include "../../bus/result.hpp"
 
-namespace ringmain::registry {
+namespace ringmain::formats {
 
 /// Below a run: when it began, CLOCK_REALTIME_COARSE in ns, which is the clock of files.
 constexpr const char* kRunStartedVariable = "RINGMAIN_RUN_STARTED";
@@ -188,4 +188,4 @@ inline Result<OpenedOutput> open_shared_output(const std::string& path) {
   return OpenedOutput{fd, true};
 }
 
-}  // namespace ringmain::registry
+}  // namespace ringmain::formats

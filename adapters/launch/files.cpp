@@ -37,7 +37,7 @@ std::vector<FileAtStart> look_at_files(const std::vector<std::string>& sinks) {
     const bool stream = ::lstat(file.path.c_str(), &there) == 0 &&
                         (S_ISFIFO(there.st_mode) || S_ISCHR(there.st_mode));
     if (!stream) {
-      auto opened = registry::open_shared_output(file.path);
+      auto opened = formats::open_shared_output(file.path);
       if (!opened) {
         file.fault = opened.error().message;
       } else if (opened.value().fd >= 0) {

@@ -37,11 +37,11 @@ std::vector<std::pair<std::string, std::string>> Plan::variables() const {
           {kExceptVariable, lines(except)},
           {kOptions, std::string(at_start ? "at_start " : "") + (at_use ? "at_use " : "") +
                          (summary ? "summary" : "")},
-          {registry::kRunStartedVariable, std::to_string(started_ns)}};
+          {formats::kRunStartedVariable, std::to_string(started_ns)}};
 }
 
 std::optional<Plan> Plan::from_environment() {
-  const char* started = ::secure_getenv(registry::kRunStartedVariable);
+  const char* started = ::secure_getenv(formats::kRunStartedVariable);
   if (started == nullptr || !takes_part()) return std::nullopt;
   Plan plan;
   plan.started_ns = std::strtoll(started, nullptr, 10);

@@ -182,7 +182,7 @@ void start_at_use() noexcept {
 void wait_for_use(const Plan& plan) {
   remember_standard_error();
   at_use = new AtUse{plan, look_at_files(plan.sinks), std::to_string(plan.started_ns), ::getpid()};
-  registry::keep_run_started(at_use->started.c_str());
+  formats::keep_run_started(at_use->started.c_str());
   for (const FileAtStart& file : at_use->files) {
     if (!file.fault.empty())
       write_sentence("ringmain: " + no_sink(read_rank_identity(), file.sink, file.fault) + "\n");

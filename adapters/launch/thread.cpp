@@ -54,7 +54,7 @@ class StandardError {
   [[nodiscard]] bool holds(int fd) const noexcept { return !remembered_ || is(fd); }
   /// Where the program's descriptors are ours, too: one more, which it seldom closes.
   void keep_one_more() noexcept {
-    if (is(STDERR_FILENO)) high_ = registry::duplicate_high(STDERR_FILENO);
+    if (is(STDERR_FILENO)) high_ = formats::duplicate_high(STDERR_FILENO);
   }
   /// A descriptor that is that file now; -1 where none is.
   [[nodiscard]] int number() const noexcept {

@@ -27,106 +27,9 @@
 #include "../../bus/bus.hpp"
 
 #include "../formats/json_line.hpp"
-#include "../formats/output_file.hpp"
+#include "../formats/line_file.hpp"
 
 namespace ringmain::sinks {
-
-/// Where the lines go. After the first write that failed (a full disk, a closed pipe) nothing more
-/// is written, so that no torn line is followed by others; the lines are counted. Threads: any.
-class LineFile {
- public:
-  struct Figures {
-    std::uint64_t written = 0;
-    std::uint64_t lost = 0;  // not known to be written
-    std::string error;       // one sentence about the first failure, or ""
-  };
-
-  /// A stream of the caller's, which stays open.
-  LineFile(std::FILE* to, std::string name) : stream_(to), name_(std::move(name)) {}
-  LineFile(registry::OutputFile to, std::string name)
-      : file_(std::move(to)), name_(std::move(name)) {}
-  LineFile(const LineFile&) = delete;
-  LineFile& operator=(const LineFile&) = delete;
-  ~LineFile() { close(); }
-
-  void add(const EventView& event) {
-    const std::lock_guard lock(mutex_);
-    if (!introduced_) origin_.read_clocks();
-    append_json_line(text_, event, &origin_, !std::exchange(introduced_, true));
-    ++added_;
-    if (text_.size() >= kBytesHeld) write();
-  }
-  /// Writes what is held: called whenever no more events are at hand.
-  void flush() {
-    const std::lock_guard lock(mutex_);
-    write();
-  }
-  void close() {
-    const std::lock_guard lock(mutex_);
-    write();
-    if (!file_.close()) fail();
-    closed_ = true;
-  }
-  /// Waits for a write that is under way.
-  [[nodiscard]] Figures figures() const {
-    const std::lock_guard lock(mutex_);
-    return {written_, added_ - written_, error_};
-  }
-  /// Lines that are in no file, as far as is known now. Waits for nobody.
-  [[nodiscard]] std::uint64_t unwritten() const noexcept {
-    const std::uint64_t written = written_;  // before what was added: never more than that
-    return added_ - written;
-  }
-  /// Ends a write that waits for a reader, now and from now on. Waits for nobody.
-  void give_up() noexcept { give_up_ = true; }
-
- private:
-  static constexpr std::size_t kBytesHeld = 64 * 1024;
-
-  void write() {
-    if (text_.empty()) return;
-    std::size_t kept = 0;
-    if (!closed_ && error_.empty()) {
-      kept = put();
-      if (kept < text_.size()) fail();
-    }
-    written_ += static_cast<std::uint64_t>(
-        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(kept), '\n'));
-    text_.clear();
-  }
-  std::size_t put() {
-    if (stream_ == nullptr) return file_.write(text_, give_up_);
-    const bool all = std::fwrite(text_.data(), 1, text_.size(), stream_) == text_.size() &&
-                     std::fflush(stream_) == 0;
-    return all ? text_.size() : 0;
-  }
-  void fail() {
-    const int why = errno;
-    if (!error_.empty()) return;
-    error_ = "cannot write to " + name_ + ": ";
-    if (why == ESTALE) {
-      error_ += "the program closed the descriptor, or uses it for a file of its own";
-    } else if (why == ETIMEDOUT) {
-      error_ += "nobody reads it";
-    } else {
-      error_ += std::generic_category().message(why);
-      if (why == ENOSPC) error_ += "; free some space there";
-    }
-  }
-
-  mutable std::mutex mutex_;
-  registry::OutputFile file_;
-  std::FILE* stream_ = nullptr;
-  const std::string name_;
-  Origin origin_ = Origin::here();
-  bool introduced_ = false;
-  bool closed_ = false;
-  std::string text_;  // whole lines
-  std::string error_;
-  std::atomic<std::uint64_t> added_{0};
-  std::atomic<std::uint64_t> written_{0};
-  std::atomic<bool> give_up_{false};
-};
 
 /// Writes lines until it is destroyed, which takes up to 50 ms. The bus must outlive it; a FILE
 /// that was given must, too, and stays open.
@@ -151,7 +54,7 @@ class JsonLines {
     if (path == "/dev/stderr") return of(stderr, STDERR_FILENO, "standard error");
     // Anew: a forked child has its own number, and a launcher may have set its rank since.
     std::string expanded = expand_path(path, read_rank_identity());
-    auto to = registry::OutputFile::open(expanded);
+    auto to = formats::OutputFile::open(expanded);
     if (!to) return to.error();
     return JsonLines(std::move(to).value(), std::move(expanded));
   }
@@ -159,33 +62,33 @@ class JsonLines {
   /// source, or of the worker.
   template <Described E>
   void listen(Channel<E>& channel) {
-    LineFile* lines = &core_->lines;
+    Core* core = core_.get();
     core_->said.push_back(channel.subscribe_batch(
-        [lines, name = channel.name(), &schema = channel.schema()](Batch<E> batch) {
+        [core, name = channel.name(), &schema = channel.schema()](Batch<E> batch) {
           for (std::size_t i = 0; i < batch.size(); ++i) {
             const Stamp stamp = batch.stamp(i);
-            lines->add({name, schema, reinterpret_cast<const std::byte*>(&batch[i]), stamp});
+            core->add({name, schema, reinterpret_cast<const std::byte*>(&batch[i]), stamp});
           }
-          lines->flush();
+          core->lines.flush();
         },
         {.name = "json_lines"}));
   }
 
   /// One event from somewhere else, and that no more are at hand. Threads: any.
-  void hear(const EventView& event) { core_->lines.add(event); }
+  void hear(const EventView& event) { core_->add(event); }
   void flush() { core_->lines.flush(); }
 
   /// Hears nothing more, writes what it holds and closes the file. An Error if any line was lost.
   Result<bool> close() {
     core_->end();
     core_->lines.close();
-    const LineFile::Figures figures = core_->lines.figures();
+    const formats::LineFile::Figures figures = core_->lines.figures();
     if (figures.error.empty()) return true;
     return Error{Error::Code::system,
                  figures.error + " (" + std::to_string(figures.lost) + " lines were not written)"};
   }
-  [[nodiscard]] LineFile::Figures figures() const { return core_->lines.figures(); }
-  /// As LineFile's.
+  [[nodiscard]] formats::LineFile::Figures figures() const { return core_->lines.figures(); }
+  /// As formats::LineFile's.
   [[nodiscard]] std::uint64_t unwritten() const noexcept { return core_->lines.unwritten(); }
   void give_up() noexcept { core_->lines.give_up(); }
   /// Of attach(): what was dropped because the file was too slow.
@@ -206,13 +109,22 @@ class JsonLines {
       for (;;) {
         const bool last = stop.stop_requested();
         if (!box.wait_for(milliseconds(50)) && last) return;
-        while (box.drain([this](const EventView& event) { lines.add(event); }) != 0) {
+        while (box.drain([this](const EventView& event) { add(event); }) != 0) {
         }
         lines.flush();
       }
     }
 
-    LineFile lines;
+    void add(const EventView& event) {
+      lines.add([&](std::string& text) {
+        if (!introduced) origin.read_clocks();
+        formats::append_json_line(text, event, &origin, !std::exchange(introduced, true));
+      });
+    }
+
+    Origin origin = Origin::here();
+    bool introduced = false;
+    formats::LineFile lines;
     AnyMailbox box;
     std::vector<Subscription> said;
     std::jthread thread;
@@ -221,7 +133,7 @@ class JsonLines {
   /// Below a run without the program's FILE: what cannot be written there is no fault of its own,
   /// and what it has not yet written is not torn.
   static JsonLines of(std::FILE* stream, int fd, std::string name) {
-    auto file = registry::run_started() == nullptr ? std::nullopt : registry::OutputFile::adopt(fd);
+    auto file = formats::run_started() == nullptr ? std::nullopt : formats::OutputFile::adopt(fd);
     if (file) return JsonLines(std::move(*file), std::move(name));
     return JsonLines(stream, std::move(name));
   }

@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ringmain::registry {
+namespace ringmain::formats {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,4 +178,4 @@ TEST_F(OutputFileTest, AFullPipeIsWaitedForUntilItIsGivenUp) {
 }
 
 }  // namespace
-}  // namespace ringmain::registry
+}  // namespace ringmain::formats

@@ -17,7 +17,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ringmain::registry {
+namespace ringmain::formats {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST_F(OutputOpenTest, OfManyThatComeAtOnceNoneEmptiesWhatAnotherHasWritten) {
 }
 
 }  // namespace
-}  // namespace ringmain::registry
+}  // namespace ringmain::formats

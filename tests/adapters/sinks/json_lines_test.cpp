@@ -50,8 +50,8 @@ constexpr auto describe(EventOf<Tick>) {
 std::string line_of(const Everything& e) {
   const Stamp stamp{-5, 9, 3, TimeFrom::source};
   std::string line;
-  append_json_line(line, {"test.everything", schema<Everything>(),
-                          reinterpret_cast<const std::byte*>(&e), stamp});
+  formats::append_json_line(line, {"test.everything", schema<Everything>(),
+                                   reinterpret_cast<const std::byte*>(&e), stamp});
   return line;
 }
 
@@ -70,7 +70,7 @@ TEST(JsonLineTest, AnEventThatWasSaidInAStepSaysWhere) {
                         stamp);
   const auto line = [&plain](const StepPlace& in) {
     std::string made;
-    append_json_line(made, {plain, in});
+    formats::append_json_line(made, {plain, in});
     return made.substr(made.find("\"sequence\""));
   };
   EXPECT_EQ(line({}), "\"sequence\":1,\"event_in_step\":9}\n");
@@ -82,7 +82,7 @@ TEST(JsonLineTest, AnEventThatWasSaidInAStepSaysWhere) {
 
 std::string string_of(std::string_view text) {
   std::string json;
-  append_json_string(json, text);
+  formats::append_json_string(json, text);
   return json;
 }
 
