@@ -1,6 +1,5 @@
 // Which providers come with ringmain? Each is a line in add_builtin_providers().
 #include <charconv>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -13,38 +12,6 @@
 namespace ringmain::registry {
 
 namespace {
-
-class JsonLinesSink final : public Sink, public Arrivals {
- public:
-  explicit JsonLinesSink(sinks::JsonLines lines) : lines_(std::move(lines)) {}
-  static Result<std::unique_ptr<JsonLinesSink>> open(std::string_view path) {
-    auto opened = sinks::JsonLines::open(path);
-    if (!opened) return opened.error();
-    return std::make_unique<JsonLinesSink>(std::move(opened).value());
-  }
-  void hear(const EventView& event) override { lines_.hear(event); }
-  void idle() override { lines_.flush(); }
-  Result<bool> close() override { return lines_.close(); }
-  [[nodiscard]] std::uint64_t not_arrived() const noexcept override { return lines_.unwritten(); }
-  void give_up() noexcept override { lines_.give_up(); }
-
- private:
-  sinks::JsonLines lines_;
-};
-
-class SummarySink final : public Sink {
- public:
-  explicit SummarySink(sinks::Summary summary) : summary_(std::move(summary)) {}
-  static Result<std::unique_ptr<SummarySink>> open(std::string_view) {
-    auto opened = sinks::Summary::open(stderr);
-    if (!opened) return opened.error();
-    return std::make_unique<SummarySink>(std::move(opened).value());
-  }
-  void hear(const EventView& event) override { summary_.hear(event); }
-
- private:
-  sinks::Summary summary_;
-};
 
 class HeartbeatSource final : public Source {
  public:
@@ -117,14 +84,8 @@ void add_builtin_providers(Registry& registry) {
   const auto add = [&registry](Provider provider) {
     (void)registry.add(std::move(provider));  // a name that is taken stays whose it was
   };
-  Provider json_lines;
-  json_lines.summary = "every event as a line of JSON; - is standard output";
-  json_lines.argument = "FILE";
-  add(sink_provider<JsonLinesSink>(std::move(json_lines)));
-
-  Provider summary;
-  summary.summary = "a line of figures per second on standard error";
-  add(sink_provider<SummarySink>(std::move(summary)));
+  add(sinks::JsonLines::provider());
+  add(sinks::Summary::provider());
 
   Provider heartbeat;
   heartbeat.summary = "\"I am alive\", every second or every MS milliseconds";

@@ -199,6 +199,13 @@ Result<SinkHandle> Registry::open_sink(const Choice<Sink>& choice) {
   return SinkHandle(std::string(spec.name), std::move(made).value());
 }
 
+Result<SinkHandle> attach_sink(Bus& bus, const Choice<Sink>& sink, std::string_view pattern) {
+  auto opened = Registry::process().open_sink(sink);
+  if (!opened) return opened;
+  if (auto attached = opened.value().attach(bus, pattern); !attached) return attached.error();
+  return opened;
+}
+
 Result<Opened<Source>> Registry::open_source(Bus& bus, const Choice<Source>& choice) {
   if (choice.spec() == nullptr) {
     if (choice.object() == nullptr) return Error{Error::Code::refused, "the source given is empty"};

@@ -3,6 +3,7 @@
 // Listing never runs a provider's code: it is loaded at its first use, once however many threads
 // ask, and again after a failure. Plugins are found by their manifests and refreshed on demand.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,10 +58,12 @@ class [[nodiscard]] Opened {
 template <class T>
 class Choice {
  public:
-  Choice(std::string_view spec) : said_(std::string(spec)) {}      // NOLINT: it is what was typed
-  Choice(const std::string& spec) : said_(spec) {}                 // NOLINT
-  Choice(const char* spec) : said_(std::string(spec)) {}           // NOLINT
-  Choice(std::shared_ptr<T> object) : said_(std::move(object)) {}  // NOLINT
+  Choice(std::string_view spec) : said_(std::string(spec)) {}  // NOLINT: it is what was typed
+  Choice(const std::string& spec) : said_(spec) {}             // NOLINT
+  Choice(const char* spec) : said_(std::string(spec)) {}       // NOLINT
+  /// A shared_ptr or a unique_ptr of T, or of what derives from it.
+  template <std::convertible_to<std::shared_ptr<T>> P>
+  Choice(P object) : said_(std::shared_ptr<T>(std::move(object))) {}  // NOLINT
   [[nodiscard]] const std::string* spec() const noexcept {
     return std::get_if<std::string>(&said_);
   }
@@ -138,6 +141,10 @@ class Registry {
   struct Core;
   std::unique_ptr<Core> core_;
 };
+
+/// Opens a sink of the process's registry, "json_lines:out.jsonl", or takes an object, and lets it
+/// hear the channels that match, present and future, until the handle goes: SinkHandle::attach().
+Result<SinkHandle> attach_sink(Bus& bus, const Choice<Sink>& sink, std::string_view pattern = ">");
 
 /// Adds what comes with ringmain.
 void add_builtin_providers(Registry& registry);

@@ -1,7 +1,9 @@
 #include "adapters/sink_handle.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -19,7 +21,11 @@
 namespace ringmain::registry {
 struct SinkHandle::Core {
   Core(std::string name_, std::shared_ptr<Sink> sink_)
-      : name(std::move(name_)), sink(std::move(sink_)) {}
+      : name(std::move(name_)), sink(std::move(sink_)) {
+    if (const auto* periodic = dynamic_cast<const Periodic*>(sink.get())) {
+      period = std::min(periodic->idle_every(), kDay);
+    }
+  }
   ~Core() { end(); }
 
   /// What the sink throws is the mailbox's, too: it is counted here, so that both ways say the
@@ -52,17 +58,33 @@ struct SinkHandle::Core {
   }
   void run(const std::stop_token& stop) {
     ::pthread_setname_np(::pthread_self(), "ringmain:sink");
+    auto due = Clock::now() + period;
     while (!stop.stop_requested()) {
-      while (hand_over_some()) {
+      while (hand_over_some() && !(is_periodic() && Clock::now() >= due)) {
       }
       {
         const std::lock_guard lock(turn);
         idle();
       }
-      (void)box.wait_for(std::chrono::hours(24));  // or until it is roused
+      const auto now = Clock::now();
+      if (now >= due) due = std::max(due + period, now);
+      // Or until it is roused.
+      (void)box.wait_for(is_periodic() ? std::chrono::ceil<milliseconds>(due - now) : kDay);
     }
     hand_over_pending();
   }
+  /// For a sink that hears on workers only, which call it when there are events.
+  void tick(const std::stop_token& stop) {
+    ::pthread_setname_np(::pthread_self(), "ringmain:sink");
+    std::mutex unused;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(unused);
+    while (!stopped.wait_for(lock, stop, period, [&stop] { return stop.stop_requested(); })) {
+      const std::lock_guard ours(turn);
+      idle();
+    }
+  }
+  [[nodiscard]] bool is_periodic() const noexcept { return period > milliseconds(0); }
   /// What is there now: publishers may go on for ever.
   void hand_over_pending() {
     for (std::uint64_t left = box.stats().pending; left > 0 && hand_over_some();) {
@@ -71,19 +93,30 @@ struct SinkHandle::Core {
     const std::lock_guard lock(turn);
     idle();
   }
+  /// Throws std::system_error where there is no thread.
+  void start(void (Core::*work)(const std::stop_token&)) {
+    const engine::BlockedSignals blocked;
+    thread = std::jthread([this, work](const std::stop_token& stop) { (this->*work)(stop); });
+  }
+  void stop() {
+    if (!thread.joinable()) return;
+    thread.request_stop();
+    if (box.attached()) box.rouse();
+    thread.join();
+  }
   void end() {
     said.clear();
-    if (thread.joinable()) {
-      thread.request_stop();
-      box.rouse();
-      thread.join();
-    }
+    stop();
     dropped = box.attached() ? box.stats() : dropped;
     box.reset();
   }
 
+  using Clock = std::chrono::steady_clock;
+  static constexpr milliseconds kDay = std::chrono::hours(24);
+
   const std::string name;
   std::shared_ptr<Sink> sink;
+  milliseconds period{0};  // of idle(); 0: it is called when there are no events, and only then
   std::mutex turn;
   std::atomic<std::uint64_t> heard{0};
   std::atomic<std::uint64_t> threw{0};
@@ -104,17 +137,17 @@ SinkHandle::~SinkHandle() {
 }
 
 Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
-  if (core_->thread.joinable() || core_->closed) {
+  if (core_->box.attached() || core_->closed) {
     return Error{Error::Code::conflict,
                  "sink '" + core_->name + "' is attached already, or closed"};
   }
+  core_->stop();  // it ticks
   core_->steps.emplace(bus);
   core_->box = bus.mailbox(pattern, {.name = core_->name});
   try {
-    const engine::BlockedSignals blocked;
-    core_->thread =
-        std::jthread([core = core_.get()](const std::stop_token& stop) { core->run(stop); });
+    core_->start(&Core::run);
   } catch (const std::system_error& failed) {
+    core_->box.reset();
     return Error{Error::Code::system,
                  "no thread for the sink '" + core_->name + "': " + failed.what()};
   }
@@ -159,6 +192,11 @@ std::uint64_t SinkHandle::threw() const noexcept {
 }
 void SinkHandle::keep(Subscription said) {
   core_->said.push_back(std::move(said));
+  if (!core_->is_periodic() || core_->thread.joinable()) return;
+  try {
+    core_->start(&Core::tick);
+  } catch (const std::system_error&) {  // then it is idle only after events
+  }
 }
 
 SinkHandle::Turn::Turn(Core& core) : core_(core) {

@@ -1,11 +1,13 @@
 // Question: how fast does a recorded training run go through the channels, end to end?
-#include <optional>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <numeric>
 #include <stop_token>
-#include <string>
+#include <vector>
 
 #include "bus/bus.hpp"
 
-#include "adapters/sinks/summary.hpp"
 #include "adapters/sources/replay/replay_source.hpp"
 
 #include "bench/on_bus.hpp"
@@ -35,16 +37,20 @@ void replay_flat_out(Repetition& repetition) {
   if (recorded == nullptr) return repetition.fail("the trace in examples/traces could not be read");
   const AnyCore any_core;
   Bus bus(bus_options(Worker::loose));
-  auto summary = sinks::Summary::open();
-  if (!summary) return repetition.fail("no summary");
-  replay::for_each_kind([&]<class E>(std::size_t) { summary.value().listen(bus.channel<E>()); });
+  std::array<std::atomic<std::uint64_t>, replay::kKinds> heard{};
+  std::vector<Subscription> counting;
+  replay::for_each_kind([&]<class E>(std::size_t kind) {
+    counting.push_back(bus.channel<E>().subscribe_batch(
+        [&n = heard[kind]](Batch<E> batch) { n += batch.size(); }));
+  });
   const std::int64_t since = ticks();
   auto source = replay::Source::attach(bus, *recorded, flat_out());
   if (!source) return repetition.fail("the system gave no thread");
   const replay::Outcome outcome = source.value().wait();
   if (!bus.flush(std::chrono::seconds(10))) return repetition.fail("not delivered in 10 s");
   const double seconds = ns_since(since) * 1e-9;
-  if (outcome.accepted != summary.value().events()) repetition.fail("events were lost");
+  const auto all = std::accumulate(heard.begin(), heard.end(), std::uint64_t{0});
+  if (outcome.accepted != all) repetition.fail("events were lost");
   repetition.value(static_cast<double>(outcome.accepted) / seconds);
   repetition.figure("events", static_cast<double>(outcome.accepted));
   repetition.figure("threads", outcome.threads);

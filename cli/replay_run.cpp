@@ -1,6 +1,8 @@
 #include "cli/replay_run.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -48,6 +50,12 @@ class ReplayRun {
   }
 
  private:
+  /// What the bus delivers, counted by kind on the channels' workers.
+  struct Heard {
+    std::array<std::atomic<std::uint64_t>, replay::kKinds> events{};
+    std::vector<Subscription> subscriptions;
+  };
+
   bool fault(std::string sentence) {
     result_.sentences.push_back(std::move(sentence));
     return false;
@@ -126,9 +134,8 @@ class ReplayRun {
     options.workers = call_.workers;
     Bus bus(options);
     result_.workers = bus.workers();
-    auto summary = sinks::Summary::open();
-    if (!summary) return static_cast<void>(fault(summary.error().message));
-    listen(bus, summary.value());
+    Heard heard;
+    listen(bus, heard);
     const auto begin = Clock::now();
     replay::ReplayOptions playing = call_.options;
     playing.done = [this] { signals_.tell(); };
@@ -140,16 +147,17 @@ class ReplayRun {
     drain(bus);
     result_.seconds = seconds_since(begin);
     if (result_.outcome.error) fault(result_.outcome.error->message);
-    take_stats(bus, summary.value());
+    take_stats(bus, heard);
   }
 
-  void listen(Bus& bus, sinks::Summary& summary) {
+  void listen(Bus& bus, Heard& heard) {
     // A large trace is measured at every fourth event: each look at the clock costs 20 ns.
     const ChannelOptions channel{.latency_every = result_.events > 1'000'000 ? 4u : 1u};
     replay::for_each_kind([&]<class E>(std::size_t kind) {
       if (!recording_->selected[kind]) return;
       auto& made = *bus.configure<E>(channel).value();  // the bus is new: nothing can be in the way
-      summary.listen(made);
+      heard.subscriptions.push_back(made.subscribe_batch(
+          [&n = heard.events[kind]](Batch<E> batch) { n += batch.size(); }, {.name = "summary"}));
       for (auto& sink : sinks_) sink.listen(made);
     });
   }
@@ -190,18 +198,15 @@ class ReplayRun {
     }
   }
 
-  void take_stats(const Bus& bus, const sinks::Summary& summary) {
+  void take_stats(const Bus& bus, const Heard& heard) {
     const Stats stats = bus.stats();
-    const auto lines = summary.lines();
     for (std::size_t kind = 0; kind < replay::kKinds; ++kind) {
       const std::string_view name = replay::kind_channels()[kind];
       const auto channel = std::find_if(stats.channels.begin(), stats.channels.end(),
                                         [&](const ChannelStats& c) { return c.name == name; });
-      const auto line = std::find_if(lines.begin(), lines.end(),
-                                     [&](const auto& l) { return l.channel == name; });
-      if (channel == stats.channels.end() || line == lines.end()) continue;
+      if (channel == stats.channels.end() || !recording_->selected[kind]) continue;
       result_.channels.push_back(*channel);
-      result_.heard.push_back(line->events);
+      result_.heard.push_back(heard.events[kind]);
     }
     for (const WorkerStats& worker : stats.workers) {
       result_.parks += worker.parks;

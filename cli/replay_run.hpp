@@ -7,7 +7,7 @@
 
 #include "bus/stats.hpp"
 
-#include "adapters/sinks/summary.hpp"
+#include "adapters/sink_handle.hpp"
 #include "adapters/sources/replay/replay_source.hpp"
 
 namespace ringmain::cli {
@@ -35,7 +35,7 @@ struct ReplayResult {
   std::int64_t recorded_ns = 0;  // from the first to the last event of a thread
   replay::Outcome outcome;
   std::vector<ChannelStats> channels;  // in the order of kind_channels(), those selected
-  std::vector<std::uint64_t> heard;    // by the summary sink, likewise
+  std::vector<std::uint64_t> heard;    // by a subscriber of each, likewise
   std::uint64_t parks = 0;
   std::uint64_t wakes = 0;
   unsigned workers = 0;

@@ -1,6 +1,7 @@
 #include "cli/replay_torch_trace.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -12,7 +13,6 @@
 #include "bus/bus.hpp"
 
 #include "adapters/formats/json_text.hpp"
-#include "adapters/sinks/summary.hpp"
 #include "adapters/sources/compile/log_reader.hpp"
 #include "adapters/sources/replay/kineto_bytes.hpp"
 #include "adapters/sources/replay/replay_pace.hpp"
@@ -81,12 +81,13 @@ class TraceRun {
     BusOptions options;
     options.workers = call_.workers;
     Bus bus(options);
-    auto summary = sinks::Summary::open();
-    if (!summary) return fault(summary.error().message);
+    std::atomic<std::uint64_t> heard{0};
+    std::vector<Subscription> hearing;
     compile::for_each_traced([&]<class E>() {
       auto& channel = bus.channel<E>();
       if (!pattern_matches(call_.options.select, channel.name())) return;
-      summary.value().listen(channel);
+      hearing.push_back(channel.subscribe_batch([&heard](Batch<E> batch) { heard += batch.size(); },
+                                                {.name = "summary"}));
       for (auto& sink : sinks_) sink.listen(channel);
     });
     begin_ = Clock::now();
@@ -100,7 +101,7 @@ class TraceRun {
     }
     drain(bus);
     result_.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-    result_.heard = summary.value().events();
+    result_.heard = heard;
     for (ChannelStats& channel : bus.stats().channels) {
       if (!channel.name.starts_with("compile.") || channel.mailbox) continue;
       result_.offered += channel.offered;

@@ -51,13 +51,13 @@ void SortOutput::unwritten(int why) const {
 SortOutput::SortOutput(const std::string& path, const std::vector<Input>& inputs)
     : name_(path), standard_(path == "-" || path == "/dev/stdout") {
   if (standard_) name_ = "standard output";
-  const bool descriptor = standard_ || registry::detail::is_descriptor(path);
+  const bool descriptor = standard_ || formats::detail::is_descriptor(path);
   struct stat status {};
   const bool there = standard_    ? ::fstat(STDOUT_FILENO, &status) == 0
                      : descriptor ? ::stat(path.c_str(), &status) == 0
                                   : ::lstat(path.c_str(), &status) == 0;
   if (there && S_ISLNK(status.st_mode)) {
-    throw CannotSort(name_ + " cannot be written: " + registry::detail::open_fault(ELOOP));
+    throw CannotSort(name_ + " cannot be written: " + formats::detail::open_fault(ELOOP));
   }
   const bool is_read = there && !S_ISCHR(status.st_mode) &&
                        std::any_of(inputs.begin(), inputs.end(),

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include <ringmain/adapters/sinks/json_lines.hpp>
+#include <ringmain/adapters/registry.hpp>
 #include <ringmain/bus/bus.hpp>
 
 struct Step {
@@ -16,7 +16,7 @@ constexpr auto describe(ringmain::EventOf<Step>) {
 
 int main() {
   ringmain::Bus bus;
-  auto lines = ringmain::sinks::JsonLines::attach(bus, stdout, "train.*");
+  auto lines = ringmain::registry::attach_sink(bus, "json_lines:-", "train.*");
   if (!lines) return 1;
   ringmain::Mailbox<Step> steps = bus.channel<Step>().mailbox();
   for (int n = 1; n <= 3; ++n) bus.channel<Step>().post({n, 2.5 / n});

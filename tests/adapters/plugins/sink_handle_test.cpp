@@ -113,6 +113,63 @@ TEST(SinkHandleTest, AttachedItKnowsTheStepOfEveryEvent) {
   }
 }
 
+class PeriodicSink : public Sink, public Periodic {
+ public:
+  void hear(const EventView&) override { heard = true; }
+  void idle() override { ++idles; }
+  [[nodiscard]] milliseconds idle_every() const noexcept override { return milliseconds(1); }
+  std::atomic<bool> heard{false};
+  std::atomic<int> idles{0};
+};
+
+TEST(SinkHandleTest, APeriodicSinkIsCalledWithoutEvents) {
+  Bus bus;
+  auto sink = std::make_shared<PeriodicSink>();
+  SinkHandle handle("periodic", sink);
+  handle.listen(bus.channel<Note>());
+  EXPECT_TRUE(tests::eventually([&] { return sink->idles >= 3; }));
+  ASSERT_TRUE(handle.attach(bus, "test.other"));
+  const int before = sink->idles;
+  EXPECT_TRUE(tests::eventually([&] { return sink->idles >= before + 3; }));
+  bus.channel<Note>("test.other").post({1});
+  EXPECT_TRUE(tests::eventually([&] { return sink->heard.load(); }));
+  EXPECT_EQ(handle.attach(bus).error().code, Error::Code::conflict);
+  ASSERT_TRUE(handle.close());
+}
+
+/// Has always another event at hand until it is told that none are.
+class BusySink final : public PeriodicSink {
+ public:
+  explicit BusySink(Bus& bus) : bus_(bus) {}
+  void hear(const EventView&) override {
+    if (said == 0) before_ = idles;
+    done = idles > before_ || said == kMost;
+    if (done) return;
+    ++said;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    bus_.channel<Note>().post({0});
+    (void)bus_.flush(std::chrono::seconds(30));  // it is in the mailbox
+  }
+  static constexpr int kMost = 2000;
+  std::atomic<int> said{0};
+  std::atomic<bool> done{false};
+
+ private:
+  Bus& bus_;
+  int before_ = 0;
+};
+
+TEST(SinkHandleTest, APeriodicSinkIsCalledWhileEventsDoNotEnd) {
+  Bus bus;
+  auto sink = std::make_shared<BusySink>(bus);
+  SinkHandle handle("busy", sink);
+  ASSERT_TRUE(handle.attach(bus));
+  bus.channel<Note>().post({0});
+  EXPECT_TRUE(tests::eventually([&] { return sink->done.load(); }));
+  ASSERT_TRUE(handle.close());
+  EXPECT_LT(sink->said, BusySink::kMost);
+}
+
 TEST(SinkHandleTest, CallsFromSeveralChannelsDoNotOverlap) {
   Bus bus({.workers = 4});
   auto sink = std::make_shared<OverlapSink>();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <sys/wait.h>
@@ -14,8 +15,12 @@
 
 #include <gtest/gtest.h>
 
+#include "adapters/registry.hpp"
+
 namespace ringmain::sinks {
 namespace {
+
+using registry::SinkHandle;
 
 enum class Colour : std::uint8_t { red, green };
 
@@ -103,7 +108,16 @@ class FolderTest : public testing::Test {
   }
   std::filesystem::path folder_;
 };
-using JsonLinesTest = FolderTest;
+
+class JsonLinesTest : public FolderTest {
+ protected:
+  /// Writes there, and hears nothing yet.
+  static SinkHandle open(const std::string& path) {
+    auto opened = JsonLines::open(path);
+    EXPECT_TRUE(opened) << opened.error().message;
+    return {"json_lines", opened ? std::shared_ptr<JsonLines>(std::move(opened).value()) : nullptr};
+  }
+};
 
 TEST(JsonLineTest, EveryKindOfFieldIsWrittenExactly) {
   Everything e;
@@ -153,10 +167,12 @@ TEST(JsonLineTest, WhatIsNotUtf8BecomesTheReplacementCharacter) {
 
 TEST_F(JsonLinesTest, ListenWritesEveryEventOfEachChannelInOrder) {
   Bus bus;
-  auto file = JsonLines::open(path("out.jsonl"));
-  ASSERT_TRUE(file) << file.error().message;
-  file.value().listen(bus.channel<Tick>());
-  file.value().listen(bus.channel<Everything>());
+  auto opened = JsonLines::open(path("out.jsonl"));
+  ASSERT_TRUE(opened) << opened.error().message;
+  const std::shared_ptr<JsonLines> sink = std::move(opened).value();
+  SinkHandle file("json_lines", sink);
+  file.listen(bus.channel<Tick>());
+  file.listen(bus.channel<Everything>());
   {
     auto said = bus.channel<Tick>().publisher({.capacity_events = 16, .overflow = Overflow::block});
     ASSERT_TRUE(said);
@@ -164,7 +180,7 @@ TEST_F(JsonLinesTest, ListenWritesEveryEventOfEachChannelInOrder) {
   }
   bus.channel<Everything>().post({});
   ASSERT_TRUE(bus.flush(std::chrono::seconds(20)));
-  const auto closed = file.value().close();
+  const auto closed = file.close();
   ASSERT_TRUE(closed) << closed.error().message;
   std::uint64_t ticks = 0;
   for (const std::string& line : lines("out.jsonl")) {
@@ -174,12 +190,12 @@ TEST_F(JsonLinesTest, ListenWritesEveryEventOfEachChannelInOrder) {
   }
   EXPECT_EQ(ticks, 5000u);
   EXPECT_EQ(lines("out.jsonl").size(), 5001u);
-  EXPECT_EQ(file.value().figures().written, 5001u);
+  EXPECT_EQ(sink->figures().written, 5001u);
 }
 
 TEST_F(JsonLinesTest, AttachHearsMatchingChannelsThatComeLater) {
   Bus bus;
-  auto file = JsonLines::attach(bus, path("out.jsonl"), "test.*");
+  auto file = registry::attach_sink(bus, "json_lines:" + path("out.jsonl"), "test.*");
   ASSERT_TRUE(file) << file.error().message;
   for (std::uint64_t n = 0; n < 100; ++n) ASSERT_TRUE(bus.channel<Tick>().publish({n}));
   ASSERT_TRUE(bus.flush(std::chrono::seconds(20)));
@@ -191,12 +207,11 @@ TEST_F(JsonLinesTest, EveryLineNamesItsOriginAndTheFirstOneSaysWhoThatIs) {
   Bus bus;
   const Origin me = Origin::here();
   for (const char* name : {"one.jsonl", "two.jsonl"}) {
-    auto file = JsonLines::open(path(name));
-    ASSERT_TRUE(file) << file.error().message;
-    file.value().listen(bus.channel<Tick>());
+    SinkHandle file = open(path(name));
+    file.listen(bus.channel<Tick>());
     for (std::uint64_t n = 0; n < 3; ++n) ASSERT_TRUE(bus.channel<Tick>().publish({n}));
     ASSERT_TRUE(bus.flush(std::chrono::seconds(20)));
-    ASSERT_TRUE(file.value().close());
+    ASSERT_TRUE(file.close());
     const auto all = lines(name);
     ASSERT_EQ(all.size(), 3u);
     for (const std::string& line : all) {
@@ -235,17 +250,19 @@ TEST_F(JsonLinesTest, RankAndProcessAreExpandedInThePath) {
 TEST_F(JsonLinesTest, AFullDiskIsReportedOnceAndEveryLostLineIsCounted) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
   Bus bus;
-  auto file = JsonLines::open("/dev/full");
-  ASSERT_TRUE(file) << file.error().message;
-  file.value().listen(bus.channel<Tick>());
+  auto opened = JsonLines::open("/dev/full");
+  ASSERT_TRUE(opened) << opened.error().message;
+  const std::shared_ptr<JsonLines> sink = std::move(opened).value();
+  SinkHandle file("json_lines", sink);
+  file.listen(bus.channel<Tick>());
   for (std::uint64_t n = 0; n < 100; ++n) ASSERT_TRUE(bus.channel<Tick>().publish({n}));
   ASSERT_TRUE(bus.flush(std::chrono::seconds(20)));
-  const auto closed = file.value().close();
+  const auto closed = file.close();
   ASSERT_FALSE(closed);
   EXPECT_NE(closed.error().message.find("/dev/full"), std::string::npos) << closed.error().message;
   EXPECT_NE(closed.error().message.find("100 lines"), std::string::npos) << closed.error().message;
-  EXPECT_EQ(file.value().figures().lost, 100u);
-  EXPECT_EQ(file.value().figures().written, 0u);
+  EXPECT_EQ(sink->figures().lost, 100u);
+  EXPECT_EQ(sink->figures().written, 0u);
 }
 
 TEST_F(JsonLinesTest, AFolderThatIsNotThereIsSaidInOneSentence) {
