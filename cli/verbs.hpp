@@ -1,17 +1,43 @@
-// Which verbs are there? A new one is a function here, a file beside it, and a line in verbs().
+// Which verbs are there?
+//
+// A verb is a file of its own that declares name, options and texts in one place (doctor.cpp is a
+// short one), a function here, and a line in main.cpp's list. --help, what is refused and *did you
+// mean* follow from the declaration. Nested verbs, `ringmain bundle list`, are a verb that has no
+// run() and names others:
+//
+//   static const Verb* const kNested[] = {&bundle_list_verb(), &bundle_check_verb()};
+//   static const Verb kVerb{.name = "bundle", .operands = "VERB [ARGUMENT…]", .summary = "…",
+//                           .details = "…", .verbs = kNested};
 #pragma once
 #include <span>
+#include <string_view>
 
 #include "cli/arguments.hpp"
 
 namespace ringmain::cli {
+
+struct Option {
+  std::string_view name;   // "--speed", "-o"
+  std::string_view value;  // "FACTOR"; "" for a switch
+  std::string_view help;   // may have several lines
+};
+
+struct Verb {
+  std::string_view name;
+  std::string_view operands;  // "FILE…"; "" for none
+  std::string_view summary;   // one line, for the list of verbs
+  std::string_view details;   // what --help says below the usage
+  std::span<const Option> options{};
+  int (*run)(const Arguments&) = nullptr;
+  bool runs_command = false;  // the first operand ends the options: the rest is the command's
+  std::span<const Verb* const> verbs{};  // nested ones, in place of options and run()
+};
 
 [[nodiscard]] const Verb& run_verb();
 [[nodiscard]] const Verb& replay_verb();
 [[nodiscard]] const Verb& sort_verb();
 [[nodiscard]] const Verb& providers_verb();
 [[nodiscard]] const Verb& doctor_verb();
-[[nodiscard]] std::span<const Verb* const> verbs();
 
 /// What became of SIGPIPE before the program chose to ignore it.
 using SignalHandler = void(int);

@@ -11,6 +11,7 @@ build   cmake                   command  cmake
 build   ninja-build             command  ninja
 build   pkg-config              command  pkg-config
 build   libconcurrentqueue-dev  header   concurrentqueue/concurrentqueue.h concurrentqueue/moodycamel/concurrentqueue.h moodycamel/concurrentqueue.h concurrentqueue.h
+build   libcli11-dev            header   CLI/CLI.hpp
 build   libsimdjson-dev         header   simdjson.h
 build   zlib1g-dev              header   zlib.h
 tests   libgtest-dev            header   gtest/gtest.h

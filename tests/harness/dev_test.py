@@ -38,6 +38,7 @@ for package in "$@"; do
     build-essential) cp "$STATE/c++" "$STATE/bin/c++" ;;
     cmake | ninja-build | pkg-config | spin) echo '#!/bin/sh' >"$STATE/bin/${package%-build}" ;;
     libconcurrentqueue-dev) echo concurrentqueue/concurrentqueue.h >>"$STATE/headers" ;;
+    libcli11-dev) echo CLI/CLI.hpp >>"$STATE/headers" ;;
     libsimdjson-dev) echo simdjson.h >>"$STATE/headers" ;;
     zlib1g-dev) echo zlib.h >>"$STATE/headers" ;;
     abigail-tools) echo '#!/bin/sh' >"$STATE/bin/abidiff" ;;
@@ -116,7 +117,7 @@ class DevTest(unittest.TestCase):
         (self.state / "bin" / "python3").unlink()
         self.stand_in("python3", PYTHON)
         (self.state / "headers").write_text("\n".join(
-            ("concurrentqueue/concurrentqueue.h", "simdjson.h", "zlib.h", "gtest/gtest.h", "relacy/relacy.hpp", "")))
+            ("concurrentqueue/concurrentqueue.h", "CLI/CLI.hpp", "simdjson.h", "zlib.h", "gtest/gtest.h", "relacy/relacy.hpp", "")))
 
     def dev(self, *arguments):
         environment = {"PATH": str(self.state / "bin"), "STATE": str(self.state), "HOME": str(self.state),
@@ -159,7 +160,7 @@ class Packages(DevTest):
         self.stand_in("ctest", CTEST)
         run = self.dev("build", "dev")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        names = "build-essential cmake ninja-build pkg-config libconcurrentqueue-dev libsimdjson-dev zlib1g-dev libgtest-dev abigail-tools openmpi-bin libopenmpi-dev mpich libmpich-dev"
+        names = "build-essential cmake ninja-build pkg-config libconcurrentqueue-dev libcli11-dev libsimdjson-dev zlib1g-dev libgtest-dev abigail-tools openmpi-bin libopenmpi-dev mpich libmpich-dev"
         self.assertEqual(run.stdout.splitlines()[0], f"dev: installing what is missing here: {names}")
         update, install = self.calls()
         self.assertEqual(update, "apt-get update")
