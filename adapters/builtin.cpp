@@ -68,7 +68,7 @@ class TorchSource final : public Source {
   }
 };
 
-/// PyTorch looks for who hears its wait counters before the first of them.
+/// PyTorch looks for what hears its wait counters before the first of them.
 class TorchWaitsSource final : public Source {
  public:
   static Result<std::unique_ptr<TorchWaitsSource>> open(Bus&, std::string_view) {

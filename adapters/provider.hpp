@@ -46,7 +46,7 @@ class Bridge {
   virtual Result<bool> close() { return true; }
 };
 
-/// `argument` is what stands behind the colon of "json_lines:out.jsonl"; "" where there is none.
+/// `argument` is what stands after the colon of "json_lines:out.jsonl"; "" where there is none.
 using SourceFactory = std::function<Result<std::unique_ptr<Source>>(Bus&, std::string_view)>;
 using SinkFactory = std::function<Result<std::unique_ptr<Sink>>(std::string_view)>;
 using BridgeFactory = std::function<Result<std::unique_ptr<Bridge>>(Bus&, std::string_view)>;

@@ -26,7 +26,7 @@ std::string snake_case(std::string_view camel) {
     const auto upper = [&](std::size_t at) {
       return at < camel.size() && std::isupper(static_cast<unsigned char>(camel[at])) != 0;
     };
-    // A word begins at a capital behind a small letter, and at the last of several capitals.
+    // A word begins at a capital after a small letter, and at the last of several capitals.
     const bool word =
         i > 0 && upper(i) && (!upper(i - 1) || (i + 1 < camel.size() && !upper(i + 1)));
     if (word && made.back() != '_') made += '_';

@@ -18,7 +18,7 @@
 namespace ringmain::run {
 
 constexpr const char* kExceptVariable = "RINGMAIN_RUN_EXCEPT";
-/// With a variable's name behind it: what a run set it to, and what it was before. There only where
+/// With a variable's name after it: what a run set it to, and what it was before. There only where
 /// commands are left out, whose environment is put back.
 constexpr const char* kSetPrefix = "RINGMAIN_RUN_SET_";
 constexpr const char* kEarlierPrefix = "RINGMAIN_RUN_EARLIER_";
@@ -46,7 +46,7 @@ struct Plan {
 /// belongs to no run, or not to one that asked for this source. Makes threads at the first call;
 /// idempotent. Threads: any.
 [[nodiscard]] Bus* join(std::string_view source);
-/// What stands behind the source's colon in the run's call; "" where nothing does.
+/// What stands after the source's colon in the run's call; "" where nothing does.
 [[nodiscard]] std::string argument_of(std::string_view source);
 /// For a source that came in vain: one sentence for standard error and the summary.
 void could_not_attach(std::string_view source, std::string_view why);

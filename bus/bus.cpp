@@ -54,7 +54,7 @@ bool detail::before_first_use(void (*tell)() noexcept) noexcept {
 }
 
 Bus& Bus::process() {
-  // Never destroyed: threads publish until the process is gone. Made behind a flag that a fork in
+  // Never destroyed: threads publish until the process is gone. Made after a flag that a fork in
   // the middle resets, as it does not with a guarded static.
   static std::once_flag once;
   static Bus* bus = nullptr;

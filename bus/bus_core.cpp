@@ -105,7 +105,7 @@ engine::WorkersOptions engine_options(const BusOptions& options) {
   o.nice = from_environment("RINGMAIN_WORKER_NICE", options.worker_nice);
   o.name = options.name;
   o.wait.spin_ns = engine::ns_of_us(from_environment("RINGMAIN_SPIN_US", options.spin_us.count()));
-  // No longer: who lingers sees neither other channels nor the end.
+  // No longer: a worker that lingers sees neither other channels nor the end.
   o.wait.linger_ns =
       std::clamp<std::int64_t>(from_environment("RINGMAIN_LINGER_NS", options.linger_ns.count()), 0,
                                engine::WaitOptions::kLingerNsMax);
@@ -201,7 +201,7 @@ void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore
   }
   if (forked()) return;
   reporter_->channel_made(*made);
-  engine_->inbox().interest_changed();  // for who is interested by pattern
+  engine_->inbox().interest_changed();  // for those interested by pattern
 }
 
 std::vector<engine::Ref<engine::ChannelCore>> BusCore::channels() const {

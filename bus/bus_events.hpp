@@ -7,7 +7,7 @@
 // no notice.
 //
 // Who hears of a stuck callback? Handlers run on workers like all others: with one worker, a
-// handler waits behind the very callback it should be told of. Give such a bus two workers;
+// handler waits for the very callback it should be told of. Give such a bus two workers;
 // Bus::stats() and stop() name the culprit in any case.
 #pragma once
 #include <cstdint>

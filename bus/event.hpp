@@ -297,7 +297,7 @@ class EventView {
   [[nodiscard]] std::string_view channel() const noexcept { return channel_; }
   [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
   [[nodiscard]] const Stamp& stamp() const noexcept { return *stamp_; }
-  /// Known to sinks, and to who subscribes with steps.
+  /// Known to sinks, and to those that subscribe with steps.
   [[nodiscard]] StepPlace in_step() const noexcept { return in_ == nullptr ? StepPlace{} : *in_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return {event_, schema_->bytes};

@@ -1,4 +1,4 @@
-// A queue between a channel and somebody who reads in his own time: GUIs, Python, tests, poll
+// A queue between a channel and a reader that comes in its own time: GUIs, Python, tests, poll
 // loops.
 #pragma once
 #include <cstddef>
@@ -76,7 +76,7 @@ class MailboxBase {
     return box_ == nullptr ? SubscriberStats{} : detail::mailbox_stats(*box_);
   }
   /// Detaches; events still inside are dropped. Outside callbacks nothing is fed once it returns.
-  /// Inside its own drain it takes effect behind the event that is being read.
+  /// Inside its own drain it takes effect after the event that is being read.
   void reset() noexcept { detail::close_mailbox(std::exchange(box_, nullptr)); }
   [[nodiscard]] bool attached() const noexcept { return box_ != nullptr; }
 
@@ -91,7 +91,7 @@ class [[nodiscard]] Mailbox : public MailboxBase {
  public:
   Mailbox() noexcept = default;
   /// Calls `read(event)` or `read(event, stamp)` for up to `max` events, in this thread. What it
-  /// throws comes out of here; the events behind it stay.
+  /// throws comes out of here; the events after it stay.
   template <EventCallback<E> F>
   std::size_t drain(F&& read, std::size_t max = 256) {
     if (box_ == nullptr) return 0;

@@ -24,7 +24,7 @@ struct ChannelStats {
   std::uint64_t discarded = 0;  // by stop(abort), or left when stop(drain) ran out of time
   std::uint64_t pending = 0;
   /// In the order of tickets only: publishers that were passed over because they stopped in the
-  /// middle of a publish, and events that came behind a younger one.
+  /// middle of a publish, and events that came after a younger one.
   std::uint64_t order_gaps = 0, order_late = 0;
   std::uint64_t depth_max = 0;   // the highest `pending` that the housekeeper met, or this call
   std::uint32_t publishers = 0;  // live lanes
@@ -41,7 +41,7 @@ struct WorkerStats {
 };
 struct SubscriptionStats {
   std::string name;
-  std::string channel;  // or its mailbox; "" for who is told of interest by pattern
+  std::string channel;  // or its mailbox; "" for one that is told of interest by pattern
   Served served = Served::shared;
   bool called_inline = false;
   bool pulled = false;  // a mailbox that its user drains

@@ -236,7 +236,7 @@ Detached SubscriptionCore::wait_all(std::int64_t limit_ns) noexcept {
   return result;
 }
 
-/// Most waits are over at once. A long one is made known to the housekeeper, who tells of it.
+/// Most waits are over at once. A long one is made known to the housekeeper, which tells of it.
 engine::Gate::Waited SubscriptionCore::wait_for(const Listed& listed,
                                                 std::int64_t limit_ns) noexcept {
   enum : std::int64_t { kQuietNs = 100'000'000, kLookNs = 1'000'000 };

@@ -12,7 +12,7 @@ namespace ringmain::detail {
 
 SubscriberStats SubscriptionCore::stats() const noexcept {
   SubscriberStats s;
-  // Before the figures of its subscriber: what comes out of the mailbox behind his end meets
+  // Before the figures of its subscriber: what comes out of the mailbox after its end meets
   // nobody.
   const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
   std::unique_lock lock(mutex_, std::defer_lock);
@@ -112,7 +112,7 @@ SubscriptionStats SubscriptionCore::row() const {
 }
 
 /// It can be checked only where nothing of it was under way from before its counts were read until
-/// behind that. Beside publishers that go on there may be no such moment: then nothing is claimed.
+/// after that. Beside publishers that go on there may be no such moment: then nothing is claimed.
 std::string SubscriptionCore::unbalanced() const {
   enum { kLooks = 100 };
   SubscriberStats s;

@@ -54,7 +54,7 @@ class [[nodiscard]] Heard {
     std::vector<Stamp> stamps;
   };
   std::unique_ptr<Kept> kept_;
-  Subscription subscription_;  // behind what its callback writes to: detached first
+  Subscription subscription_;  // after what its callback writes to: detached first
 };
 
 /// A bus without threads, for tests. Publishing queues; deliver() calls back, in the calling

@@ -21,7 +21,7 @@ class LineReader {
   LineReader();
   ~LineReader();
 
-  /// So many readable bytes must lie behind each line.
+  /// So many readable bytes must lie after each line.
   [[nodiscard]] static std::size_t padding() noexcept;
 
   /// nullopt where `line` is no whole event: fault() says why, in words that follow "it is".

@@ -59,7 +59,7 @@ struct Span : Id {
 
 /// `compile.start`: inline subscribers may veto it where the source can still refuse.
 struct Start : Span {
-  /// Of a frame that goes on behind a graph break: GraphBreak::number of that break; else 0.
+  /// Of a frame that goes on after a graph break: GraphBreak::number of that break; else 0.
   std::uint64_t resumes_break = 0;
   Name backend;                        // in a running process only, as are the next two
   Dynamic dynamic = Dynamic::unknown;  // compile.metrics says it in logs, too
@@ -81,7 +81,7 @@ struct Graph : Id {
 };
 
 /// `compile.graph_break`: tracing stopped at code that cannot be in a graph. Said again with the
-/// same number when a frame that goes on behind it is compiled: `resumed`, for a branch perhaps
+/// same number when a frame that goes on after it is compiled: `resumed`, for a branch perhaps
 /// twice.
 struct GraphBreak : Id {
   std::uint64_t number = 0;  // 1, 2, 3 … in the order of the breaks
@@ -212,7 +212,7 @@ struct Metrics : Id {
   Dynamic dynamic = Dynamic::unknown;
 };
 
-/// `compile.stack`: one frame of the program's stack, behind what it belongs to. All of one stack
+/// `compile.stack`: one frame of the program's stack, after what it belongs to. All of one stack
 /// come together, outermost first.
 struct StackFrame : Id {
   enum class Of : std::uint8_t {

@@ -366,7 +366,7 @@ int main(int count, char** words) {
     ++i;
   }
   if (options.stall > options.steps) {
-    std::fprintf(stderr, "trainer: --stall is behind --steps; give a step that there is\n");
+    std::fprintf(stderr, "trainer: --stall comes after --steps; give a step that there is\n");
     return 2;
   }
 

@@ -1,7 +1,7 @@
 # Where does the Python package's tests' own Python come from? A virtual environment below build/, made once for each list of
 # packages.
 #
-# Sourced by ./dev, behind packages.bash.
+# Sourced by ./dev, after packages.bash.
 
 # The first interpreter that the package can be built with, in an environment of its own.
 base_python() {

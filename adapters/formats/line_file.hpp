@@ -33,7 +33,7 @@ class LineFile {
   LineFile& operator=(const LineFile&) = delete;
   ~LineFile() { close(); }
 
-  /// One line: append(std::string&) puts it behind what is held, with its line end.
+  /// One line: append(std::string&) puts it after what is held, with its line end.
   template <class F>
   void add(F append) {
     const std::lock_guard lock(mutex_);

@@ -84,8 +84,8 @@ inline int descriptor_of(const std::string& path, bool& made_now) noexcept {
   return -1;
 }
 
-/// Who writes there is said by locks of bytes that no file has, each of an open file: `flock` and
-/// the like of strangers are nothing to them.
+/// Which processes write there is said by locks of bytes that no file has, each of an open file:
+/// `flock` and the like of strangers are nothing to them.
 constexpr off_t kTurn = off_t{1} << 62;  // of the one that looks who else writes, and empties
 constexpr off_t kWriters = kTurn + 1;    // from here on a byte for each that writes
 
@@ -138,7 +138,7 @@ inline void enlist(int fd) noexcept {
   }
 }
 
-/// Where this is the only one of us that writes, takes off what is behind `end`, if the file still
+/// Where this is the only one of us that writes, takes off what is after `end`, if the file still
 /// ends at `torn_end`. False where it stays.
 inline bool cut_alone(int fd, off_t end, off_t torn_end) noexcept {
   if (!lock_byte(fd, kTurn)) return false;

@@ -260,7 +260,7 @@ class Running {
   const RankIdentity me_;
   const nanoseconds limit_;
   Bus& bus_ = Bus::process();
-  std::mutex mutex_;  // who flushes and who finishes; held while a sink writes
+  std::mutex mutex_;  // of threads that flush or finish; held while a sink writes
   std::vector<registry::SinkHandle> sinks_;                 // as it was opened
   std::vector<std::string> unopened_;                       // the names of those that were not
   std::atomic<std::size_t> closed_{0};                      // of the sinks, in their order

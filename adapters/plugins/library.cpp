@@ -154,7 +154,7 @@ bool PluginLibrary::loaded() const {
 }
 
 void PluginLibrary::let_go() {
-  std::shared_ptr<const LoadedLibrary> gone;  // unmapped behind the lock
+  std::shared_ptr<const LoadedLibrary> gone;  // unmapped after the lock
   const std::lock_guard lock(mutex_);
   gone.swap(loaded_);
 }

@@ -104,7 +104,7 @@ std::string verdict(int status, std::string said) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127) return "";  // the probe could not start
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && !said.empty()) {
-    return said.substr(said.rfind('\n') + 1);  // behind what its initialisers may have said
+    return said.substr(said.rfind('\n') + 1);  // after what its initialisers may have said
   }
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (signal == SIGKILL || signal == SIGALRM) {

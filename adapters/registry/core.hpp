@@ -44,7 +44,7 @@ struct Registry::Core {
   [[nodiscard]] std::vector<std::string> faults() const;
   Result<bool> unload(std::string_view library);
 
-  /// The object, which keeps its factory, and so its plugin, until behind its own end.
+  /// The object, which keeps its factory, and so its plugin, until after its own end.
   template <class T, class Call>
   Result<std::shared_ptr<T>> open(Registry& self, ProviderKind kind, const Spec& spec, Call call) {
     auto found = find(self, kind, spec.name);

@@ -46,7 +46,7 @@ def inclusive(report):
         if line.startswith("fn="):
             match = re.match(r"fn=(?:\(\d+\) ?)?count_(\w+)$", line)
             name = match and match[1]
-        elif name and re.match(r"[+*\-\d]", line):  # also the line behind calls=, which has their whole cost
+        elif name and re.match(r"[+*\-\d]", line):  # also the line after calls=, which has their whole cost
             costs[name] = costs.get(name, 0) + int(line.split()[-1])
     return costs
 

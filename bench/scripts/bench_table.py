@@ -126,7 +126,7 @@ def main():
     page = Path(sys.argv[2])
     text = page.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        print(f"{page} needs one line '{BEGIN}' and behind it one line '{END}'.", file=sys.stderr)
+        print(f"{page} needs one line '{BEGIN}' and after it one line '{END}'.", file=sys.stderr)
         return 1
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     page.write_text(f"{before}{BEGIN}\n{markdown(result)}\n{END}{after}", encoding="utf-8")

@@ -6,9 +6,9 @@
 namespace ringmain::engine {
 namespace {
 
-/// I1 of one lane. Who is `settling`, or busy as whoever observes is, may have raised `refused` for
-/// one event whose reason is not counted yet; a signal handler may be so in the middle of another,
-/// and adds one to `settling`. Read last, `refused` has what every reason has.
+/// I1 of one lane. A publisher that is `settling`, or busy as one that observes is, may have raised
+/// `refused` for one event whose reason is not counted yet; a signal handler may be so in the
+/// middle of another, and adds one to `settling`. Read last, `refused` has what every reason has.
 void look_at_refusals(const Lane& lane, Accounts& sum) noexcept {
   const std::uint64_t first = lane.refused.load(std::memory_order_acquire);       // a.refusals
   const std::uint64_t between = lane.settling.load(std::memory_order_acquire) +   // a.refusals
@@ -32,7 +32,7 @@ void look_at_refusals(const Lane& lane, Accounts& sum) noexcept {
 Accounts look_at_accounts(const ChannelCore& channel) noexcept {
   Accounts sum;
   const std::uint64_t before = channel.dispatched.get();
-  // A fence: what was published for it is read behind it. No word of ours is written here.
+  // A fence: what was published for it is read after it. No word of ours is written here.
   std::atomic_thread_fence(std::memory_order_acquire);  // a.refusals
   bool busy = false;
   for (std::uint32_t i = 0, n = channel.lane_count(); i < n; ++i) {

@@ -3,7 +3,7 @@
 // Each count is read once, in an order in which a sound ledger cannot look wrong. A publisher that
 // refuses raises `refused` and then the reason, and says meanwhile that it is `settling` (a signal
 // handler in the middle of that: that two are); a worker raises `dispatched` and then `consumed`.
-// So where somebody is between two counts he is seen there, and where nobody is the sums are exact:
+// So a thread that is between two counts is seen there, and where none is the sums are exact:
 // no look is repeated in the hope of a better one.
 #pragma once
 #include <cstdint>

@@ -80,7 +80,7 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
       continue;
     if (old.live.exchange(1, std::memory_order_acquire) != 0) continue;     // e.lane_free
     if (old.published() == old.consumed.load(std::memory_order_acquire)) {  // e.consumed
-      old.options = options;  // the owner looks at them next behind e.published of the first event
+      old.options = options;  // the owner looks at them next after e.published of the first event
       if (ticket_wishes_ != 0 && !give_tickets(old)) return give_lane(old), nullptr;
       start_lane(old);
       return &old;
@@ -326,8 +326,8 @@ void ChannelCore::update_state() noexcept {
   if ((is & ~want) != 0)
     line.state.fetch_and(~(is & ~want), std::memory_order_seq_cst);  // g.listening
   const bool may_lie = list_.all_patient() && !options_.parallel && !options_.merged;
-  // Relaxed: a rest that begins meanwhile is as one that began before. Who comes in a hurry ends
-  // it.
+  // Relaxed: a rest that begins meanwhile is as one that began before. A subscriber that comes in a
+  // hurry ends it.
   if (patient.exchange(may_lie, std::memory_order_relaxed) && !may_lie) host_->end_rests();
   host_->inbox().interest_changed();
 }
@@ -340,7 +340,7 @@ void ChannelCore::become_forked() noexcept {
   line.become_forked();
   line.state.fetch_or(forked_state(*host_, options_.mailbox),
                       std::memory_order_relaxed);  // relaxed: nobody else is there
-  // If this is the thread of one of them, what it was called for ends behind the event at hand.
+  // If this is the thread of one of them, what it was called for ends after the event at hand.
   if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // n.snapshot
     for (Subscriber* s : now->subscribers) (void)s->gate.close();
   }
@@ -375,7 +375,7 @@ ChannelCounts ChannelCore::counts() const noexcept {
     const Lane& one = lane(i);
     // Consumed first: what is consumed was published, so pending is never negative.
     const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // e.consumed
-    // The two behind it, so that neither is taken for delivered, and no more than were consumed.
+    // The two after it, so that neither is taken for delivered, and no more than were consumed.
     const std::uint64_t discarded = std::min(read(one.discarded), consumed);
     const std::uint64_t evicted = std::min(read(one.evicted), consumed - discarded);
     const std::uint64_t observed = read(one.observed);

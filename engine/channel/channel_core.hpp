@@ -187,7 +187,7 @@ class ChannelCore final : public Counted {
   Atomic<bool> patient{false};
   /// A sweep: there was nothing since the last one, and there is nothing.
   [[nodiscard]] bool is_quiet() noexcept {
-    // Relaxed: a channel that is taken for quiet is looked at again behind its lease.
+    // Relaxed: a channel that is taken for quiet is looked at again after its lease.
     if (!busy.load(std::memory_order_relaxed)) return !anything_left();
     busy.store(false, std::memory_order_relaxed);  // relaxed: as above
     return false;

@@ -23,9 +23,9 @@ struct alignas(kLineBytes) ChannelLine {
     kForked = 256     // of a bus that the parent of this process has; closing as well
   };
   /// Relaxed: whoever publishes after subscribe() returned has that ordered by its own means (G2 of
-  /// docs/guarantees.md), and closing is looked at again behind l.closing.
+  /// docs/guarantees.md), and closing is looked at again after l.closing.
   [[nodiscard]] bool heard() const noexcept { return heard(look()); }
-  /// All of it in one load, for who asks more than one thing.
+  /// All of it in one load, for a publish that asks more than one thing.
   [[nodiscard]] std::uint32_t look() const noexcept {
     return state.load(std::memory_order_relaxed);  // relaxed: as above
   }

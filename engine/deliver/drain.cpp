@@ -145,12 +145,12 @@ Run take_what_is_there(Lane& lane, std::span<std::byte> room, std::size_t max) n
 }
 
 void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
-  // Relaxed: the owner's count; e.consumed of the store behind it makes it visible.
+  // Relaxed: the owner's count; e.consumed of the store after it makes it visible.
   lane.evicted.store(lane.evicted.load(std::memory_order_relaxed) + count,
                      std::memory_order_relaxed);
   run.first += std::size_t{count} * run.stride;
   run.count -= count;
-  // At once, not behind the callbacks of the rest: the publisher has waited for this room.
+  // At once, not after the callbacks of the rest: the publisher has waited for this room.
   advance(*lane.channel, lane,
           lane.consumed.load(std::memory_order_relaxed) + count);  // relaxed: our own
 }
@@ -205,7 +205,7 @@ void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
 namespace {
 
 void count_discarded(Lane& lane, const Run& run) noexcept {
-  // Relaxed: the owner's count; e.consumed of what raises `consumed` behind it makes it visible.
+  // Relaxed: the owner's count; e.consumed of what raises `consumed` after it makes it visible.
   lane.discarded.store(lane.discarded.load(std::memory_order_relaxed) + run.count,
                        std::memory_order_relaxed);
 }
@@ -239,8 +239,8 @@ void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run
 
 namespace {
 
-/// Takes one run and hands it out behind the lease: the next worker may take the next one. Runs end
-/// in any order, so `consumed` counts, and says nothing of which. Model: parallel_flush.pml.
+/// Takes one run, lets go of the lease, hands the run out: the next worker may take another. Runs
+/// end in any order, so `consumed` counts, and says nothing of which. Model: parallel_flush.pml.
 std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) {
   // Relaxed: our own words, the lane's while we hold the lease.
   const std::uint64_t apart = drainer.apart.load(std::memory_order_relaxed);

@@ -27,7 +27,7 @@ struct Drainer {
   CallClock turn;  // the housekeeper's view of `calling`
 
   /// Called when there is something to serve, before any callback. A channel that delivers in
-  /// parallel is no longer ours behind it.
+  /// parallel is no longer ours after it.
   virtual void before_callbacks(ChannelCore&) noexcept {}
   virtual ~Drainer() = default;
 };

@@ -16,7 +16,7 @@ struct Mark {
   std::uint64_t published = 0;
 };
 
-/// Does this round concern it? What its user drains is his.
+/// Does this round concern it? What its user drains is its user's business.
 bool concerned(const ChannelCore& channel, bool mailboxes) noexcept {
   return !channel.options().for_its_user() && channel.options().mailbox == mailboxes;
 }

@@ -31,7 +31,7 @@ std::uint64_t ticket_of(const Lane& lane, std::uint64_t index) noexcept {
 }
 
 std::uint64_t ticket_of(const Run& run, std::uint32_t i) noexcept {
-  // Relaxed: raised behind the run, by the lease's holder.
+  // Relaxed: raised after the run, by the lease's holder.
   return ticket_of(*run.lane, run.lane->consumed.load(std::memory_order_relaxed) + i);
 }
 

@@ -3,7 +3,7 @@
 // A ticket is one step of a counter that the whole bus shares, taken between "busy" and "published"
 // of the lane. So a lane shows what may still come from it: its head; or, if it is empty and not
 // busy, nothing older than the counter as it was before we looked; or, while a publisher is busy
-// there, anything. A lane that is listed behind our look brings nothing older than that counter
+// there, anything. A lane that is listed after our look brings nothing older than that counter
 // either. The smallest head is due once no lane can bring a smaller one. A busy publisher is waited
 // for up to a bound, then passed over: what it says after all is handed out late.
 //

@@ -3,7 +3,7 @@
 //
 // The thread is its mailbox's only drainer: it drains as a worker does and sleeps as a reader does
 // (pull.hpp), so nothing here is a new protocol. It ends when its subscription is over and the last
-// feeder is gone, or when the bus has stopped; behind all that is in the mailbox, which a closed
+// feeder is gone, or when the bus has stopped; after all that is in the mailbox, which a closed
 // gate turns into "skipped".
 //
 // It holds all that it touches. reset() outside callbacks and stop() join it; where neither comes
@@ -84,7 +84,7 @@ class OwnThread final : public Counted, public Drainer {
   const Ref<ChannelCore> core_;
   const std::string name_;
   WaitStrategy wait_;
-  bool awake_ = false;  // as the housekeeper sees it, who looks more often then
+  bool awake_ = false;  // as the housekeeper sees it, which looks more often then
   Atomic<std::uint32_t> ending_{0};
   Atomic<std::uint32_t> gone_{0};
   std::mutex joining_;

@@ -19,7 +19,7 @@ std::uint32_t prepare_wait(ChannelCore& channel) noexcept {
 
 bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
   if (channel.inert()) return false;
-  if (channel.host().manual()) {  // who waits does the work, and then knows
+  if (channel.host().manual()) {  // whoever waits does the work, and then knows
     (void)channel.host().deliver(ChannelHost::kAll, limit_ns);
     return channel.anything_left();
   }

@@ -3,7 +3,7 @@
 // Feeder: publishes; l.attended; reader asleep (not leased)? then the first to set `told` moves the
 // key and wakes. Reader: reads the key, clears `told`, says that it sleeps (leased = 0),
 // asymmetric_fence_heavy(), looks again, sleeps on the key. The key is read before `told` is
-// cleared: a late feeder of the last sleep then moves it under the reader, who wakes once for
+// cleared: a late feeder of the last sleep then moves it under the reader, which wakes once for
 // nothing instead of never. Model: tests/model/pull_mailbox.pml.
 #pragma once
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // A channel waits with its lease (`passed`: a worker held it and went on to another) or without
 // (`signals`: a publisher found it attended by nobody). Workers take one at a time, the first at or
-// behind a place that they share and push on, so that a channel which waits is reached after at
+// after a place that they share and push on, so that a channel which waits is reached after at
 // most one turn of each other one for each worker: W * (n - 1) + (W - 1) turns for W workers and n
 // channels, the last for takes that were under way (model: ready_channels.pml). A channel's index
 // is its place.
@@ -103,7 +103,7 @@ class ReadyChannels {
   static constexpr std::uint64_t bit(std::uint32_t index) noexcept { return 1ull << (index % 64); }
 
   Turn take_of(std::uint32_t word, std::uint64_t mask) noexcept {
-    // Relaxed looks: the read-modify-writes behind them decide.
+    // Relaxed looks: the read-modify-writes after them decide.
     const std::uint64_t with_lease = passed_[word].load(std::memory_order_relaxed) & mask;
     std::uint64_t waiting = with_lease | (signals_[word].load(std::memory_order_relaxed) & mask);
     for (; waiting != 0; waiting &= waiting - 1) {
@@ -120,7 +120,8 @@ class ReadyChannels {
     return {};
   }
 
-  /// Never back: who was delayed between its look and this would have others served twice.
+  /// Never back: a worker that was delayed between its look and this would have others served
+  /// twice.
   void raise(std::uint64_t place) noexcept {
     std::uint64_t now = turn_.load(std::memory_order_relaxed);  // relaxed: a place, nothing else
     while (now < place &&

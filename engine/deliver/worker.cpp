@@ -158,7 +158,7 @@ std::size_t Worker::serve(ChannelCore& channel) noexcept {
   return taken;
 }
 
-/// From the one behind the last, by index. `one`: no more than one that has events.
+/// From the one after the last, by index. `one`: no more than one that has events.
 std::size_t Worker::serve_held(bool one) noexcept {
   if (held_.size() == 1) return serve(*held_.front().channel);
   std::size_t served = 0;
@@ -348,9 +348,9 @@ void Worker::sleep(std::uint32_t seen) noexcept {
   }
 }
 
-/// Whoever flushes finds us resting, or we see that he waits. In slices: where more comes than a
-/// few events their lanes must not fill up. That it ends by itself makes a publish that is missed
-/// late, not lost.
+/// A thread that flushes finds us resting, or we see that it waits. In slices: where more comes
+/// than a few events their lanes must not fill up. That it ends by itself makes a publish that is
+/// missed late, not lost.
 void Worker::rest(std::uint32_t seen) noexcept {
   if (all_.host_.anybody_waits()) return;
   parks.add(1);

@@ -76,7 +76,8 @@ void Workers::signal_anew(const ChannelCore& channel) noexcept {
 }
 
 /// Once for each park: until the worker is up, whoever woke it need not do it again. Nobody relies
-/// on what another has done: he may have been stopped before he did it. Model: wake_once.pml.
+/// on what another has done: that thread may have been stopped before it did it. Model:
+/// wake_once.pml.
 void Workers::wake_one(std::uint64_t& woke) noexcept {
   const std::uint64_t idle = idle_.load(std::memory_order_seq_cst);  // s.signal
   const auto parked = static_cast<std::uint32_t>(idle & kParkedMask);
@@ -107,7 +108,8 @@ void Workers::wake_all() noexcept {
 }
 
 void Workers::set_rest(std::int64_t ns) noexcept {
-  rest_ns_.store(ns, std::memory_order_relaxed);  // relaxed: who rests is woken, and reads it anew
+  rest_ns_.store(
+      ns, std::memory_order_relaxed);  // relaxed: a worker that rests is woken, and reads it anew
   end_rests();
 }
 

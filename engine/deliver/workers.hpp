@@ -3,11 +3,11 @@
 // A channel is drained by the holder of its lease. A publisher that finds it unleased signals it in
 // the list of ready channels and wakes one worker. Several workers take one channel at a time from
 // there, the one whose turn it is; a worker that is about to run callbacks passes its other leases
-// on, so that a stuck callback holds up one channel, and behind them that one too if others wait. A
-// worker that is alone keeps them all, and goes round by itself. Before it parks it gives its
-// leases up, says that it is parked, makes every thread pass a barrier (asymmetric_fence_heavy),
-// and looks again. Protocol: tests/model/lane_protocol.md; edges s.signal, e.leased, e.passed,
-// l.attended, l.waiting by the same names.
+// on, so that a stuck callback holds up one channel; after the callbacks it passes that one on too,
+// if others wait. A worker that is alone keeps them all, and goes round by itself. Before it parks
+// it gives its leases up, says that it is parked, makes every thread pass a barrier
+// (asymmetric_fence_heavy), and looks again. Protocol: tests/model/lane_protocol.md; edges
+// s.signal, e.leased, e.passed, l.attended, l.waiting by the same names.
 #pragma once
 #include <bit>
 #include <cstdint>

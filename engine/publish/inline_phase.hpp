@@ -34,8 +34,8 @@ struct InlinePhase {
   bool retired = false;  // somebody should reclaim it
 };
 /// Shows one event to the subscribers in `current`. `reading`: this level's word of the caller's
-/// lane. `wakes`: the thread may make a system call for who waits for a call to end. Lock-free but
-/// for the callbacks. Keeps errno.
+/// lane. `wakes`: the thread may make a system call for a thread that waits for a call to end.
+/// Lock-free but for the callbacks. Keeps errno.
 [[nodiscard]] InlinePhase show_inline(const Atomic<const Snapshot*>& current, Reading& reading,
                                       RetireList& retire_list, const std::byte* event,
                                       bool wakes) noexcept;

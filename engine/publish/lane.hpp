@@ -96,8 +96,8 @@ struct Lane {
   bool waiting = false;   // for room: not busy, so that stop() need not wait for it
   Atomic<bool> inside{false};  // a publish, for its signal handlers: begin()
   enum : std::uint32_t { kInlineDepthMax = 8 };
-  // Which row of inline subscribers is read, by level; written in the phase, read by who frees
-  // rows.
+  // Which row of inline subscribers is read, by level; written in the phase, read by whoever
+  // frees rows.
   std::array<Atomic<const Snapshot*>, kInlineDepthMax> inline_readings{};
 
   // --- the owner's line: whoever holds the channel's lease ---
@@ -171,7 +171,7 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
   if (one_instruction())  // e.published: busy; l.closing of the caller
     return set_lowest(lane.word) ? 0 : lane.word.load(std::memory_order_relaxed);  // relaxed: ours
   if (begun(lane)) return 0;
-  // A handler that publishes before this store is over by then, and the word is read behind it.
+  // A handler that publishes before this store is over by then, and the word is read after it.
   lane.inside.store(true, std::memory_order_relaxed);  // relaxed: our own
   order_for_handlers();
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed) + 1;  // relaxed: our own

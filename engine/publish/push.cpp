@@ -59,7 +59,7 @@ bool has_room(Lane& lane, std::uint64_t word) noexcept {
   if (lane.options.overflow != Overflow::drop_oldest) return false;
   const std::uint64_t end = consumed + lane.options.room();
   lane.word_limit = 2 * end;
-  // Relaxed: said before the event, whose e.published comes behind it. Written on change only.
+  // Relaxed: said before the event, whose e.published comes after it. Written on change only.
   if (lane.overrun.load(std::memory_order_relaxed) != end)
     lane.overrun.store(end, std::memory_order_relaxed);
   return word < lane.word_limit;
@@ -121,7 +121,7 @@ bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* bu
   auto* to = reinterpret_cast<SlotHeader*>(slot);
   build(slot + lane.payload_offset, from);
   to->time_ns = header.time_ns;
-  if (lane.claims != nullptr)  // relaxed: e.published behind it
+  if (lane.claims != nullptr)  // relaxed: e.published after it
     lane.claims[(word >> 1) & lane.ring_mask].store(Lane::kQueued, std::memory_order_relaxed);
   AtomicRef<std::uint64_t>(to->sequence)
       .store(header.sequence, std::memory_order_release);  // e.published
@@ -132,7 +132,7 @@ void mark(Lane& lane, std::uint64_t index) noexcept {
   const std::uint64_t every = lane.channel->options().latency_every;
   if (every == 0 || lane.marks == nullptr || index % every != 0) return;
   const std::size_t mask = marks_count(lane.options.room(), every) - 1;
-  // Relaxed: the slot's e.published comes behind it.
+  // Relaxed: the slot's e.published comes after it.
   lane.marks[(index / every) & mask].store(static_cast<std::uint64_t>(now_ns()),
                                            std::memory_order_relaxed);
 }
@@ -216,7 +216,7 @@ Pushed observe(Lane& lane) noexcept {
   if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
   count_one(lane.refused);
   count_one(lane.observed);
-  end(lane, word, 0);  // stop() counts what is behind it
+  end(lane, word, 0);  // stop() counts what is after it
   return Pushed::accepted;
 }
 

@@ -108,7 +108,7 @@ template <class E, class Make>
 }
 template <class E, class Make>
 [[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make) noexcept {
-  return push<E>(lane, make, lane.line->look());  // looked at again behind l.closing
+  return push<E>(lane, make, lane.line->look());  // looked at again after l.closing
 }
 
 struct PushedAll {

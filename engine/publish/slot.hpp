@@ -31,7 +31,7 @@ constexpr std::array<std::uint32_t, 9> slot_sizes() {
   return {32, 48, 64, 96, 128, 192, 256, 512, 1056};
 }
 
-/// The index of the smallest class that holds `payload_bytes` behind a header.
+/// The index of the smallest class that holds `payload_bytes` after a header.
 constexpr unsigned slot_class(std::size_t payload_bytes) {
   const auto sizes = slot_sizes();
   unsigned c = 0;

@@ -201,7 +201,7 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
     lane = channel.take_lane(default_lane_options(channel), channel);
   }
   if (lane == nullptr) {
-    // Room would be of no use any more: who is told `closed` does not try again.
+    // Room would be of no use any more: a publisher that is told `closed` does not try again.
     const Pushed why = channel.line.closing() ? Pushed::closed : Pushed::no_memory;
     channel.count_refused(why);
     return why;

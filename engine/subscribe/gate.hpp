@@ -52,7 +52,7 @@ class Gate {
   [[nodiscard]] bool closed() const noexcept {
     return (word_.load(std::memory_order_acquire) & (kClosed | kBarred)) != 0;  // g.calls
   }
-  /// Quarantine: no call starts until readmit(). Says nothing to who closes or waits.
+  /// Quarantine: no call starts until readmit(). Says nothing to those that close or wait.
   void bar() noexcept { word_.fetch_or(kBarred, std::memory_order_acq_rel); }        // g.calls
   void readmit() noexcept { word_.fetch_and(~kBarred, std::memory_order_acq_rel); }  // g.calls
   [[nodiscard]] bool barred() const noexcept {
@@ -97,7 +97,7 @@ class Gate {
   };
   enum : int { kEverybody = 0x7fffffff };
 
-  /// `seen`: what our last read-modify-write found. Who says AWAITED behind it finds what it
+  /// `seen`: what our last read-modify-write found. A thread that says AWAITED later finds what it
   /// changed.
   void wake(std::uint32_t seen) noexcept {
     if ((seen & kAwaited) != 0) futex_wake(word_, kEverybody);

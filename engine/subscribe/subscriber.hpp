@@ -112,7 +112,7 @@ struct Judgement {
   std::uint32_t why = 0;  // a name's id
 };
 
-/// One subscriber of one channel: its gate, its thunk, its counts; the captures lie behind it.
+/// One subscriber of one channel: its gate, its thunk, its counts; the captures lie after it.
 struct Subscriber {
   using CallFn = void(Subscriber&, const Run&);
   using JudgeFn = Judgement(Subscriber&, const std::byte* event) noexcept;
@@ -121,7 +121,7 @@ struct Subscriber {
   CallFn* call = nullptr;        // hands a run to the callback; catches what it throws
   JudgeFn* judge = nullptr;      // inline: shows one event, by any number of threads at once
   DestroyFn* destroy = nullptr;  // destroys the captures, not this
-  HouseInbox* news = nullptr;    // who is told of throws
+  HouseInbox* news = nullptr;    // where throws are told
   int priority = 0;
   bool wants_time = false;
   bool patient = false;  // its events may lie while a worker rests

@@ -1,8 +1,8 @@
 // Who throws too often, and what was said last? Noted where it is caught, told by the housekeeper.
 //
 // The times of the last throws stand in a ring, so that "so many within a second" is exact at every
-// moment, also when several threads throw at once. Nothing here waits: who finds the words' lock
-// taken leaves them as they are. Cost: nothing until something throws.
+// moment, also when several threads throw at once. Nothing here waits: a thread that finds the
+// words' lock taken leaves them as they are. Cost: nothing until something throws.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -45,7 +45,7 @@ Form known_form() noexcept {
   return static_cast<Form>(known);
 }
 
-/// Until every store that a thread of this process had behind it is seen. A core keeps none back
+/// Until every store that a thread of this process has made is seen. A core keeps none back
 /// for longer than microseconds, and a thread that it is taken from has none. (Temporally bounded
 /// store buffers: Morrison, Afek, ASPLOS 2015.)
 void wait_for_stores() noexcept {

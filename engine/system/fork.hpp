@@ -31,7 +31,7 @@ class Born {
 
 /// Told of every fork of the process by fork() itself, not of vfork, posix_spawn or clone.
 ///
-/// Witnesses hear of a fork in rising order of `rank`, and behind it in falling order. Their
+/// Witnesses hear of a fork in rising order of `rank`, and after it in falling order. Their
 /// functions allocate nothing and must not make or destroy a witness.
 class ForkWitness {
  public:

@@ -2,7 +2,7 @@
 //
 // A wake-up costs the publisher a system call and the event 15 us, so a worker looks for about as
 // long before it sleeps; where cores are few it offers its own meanwhile, the more seldom the less
-// anybody wanted it: each offer costs the event that comes behind it. The clock is read after every
+// anybody wanted it: each offer costs the event that comes after it. The clock is read after every
 // 64 looks: between two others lies one pause. After a batch that is not long it lingers: a worker
 // that keeps catching its publisher fights it for every line. Figures: docs/notes, bench/.
 #pragma once

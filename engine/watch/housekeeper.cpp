@@ -49,7 +49,7 @@ void Housekeeper::run() noexcept {
     (void)round(notified, now_ns(), asked);
   }
   running_.store(0, std::memory_order_release);  // h.rounds
-  // Whoever waits for a round that will not come: another word wakes him, and he sees why.
+  // For a thread that waits for a round that will not come: another word wakes it, and it sees why.
   tell_rounds(begun_.load(std::memory_order_relaxed) + 1);  // relaxed: only this thread counts it
 }
 
@@ -122,7 +122,8 @@ void Housekeeper::for_each_channel(F f) const {
   while (const Ref<ChannelCore> channel = in_.table.next_channel(index)) f(*channel);
 }
 
-/// Listed first, then told by budget(): who is not on the lists yet will lower it himself.
+/// A subscriber is listed first, then told by budget(): one that is not on the lists yet lowers the
+/// smallest by itself.
 void Housekeeper::find_smallest_budget() noexcept {
   if (!inbox_.forget_stale_budget()) return;
   for_each_channel(

@@ -1,8 +1,8 @@
 // The housekeeper: one thread per bus that looks at what nobody else has time for.
 //
-// Who is slow, what was lost, which memory nobody reads any more; and it is the thread on which the
-// room above says so (Reporter), with no lock held. It waits for a second while the workers are
-// parked, and for half the smallest budget while one is awake. Looking at every lane is
+// Which subscriber is slow, what was lost, which memory nobody reads any more; and it is the thread
+// on which the room above says so (Reporter), with no lock held. It waits for a second while the
+// workers are parked, and for half the smallest budget while one is awake. Looking at every lane is
 // rationed to 2 % of a core. It ends in stop(), and if the system gives no thread for it the bus
 // runs without.
 #pragma once

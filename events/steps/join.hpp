@@ -9,8 +9,8 @@
 // that orders the two, either side is true.
 //
 // Publishers pay while somebody has joined, and then only on the channels that are joined: a ticket
-// of a counter that all share (docs/adr/0008-steps-by-joining.md). Otherwise nothing. Who hears by
-// pattern joins by time: log.hpp.
+// of a counter that all share (docs/adr/0008-steps-by-joining.md). Otherwise nothing. A subscriber
+// by pattern joins by time: log.hpp.
 #pragma once
 #include <concepts>
 #include <utility>

@@ -3,11 +3,11 @@
 //   auto seen = step::subscribe_with_step(bus, "cuda.*",
 //       [](const EventView& event, const step::Place& in) { … });
 //
-// Who hears by pattern, and every sink, has publishing times already. The edges of `train.step` are
-// seen inline, in the thread that says them, and written into a log with the time of that moment.
-// So whatever is said after a begin has returned is later than the begin's entry, and the entry is
-// there before the event is; whatever had been said before an end is earlier than the end's: on
-// whichever threads, however late the reader is. Beside an edge either side is true.
+// A subscriber by pattern, and every sink, has publishing times already. The edges of `train.step`
+// are seen inline, in the thread that says them, and written into a log with the time of that
+// moment. So whatever is said after a begin has returned is later than the begin's entry, and the
+// entry is there before the event is; whatever had been said before an end is earlier than the
+// end's: on whichever threads, however late the reader is. Beside an edge either side is true.
 //
 // It costs publishers nothing, but those of `train.step` a look at the clock and a lock of their
 // own (docs/adr/0014-steps-by-time.md). It needs the clock: not for a bus without threads.

@@ -215,7 +215,7 @@ TEST(OrderedSubscriptionTest, ASlowNeighbourOfOneChannelDelaysItAndNeverReorders
   auto first = ticks.publisher();
   auto second = ticks.publisher();
   ASSERT_EQ(first.publish({1}), PublishCode::accepted);
-  ASSERT_TRUE(door.await_arrival());  // the worker is held up behind the first event
+  ASSERT_TRUE(door.await_arrival());  // the worker is held up after the first event
   ASSERT_TRUE(eventually([&] { return count == 1; }));
   ASSERT_EQ(second.publish({2}), PublishCode::accepted);  // stays in its lane
   ASSERT_EQ(tocks.publish({0, 0, 3}), PublishCode::accepted);

@@ -97,7 +97,7 @@ TEST_F(StepPatternTest, EveryChannelThatMatchesHasItsEventsPlacesFromTheFirstSte
         EXPECT_EQ(event.in_step(), in);
         heard_.push_back(std::string(event.channel()) + " " + place_in_words(in));
       });
-  auto steps = Source::attach(bus_).value();  // the channel is made behind the subscription
+  auto steps = Source::attach(bus_).value();  // the channel is made after the subscription
   const std::string ticked(bus_.channel<Tick>().name()), tocked(bus_.channel<Tock>().name());
   tick();
   ASSERT_TRUE(bus_.flush(tests::kLong));

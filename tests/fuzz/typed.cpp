@@ -109,7 +109,7 @@ void read_view(const Read& read, const EventView& view) {
   (std::make_index_sequence<kTypes>{});
 }
 
-/// Memory for a run, with a margin behind it that nobody may write.
+/// Memory for a run, with a margin after it that nobody may write.
 class Room {
  public:
   static std::byte* make(void* self, std::size_t bytes) noexcept {

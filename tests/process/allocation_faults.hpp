@@ -8,7 +8,7 @@
 
 namespace ringmain::tests {
 
-/// From now on the `first`-th allocation fails, and those behind it until `width` have.
+/// From now on the `first`-th allocation fails, and those after it until `width` have.
 void fail_allocations(long first, long width) noexcept;
 /// None fails any more. True: one did.
 bool heal_allocations() noexcept;

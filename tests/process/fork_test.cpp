@@ -121,7 +121,7 @@ TEST_F(ForkTest, NothingInTheChildWaitsForACallThatIsRunningInTheParent) {
               f.expect(gone->stats().channels.empty(), "stats");
               f.expect(gone->verify_accounting().has_value(), "verify_accounting");
               gone.reset();
-              f.expect(publisher.publish({2}) == PublishCode::forked, "behind the bus's end");
+              f.expect(publisher.publish({2}) == PublishCode::forked, "after the bus's end");
               publisher = {};
               f.expect(living == 1, "captures were destroyed that the parent still uses");
             }),

@@ -88,7 +88,7 @@ TEST(OutOfMemoryTest, ASmallAddressSpaceIsSurvived) {
 }
 
 /// The queue takes a batch in blocks. One that got some of them and then no more must leave nothing
-/// behind that later events stumble over.
+/// after that later events stumble over.
 TEST(OutOfMemoryTest, ABatchThatGetsHalfOfItsMemoryLosesOnlyWhatItSays) {
   bool reached = true;
   for (long k = 1; reached && !HasFailure(); ++k) {

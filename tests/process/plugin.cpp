@@ -76,7 +76,7 @@ RINGMAIN_TESTS_SHOWN int detach() {
   state.reset();
   return done ? 1 : 0;
 }
-/// The same, but every reset() happens inside a callback; wait_quiescent() is enough behind it.
+/// The same, but every reset() happens inside a callback; wait_quiescent() is enough after it.
 RINGMAIN_TESTS_SHOWN int detach_in_a_callback() {
   using ringmain::Detached;
   std::atomic<int> deferred{0};

@@ -18,7 +18,7 @@
 
 namespace ringmain::tests {
 
-struct Late {  // its channel comes behind the patterns
+struct Late {  // its channel comes after the patterns
   std::uint64_t n = 0;
 };
 constexpr auto describe(EventOf<Late>) {
@@ -203,7 +203,7 @@ class Script {
     std::array<Tick, 300> many{};
     for (Tick& t : many) t.n = ++said_;
     accepted_ += ticks_->publish_all(many).accepted;
-    (void)bus_->flush(kLong);  // so that the next publisher's numbers come behind these
+    (void)bus_->flush(kLong);  // so that the next publisher's numbers come after these
     for (int round = 0; round < 2; ++round) {  // the second time on a lane that another one had
       done([&] {
         auto made = ticks_->publisher(PublisherOptions{});

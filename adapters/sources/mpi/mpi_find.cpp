@@ -53,7 +53,7 @@ const char* own_folder() noexcept {
   return folder;
 }
 
-/// An MPI that was loaded by dlopen, as Python does, is seen by who loaded it alone: now by all.
+/// An MPI that was loaded by dlopen, as Python does, is seen by its loader alone: now by all.
 int show_to_all(dl_phdr_info* library, std::size_t, void*) noexcept {
   const char* const slash = std::strrchr(library->dlpi_name, '/');
   const char* const file = slash == nullptr ? library->dlpi_name : slash + 1;

@@ -4,7 +4,7 @@
 //   domain phase=MESSAGE[@DOMAIN]    the range is a phase of the step that it is in
 //
 // Several, divided by commas. They are said on `train.step`. A step's number is the first one in
-// its message behind what stands before the pattern's first *, else the range's integer payload,
+// its message after what stands before the pattern's first *, else the range's integer payload,
 // else it is counted, from 1. A phase is called like its message, as far as that has no number.
 #pragma once
 #include <cstdint>

@@ -28,7 +28,7 @@ struct KinetoCall {
   cuda::MemoryClass memory = cuda::MemoryClass::unknown;
 };
 
-/// What stands behind a record's category.
+/// What a record's category says of it.
 enum class KinetoSide : std::uint8_t {
   other,
   runtime_call,  // a call of the CUDA or HIP runtime

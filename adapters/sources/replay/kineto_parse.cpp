@@ -21,7 +21,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// A token as simdjson gives it, without the white space behind it.
+/// A token as simdjson gives it, without the white space after it.
 std::string_view trimmed(std::string_view token) {
   while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
   return token;

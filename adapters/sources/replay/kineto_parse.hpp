@@ -37,7 +37,7 @@ class RecordParser {
   RecordParser& operator=(RecordParser&&) noexcept;
   ~RecordParser();
 
-  /// Fills `record`, but for its number. RecordSplitter::kPadding bytes behind `text` must be
+  /// Fills `record`, but for its number. RecordSplitter::kPadding bytes after `text` must be
   /// readable.
   [[nodiscard]] Skip parse(std::string_view text, KinetoRecord& record);
 

@@ -229,7 +229,7 @@ bool RecordSplitter::scan_value(std::size_t hold_bytes_max) {
   return whole;
 }
 
-/// From behind the opening quote to behind the closing one.
+/// From after the opening quote to after the closing one.
 bool RecordSplitter::scan_string() {
   for (;;) {
     const char* p = room_.data() + at_;

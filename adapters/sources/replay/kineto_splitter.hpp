@@ -19,7 +19,7 @@
 
 namespace ringmain::replay {
 
-/// One element of "traceEvents". Valid until the next call; RecordSplitter::kPadding bytes behind
+/// One element of "traceEvents". Valid until the next call; RecordSplitter::kPadding bytes after
 /// the text may be read.
 struct RecordText {
   std::string_view text;
@@ -35,7 +35,7 @@ struct TopMember {
 /// Threads: one at a time. Cost: about a nanosecond per byte.
 class RecordSplitter {
  public:
-  static constexpr std::size_t kPadding = 64;    // what simdjson may read behind a text
+  static constexpr std::size_t kPadding = 64;    // what simdjson may read after a text
   static constexpr std::size_t kDepthMax = 128;  // of one record; Kineto's are below 10
 
   RecordSplitter(KinetoBytes bytes, const KinetoOptions& options);

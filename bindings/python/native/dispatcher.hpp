@@ -60,7 +60,7 @@ class Dispatcher : public engine::Born, public std::enable_shared_from_this<Disp
   [[nodiscard]] SubscriberStats stats(const QueuedSubscriber& subscriber) const;
   /// Waits until all that lies in the mailboxes now was heard. With the GIL, given up meanwhile.
   bool wait_until_called(Seconds limit);
-  /// Ends the thread behind the callback that is running, and removes all. False: it did not end.
+  /// Ends the thread after the callback that is running, and removes all. False: it did not end.
   bool stop(Seconds limit);
 
   /// The thread's body: with the GIL, which it gives up but for calls. Not noexcept: a thread that

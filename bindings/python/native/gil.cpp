@@ -30,7 +30,7 @@ struct RetiredObjects {
 };
 RetiredObjects& retired_objects() {
   static RetiredObjects& all =
-      *new RetiredObjects;  // never destroyed: captures may die behind static objects
+      *new RetiredObjects;  // never destroyed: captures may die after static objects
   return all;
 }
 // Made before there are threads: a fork while another one is in the guard would leave it locked.

@@ -12,7 +12,7 @@ namespace ringmain::python {
 namespace {
 
 /// Stands in PyTorch's one slot for a hook that is told whether a call found compiled code; the
-/// one that would stand there without us is chained behind it, and its verdict counts.
+/// one that would stand there without us is chained after it, and its verdict counts.
 class GuardHook {
  public:
   GuardHook(compile::TraceTap& tap, nb::object chained)
@@ -23,7 +23,7 @@ class GuardHook {
     tap_->guard_checked(verdict);
     return verdict;
   }
-  /// Puts another one behind this; returns the one that was there.
+  /// Puts another one after this; returns the one that was there.
   nb::object chain(nb::object next) { return std::exchange(chained_, std::move(next)); }
   [[nodiscard]] std::uint64_t errors() const noexcept { return errors_; }
   [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }

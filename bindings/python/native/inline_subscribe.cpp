@@ -68,7 +68,7 @@ engine::Judgement verdict_of(const nb::object& answer, const InlineSubscriber& s
   throw nb::python_error();
 }
 
-/// Throws Raised behind a log line.
+/// Throws Raised after a log line.
 engine::Judgement ask(const Judge& by, const std::byte* at) {
   const Taken gil;
   ++by.subscriber->gil_taken;

@@ -89,7 +89,7 @@ class Subscription:
     def remove(self, timeout: float | None = None) -> str:
         """After "done", no call to it is running, or will start. Waits for a running one without the GIL.
 
-        "deferred": called inside a callback; it is closed at once, and ends behind the running call. "timeout": it
+        "deferred": called inside a callback; it is closed at once, and ends after the running call. "timeout": it
         is closed, but a call is still running; ask again. "was_not_attached": it had ended before. The caller must
         hold no lock that the callback wants.
         """

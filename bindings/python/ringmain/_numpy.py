@@ -11,7 +11,7 @@ from . import _native
 _DTYPES = {"u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8",
            "f32": "f4", "f64": "f8", "bool": "?"}
 _STAMP = np.dtype([("time_ns", "i8"), ("sequence", "u8"), ("publisher", "u4"), ("time_from", "u4")])
-_STAMP_OFFSET = 8  # behind the sequence of the mailbox's own lane
+_STAMP_OFFSET = 8  # after the sequence of the mailbox's own lane
 _by_layout: dict[tuple[int, int, int], np.dtype[Any]] = {}
 
 

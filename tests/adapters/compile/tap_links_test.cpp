@@ -1,4 +1,4 @@
-// Is a graph break joined with the frame behind it, and a callback with the trace of its compile?
+// Is a graph break joined with the frame after it, and a callback with the trace of its compile?
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>

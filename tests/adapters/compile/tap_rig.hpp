@@ -9,7 +9,7 @@
 
 namespace ringmain::compile {
 
-/// The keys that records share, to be put behind a kind.
+/// The keys that records share, to be put after a kind.
 inline std::string at(int frame, int recompile, int attempt = 0) {
   return R"("frame_id": )" + std::to_string(frame) + R"(, "frame_compile_id": )" +
          std::to_string(recompile) + R"(, "attempt": )" + std::to_string(attempt);

@@ -22,7 +22,7 @@
 namespace ringmain::compile {
 namespace {
 
-/// Text that ends where readable memory does, as a key may that has no NUL behind it.
+/// Text that ends where readable memory does, as a key may that has no NUL after it.
 class AtTheEdge {
  public:
   explicit AtTheEdge(std::string_view text) : bytes_(text.size()) {

@@ -26,7 +26,7 @@ class FakeCopy {
     core2_.fill(loads_us);
     sync_.fill(loads_us);
   }
-  /// What NVTX does behind the injection: what was left alone does nothing from now on.
+  /// What NVTX does after the injection: what was left alone does nothing from now on.
   static void settle() {
     for (auto* module : {core_.data(), core2_.data()}) {
       for (unsigned i = 0; i < abi::kCoreSize; ++i) {

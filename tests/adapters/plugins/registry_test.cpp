@@ -182,7 +182,7 @@ TEST(RegistryTest, AFailedLoadIsTriedAgainAndItsWaitersGetItsReason) {
     for (int i = 0; i < 2; ++i) {
       others.emplace_back([&] {
         ++waiting;
-        if (registry.open_sink("moody")) return;  // came behind the failure: it was tried again
+        if (registry.open_sink("moody")) return;  // came after the failure: it was tried again
         ++refused;
       });
     }

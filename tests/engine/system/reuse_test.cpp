@@ -107,7 +107,7 @@ TEST(ReuseTest, AWorkerDoesNotTakeAReadersMailboxForTheOneThatItGaveUp) {
                                       [&](const engine::Run&) { stopped_thread = own_thread(); });
     Lane& lane = *given_up->take_lane({}, *given_up);
     ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
-    ASSERT_TRUE(door.await_arrival()) << "its worker looks at it a last time behind a barrier";
+    ASSERT_TRUE(door.await_arrival()) << "its worker looks at it a last time after a barrier";
     ChannelCore::give_lane(lane);
     elsewhere.open();
     running->retire(*given_up);

@@ -74,7 +74,7 @@ class Interpreter {
   struct Here {
     const TraceRecord& record;
     std::string_view kind;
-    simdjson::dom::element value;  // what stands behind the kind
+    simdjson::dom::element value;  // what stands after the kind
     Id id;
     std::int64_t time_ns;
     std::vector<Timed>& out;

@@ -115,8 +115,8 @@ const GraphBreak* Breaks::resumes(const Start& start) {
     const bool own_line =
         one.said.line == resume.line ||
         std::find(one.lines.begin(), one.lines.end(), resume.line) != one.lines.end();
-    // What is compiled again may go on behind no new break at all, so its line must be the break's;
-    // a new rest goes on behind one, whose line may be that of a like-named function it had called.
+    // What is compiled again may go on after no new break at all, so its line must be the break's;
+    // a new rest goes on after one, whose line may be that of a like-named function it had called.
     if (!own_line && start.recompile != 0 && !one.lines.empty()) continue;
     const int rank = (resumed ? 0 : 2) + (own_line ? 1 : 0);
     if (rank < best_rank) continue;  // of equals the youngest

@@ -1,4 +1,4 @@
-// Which compiles are under way, in which epoch, and which graph break does a frame go on behind?
+// Which compiles are under way, in which epoch, and which graph break does a frame go on after?
 //
 // What PyTorch announces is put together here: the structured trace and the callbacks tell of the
 // same compile, in either order; ids begin again after a reset that nobody may have announced; a
@@ -64,7 +64,7 @@ class Epochs {
   std::uint32_t current_ = 0;
 };
 
-/// Joins each frame that goes on with the break that it goes on behind.
+/// Joins each frame that goes on with the break that it goes on after.
 class Breaks {
  public:
   static constexpr std::size_t kMost = 1024;
@@ -72,9 +72,9 @@ class Breaks {
   /// Numbers it. `frame_file`: of the frame that is being compiled. `lines`: where functions of its
   /// name in that file stood on the stack then; none where the stack is not known.
   void broke(GraphBreak& said, Name frame_file, std::vector<std::uint32_t> lines);
-  /// That compile failed: its code, and what would go on behind its breaks, is thrown away.
+  /// That compile failed: its code, and what would go on after its breaks, is thrown away.
   void failed(const Id& id);
-  /// The break behind which this code goes on; nullptr: none is known. It is `resumed` from then
+  /// The break after which this code goes on; nullptr: none is known. It is `resumed` from then
   /// on.
   const GraphBreak* resumes(const Start& start);
 

@@ -26,7 +26,7 @@ bool is_name(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_word);
 }
 
-/// What stands behind `begin`, to the end of the text.
+/// What stands after `begin`, to the end of the text.
 std::optional<std::string_view> behind(std::string_view text, std::string_view begin) noexcept {
   const std::size_t at = text.find(begin);
   if (at == npos) return std::nullopt;
@@ -188,7 +188,7 @@ GraphText read_graph(std::string_view text) noexcept {
   read.inputs = arguments->count;
   read.ops = 0;
   std::string_view rest = list->substr(arguments->bytes);
-  (void)take_line(rest);  // "):" and what may stand behind it
+  (void)take_line(rest);  // "):" and what may stand after it
   while (!rest.empty()) {
     const std::string_view line = trimmed(take_line(rest));
     if (line.starts_with("return")) break;  // what follows are graphs within this one

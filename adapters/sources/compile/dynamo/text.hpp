@@ -32,7 +32,7 @@ struct PlaceText {
 /// The next frame; `stack` is shortened by it.
 [[nodiscard]] PlaceText take_place(std::string_view& stack) noexcept;
 
-/// What stands as comments behind a guard, "…  # k == 2  # m.py:67 in f", which `line` loses.
+/// What stands as comments after a guard, "…  # k == 2  # m.py:67 in f", which `line` loses.
 [[nodiscard]] PlaceText take_comments(std::string_view& line) noexcept;
 
 /// Of one cached code's reason in the artifact recompile_reasons: "6/1: k == 3   # def …".

@@ -5,7 +5,7 @@
 // the function is called once for each name, under a lock of c10's, so no wait counter may be
 // touched in it; a `self` of nullptr means that nobody is interested, else all four are called;
 // begin and end come on any thread, overlap freely, and must not throw; `destroy` may never come.
-// The name has no NUL behind it.
+// The name has no NUL after it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@ log = logging.getLogger("ringmain.torch")
 
 
 class GuardHook(Protocol):
-    """A guard-complete hook that never raises; the one behind it decides."""
+    """A guard-complete hook that never raises; the one after it decides."""
 
     @property
     def errors(self) -> int: ...
@@ -21,7 +21,7 @@ class GuardHook(Protocol):
     def __call__(self, hit: bool) -> bool: ...
 
     def chain(self, next: Any) -> Any:
-        """Puts another one behind it; returns the one that was there."""
+        """Puts another one after it; returns the one that was there."""
 
 
 class Publishers(Protocol):

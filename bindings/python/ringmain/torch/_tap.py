@@ -48,7 +48,7 @@ ARTIFACTS: dict[str, tuple[str, ...]] = {
     "aotautograd_cache_miss": _CACHE,
     "aotautograd_cache_bypass": _CACHE,
 }
-BYTECODE = ("_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE")  # behind a function's name
+BYTECODE = ("_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE")  # after a function's name
 CHANNELS = ("compile.start", "compile.end", "compile.graph", "compile.graph_break", "compile.guard",
             "compile.recompile", "compile.dynamic_shape", "compile.cache", "compile.backend", "compile.phase",
             "compile.limit", "compile.reset", "compile.metrics", "compile.stack", "compile.detail.guard",

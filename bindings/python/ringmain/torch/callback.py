@@ -156,7 +156,7 @@ class CompilationCallbackHandler:
         vetoes: list[Exception] = []
         self._starts.fire(lambda _, error: vetoes.append(error), args)
         for error in vetoes[1:]:
-            log.error("Exception in a start callback, behind another one's", exc_info=error)
+            log.error("Exception in a start callback, after another one's", exc_info=error)
         if vetoes:
             raise vetoes[0]
 

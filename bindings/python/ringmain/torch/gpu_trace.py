@@ -66,7 +66,7 @@ class CallbackRegistry(Generic[P]):
 
     def _hand_on(self, *args: Any, **kwargs: Any) -> None:
         if not len(self._calls):
-            self._stand()  # a handle's remove() does not know PyTorch; the first event behind it tidies up
+            self._stand()  # a handle's remove() does not know PyTorch; the first event after it tidies up
             return
         self._calls.fire(self._failed, *args, **kwargs)
 

@@ -41,7 +41,7 @@ def pytest_pycollect_makemodule(module_path, parent):
 
 @pytest.fixture
 def fresh_dynamo():
-    """Nothing compiled before, and nothing of this test's behind it."""
+    """Nothing compiled before, and nothing of this test's after it."""
     torch._dynamo.reset()
     yield torch._dynamo
     torch._dynamo.reset()

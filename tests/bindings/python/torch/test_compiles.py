@@ -174,7 +174,7 @@ def test_guards_one_by_one_and_code_come_where_they_are_asked_for(bus, attached)
     codes = detail.on("compile.detail.code")
     graph = "".join(c["text"] for c in codes if c["what"] == "graph" and c["frame"] == 0)
     assert "sin" in graph and len(graph.encode()) == codes[0]["bytes"]
-    # PyTorch writes the bytecode of what goes on behind a break, and no other.
+    # PyTorch writes the bytecode of what goes on after a break, and no other.
     sizes = {c["what"]: c["bytecode"] for c in codes if c["what"] != "graph"}
     assert sizes["original"] > 0 and sizes["modified"] > 0
 
