@@ -62,7 +62,7 @@ class Channel {
       sum.accepted = static_cast<std::uint32_t>(all.accepted);
       sum.refused = static_cast<std::uint32_t>(all.refused);
       sum.vetoed = static_cast<std::uint32_t>(all.vetoed);
-      sum.last = static_cast<PublishCode>(all.last);
+      sum.last = all.last;
     } else {
       for (const E& e : events) {
         const PublishResult one = publish(e);

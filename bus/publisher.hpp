@@ -111,7 +111,7 @@ class [[nodiscard]] Publisher {
     }
     const auto all = engine::push_all(*lane_, events.data(), events.size());
     return {static_cast<std::uint32_t>(all.accepted), static_cast<std::uint32_t>(all.refused),
-            static_cast<std::uint32_t>(all.vetoed), static_cast<PublishCode>(all.last)};
+            static_cast<std::uint32_t>(all.vetoed), all.last};
   }
   /// Is anybody listening? For skipping work before publishing. Progress: one load.
   [[nodiscard]] bool wanted() const noexcept { return line_->heard(); }

@@ -6,23 +6,12 @@
 #include <utility>
 #include <variant>
 
+#include "../engine/publish/pushed.hpp"
+
 #include "text.hpp"
 
 namespace ringmain {
 
-// As wide as a Name: with holes in it a result would be put together again at every publish.
-enum class PublishCode : std::uint32_t {
-  accepted,  // will be dispatched, or counted: evicted (drop_oldest), discarded by stop(abort)
-  unheard,   // nobody listens: not offered, not counted, no sequence number
-  full,      // no room: drop_newest, or block ran out of time, or drop_oldest is far ahead
-  closed,    // after stop() began, or the publisher is empty
-  would_deadlock,  // full, and blocking was refused: the caller is a worker
-  no_memory,       // a lane or a block of the queue could not be allocated
-  too_deep,  // published in the middle of another publish on the same lane (by what builds its
-             // event, or by a signal handler), or nested in more than 8 inline callbacks
-  vetoed,    // an inline subscriber said no: PublishResult::why
-  forked     // this process is a fork and the bus its parent's: use a bus of its own
-};
 [[nodiscard]] std::string_view to_string(PublishCode code) noexcept;
 
 /// True when nothing was lost (accepted or unheard). Fits a register.

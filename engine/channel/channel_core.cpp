@@ -9,6 +9,7 @@
 #include "engine/channel/ahead.hpp"
 #include "engine/publish/missed.hpp"
 #include "engine/publish/queue_ops.hpp"
+#include "engine/system/assert.hpp"
 
 namespace ringmain::engine {
 namespace {
@@ -183,6 +184,7 @@ bool ChannelCore::want_tickets() noexcept {
 void ChannelCore::unwant_tickets() noexcept {
   if (inert()) return;
   const std::lock_guard lock(mutex_);
+  RINGMAIN_ASSERT(ticket_wishes_ > 0);  // each wish is taken back once
   if (--ticket_wishes_ == 0)
     line.state.fetch_and(~ChannelLine::kTicketed, std::memory_order_seq_cst);  // t.wanted
 }

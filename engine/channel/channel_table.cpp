@@ -1,5 +1,7 @@
 #include "engine/channel/channel_table.hpp"
 
+#include "engine/system/assert.hpp"
+
 namespace ringmain::engine {
 
 ChannelTable::ChannelTable() {
@@ -22,6 +24,8 @@ bool ChannelTable::add(ChannelCore& channel, const ChannelHost& host,
   } else {
     ++next_;
   }
+  RINGMAIN_ASSERT(table_[index].load(std::memory_order_relaxed) ==
+                  nullptr);  // relaxed: written under our lock
   channel.set_index(index);
   channel.hold();
   // Without threads nobody sleeps, so that nobody is to be signalled.

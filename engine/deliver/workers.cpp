@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "engine/system/assert.hpp"
 #include "engine/system/configure_thread.hpp"
 #include "engine/system/join_deadline.hpp"
 
@@ -20,6 +21,7 @@ Workers::Workers(const WorkersOptions& options, ChannelHost& host, ChannelTable&
 }
 
 unsigned Workers::start() {
+  RINGMAIN_ASSERT(started_ == 0 && count_ == 0);  // once
   if (options_.manual) {
     gone_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_release);  // q.over
     return 0;

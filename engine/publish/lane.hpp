@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 #include "../channel/channel_line.hpp"
 #include "../system/atomics.hpp"
@@ -63,6 +64,19 @@ struct Tickets {
 [[nodiscard]] Tickets* make_tickets(std::size_t events, bool touched) noexcept;
 void free_tickets(Tickets* tickets) noexcept;
 
+/// Invariants, and whose they are:
+///   1 `word` only grows but for undo(), by its publisher; its lowest bit says that a publish is
+///     under way, and is clear before the next one begins.
+///   2 `consumed` only grows, by the lease's holder, and never past `word` >> 1.
+///   3 offered = published + `refused`; `refused` = the sum of the reasons and `observed`, but
+///   while
+///     `settling` or busy.
+///   4 Events are taken in the order in which they were published; whoever sees one published sees
+///     it whole (e.published).
+///   5 `live` is 1 while a publisher has the lane; it is given to the next one only when `consumed`
+///     has come up to what the last one published (e.lane_free).
+/// Fields stand by who writes them and when: at every event the publisher, at every run the owner;
+/// seldom, the rest. The layout is asserted below.
 struct Lane {
   /// Of a slot in a coalescing lane.
   enum Claim : std::uint8_t { kQueued, kReplacing, kTaken };
@@ -154,6 +168,17 @@ struct Lane {
     return {now >> 1, done, (now & 1) != 0};
   }
 };
+
+// What one thread writes at every event lies on no line that another one writes at every event.
+static_assert(std::is_standard_layout_v<Lane>);
+static_assert(offsetof(Lane, word) == 0 && offsetof(Lane, full) == kLineBytes,
+              "what a publisher stores to at every event is one line");
+static_assert(offsetof(Lane, consumed) % kLineBytes == 0 &&
+                  offsetof(Lane, wake_at) == offsetof(Lane, consumed) + kLineBytes,
+              "what the owner stores to at every run is one line");
+static_assert(offsetof(Lane, inline_readings) + sizeof(Lane::inline_readings) <=
+                  offsetof(Lane, consumed),
+              "what publishers show as read is on none of the owner's lines");
 
 /// Room for the publishing times of a lane that measures each `every`-th event: a power of two.
 constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noexcept {

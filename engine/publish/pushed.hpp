@@ -2,20 +2,28 @@
 #pragma once
 #include <cstdint>
 
+namespace ringmain {
+
+/// How a publish ended. As wide as a Name: with holes in it a result would be put together again at
+/// every publish.
+enum class PublishCode : std::uint32_t {
+  accepted,  // will be dispatched, or counted: evicted (drop_oldest), discarded by stop(abort)
+  unheard,   // nobody listens: not offered, not counted, no sequence number
+  full,      // no room: drop_newest, or block ran out of time, or drop_oldest is far ahead
+  closed,    // after stop() began, or the publisher is empty
+  would_deadlock,  // full, and blocking was refused: the caller is a worker
+  no_memory,       // a lane or a block of the queue could not be allocated
+  too_deep,  // published in the middle of another publish on the same lane (by what builds its
+             // event, or by a signal handler), or nested in more than 8 inline callbacks
+  vetoed,    // an inline subscriber said no: PublishResult::why
+  forked     // this process is a fork and the bus its parent's: use a bus of its own
+};
+
+}  // namespace ringmain
+
 namespace ringmain::engine {
 
-/// How a publish on a lane ended. The bus says the same to its users as PublishCode.
-enum class Pushed : std::uint8_t {
-  accepted,
-  unheard,
-  full,
-  closed,
-  would_deadlock,
-  no_memory,
-  too_deep,
-  vetoed,
-  forked
-};
+using Pushed = PublishCode;
 /// The same with a veto's reason (a name's id, or 0). One word, so that no publish takes it apart.
 class PushResult {
  public:

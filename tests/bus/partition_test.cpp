@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -184,19 +185,19 @@ TEST(PartitionsTest, OneThatThrowsTooOftenIsShutOutAloneAndLetInAgain) {
 TEST(PartitionsTest, FiguresMayBeAskedForWhilePartitionsComeAndGo) {
   Bus bus(with_workers(1));
   auto& ticks = bus.channel<Tick>();
-  std::atomic<bool> over{false};
   std::atomic<int> looks{0};
-  std::thread looker([&] {
-    while (!over) {
+  const std::jthread looker([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
       (void)bus.stats();
       (void)bus.verify_accounting();
       ++looks;
     }
   });
-  for (int round = 0; round < 200 || looks < 20; ++round)
+  // So many that all their mailboxes have room, should no worker come by to free one.
+  for (int round = 0; round < 200; ++round) {
     ASSERT_TRUE(ticks.partition_by(&key_of, 2, [](const Tick&) {}));
-  over = true;
-  looker.join();
+    if (round % 10 == 0) ASSERT_TRUE(eventually([&] { return looks > round / 10; }));
+  }
 }
 
 TEST(PartitionsTest, WhatMakesNoSenseIsRefused) {
