@@ -196,7 +196,9 @@ TEST(PartitionsTest, FiguresMayBeAskedForWhilePartitionsComeAndGo) {
   // So many that all their mailboxes have room, should no worker come by to free one.
   for (int round = 0; round < 200; ++round) {
     ASSERT_TRUE(ticks.partition_by(&key_of, 2, [](const Tick&) {}));
-    if (round % 10 == 0) ASSERT_TRUE(eventually([&] { return looks > round / 10; }));
+    if (round % 10 == 0) {
+      ASSERT_TRUE(eventually([&] { return looks > round / 10; }));
+    }
   }
 }
 
