@@ -1,4 +1,5 @@
-// What does the housekeeper read of a channel? Seldom, and off the lines that publishers write.
+// Figures of a channel. Read seldom, by the housekeeper and by whoever asks; not on a publisher's
+// or a worker's way.
 #include <algorithm>
 #include <new>
 
@@ -68,6 +69,49 @@ void ChannelCore::trim() noexcept {
   } catch (const std::bad_alloc&) {
     // The next look tries again.
   }
+}
+
+std::uint64_t ChannelCore::offered() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& r : refused_) sum += r.load(std::memory_order_relaxed);  // relaxed: counts
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
+    sum +=
+        lane(i).published() + lane(i).refused.load(std::memory_order_relaxed);  // relaxed: a count
+  }
+  return sum;
+}
+
+ChannelCounts ChannelCore::counts() const noexcept {
+  ChannelCounts sum;
+  sum.full = read(refused_[static_cast<std::size_t>(Pushed::full)]);
+  sum.closed = read(refused_[static_cast<std::size_t>(Pushed::closed)]);
+  sum.no_memory = read(refused_[static_cast<std::size_t>(Pushed::no_memory)]);
+  sum.too_deep = read(refused_[static_cast<std::size_t>(Pushed::too_deep)]);
+  sum.lanes = lane_count();
+  for (std::uint32_t i = 0; i < sum.lanes; ++i) {
+    const Lane& one = lane(i);
+    // Consumed first: what is consumed was published, so pending is never negative.
+    const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // e.consumed
+    // The two after it, so that neither is taken for delivered, and no more than were consumed.
+    const std::uint64_t discarded = std::min(read(one.discarded), consumed);
+    const std::uint64_t evicted = std::min(read(one.evicted), consumed - discarded);
+    const std::uint64_t observed = read(one.observed);
+    const std::uint64_t published = std::max(one.published(), consumed);
+    sum.accepted += published + observed;
+    sum.delivered += consumed - discarded - evicted + observed;
+    sum.observed += observed;
+    sum.discarded += discarded;
+    sum.evicted += evicted;
+    sum.coalesced += read(one.coalesced);
+    sum.pending += published - consumed;
+    sum.full += read(one.full);
+    sum.closed += read(one.closed);
+    sum.no_memory += read(one.no_memory);
+    sum.too_deep += read(one.too_deep);
+    sum.vetoed += read(one.vetoed);
+    sum.live_lanes += one.live.load(std::memory_order_relaxed);  // relaxed: a count
+  }
+  return sum;
 }
 
 }  // namespace ringmain::engine
