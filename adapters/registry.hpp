@@ -16,6 +16,8 @@
 
 #include "../bus/bus.hpp"
 
+#include "did_you_mean.hpp"
+#include "library_folder.hpp"
 #include "provider.hpp"
 #include "sink_handle.hpp"
 
@@ -148,11 +150,5 @@ Result<SinkHandle> attach_sink(Bus& bus, const Choice<Sink>& sink, std::string_v
 
 /// Adds what comes with ringmain.
 void add_builtin_providers(Registry& registry);
-
-/// "; did you mean '…'?" for the candidate that is closest to `word`, or "".
-[[nodiscard]] std::string did_you_mean(std::string_view word,
-                                       const std::vector<std::string_view>& candidates);
-/// The folder that ringmain's libraries were loaded from; "" if that cannot be told.
-[[nodiscard]] std::string library_folder();
 
 }  // namespace ringmain::registry

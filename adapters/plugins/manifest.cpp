@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "adapters/registry.hpp"
+#include "adapters/did_you_mean.hpp"
 
 namespace ringmain::registry {
 namespace {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "adapters/registry.hpp"
+#include "adapters/library_folder.hpp"
 
 // glibc's other name for clone(), which ThreadSanitizer does not take for a fork of its own world.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...) noexcept;

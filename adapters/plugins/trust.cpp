@@ -7,7 +7,7 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "adapters/registry.hpp"
+#include "adapters/library_folder.hpp"
 
 namespace ringmain::registry {
 namespace {

@@ -1,7 +1,5 @@
 // How do plugins come into the registry, and out of it again?
 #include <algorithm>
-#include <dlfcn.h>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <set>
@@ -33,17 +31,6 @@ std::string abi_fault(const PluginPlaces::Found& found) {
 }
 
 }  // namespace
-
-std::string library_folder() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&library_folder), &info) == 0 ||
-      info.dli_fname == nullptr) {
-    return "";
-  }
-  std::error_code error;
-  const auto real = std::filesystem::absolute(info.dli_fname, error);
-  return error ? "" : real.parent_path().lexically_normal().string();
-}
 
 Registry::Core::Plugin Registry::Core::take_in(const PluginPlaces::Found& found) {
   Plugin made;

@@ -143,6 +143,33 @@ class Layers(CheckTest):
         self.assert_fails(self.CHECK, "nothing to look at")
 
 
+class Knots(CheckTest):
+    CHECK = "check_knots.py"
+
+    def circle(self, room, size):
+        for i in range(size):
+            self.write(f"{room}/m{i}.hpp", f'#include "m{(i + 1) % size}.hpp"\n')
+
+    def test_a_circle_may_be_as_large_as_its_room_allows(self):
+        self.circle("engine", 3)
+        self.assert_passes(self.CHECK)
+        self.circle("engine", 4)
+        self.assert_fails(self.CHECK, "engine/: 4 modules use each other in a circle, at most 3 may")
+
+    def test_a_source_counts_with_its_header(self):
+        for name in "abcd":
+            self.write(f"engine/{name}.hpp", "")
+        for name, used in zip("abcd", "bcda"):
+            self.write(f"engine/{name}.cpp", f'#include "engine/{used}.hpp"\n')
+        self.assert_fails(self.CHECK, "engine/a engine/b engine/c engine/d")
+
+    def test_a_row_of_modules_is_no_circle(self):
+        for name, used in zip("abcd", "bcde"):
+            self.write(f"engine/{name}.hpp", f'#include "{used}.hpp"\n')
+        self.write("engine/e.hpp", "")
+        self.assert_passes(self.CHECK)
+
+
 class Orders(CheckTest):
     CHECK = "check_orders.py"
     PAIR = ("a.store(1, std::memory_order_release);  // e.published\n"

@@ -1,9 +1,7 @@
-// Which of the known names was probably meant?
+#include "adapters/did_you_mean.hpp"
+
 #include <algorithm>
 #include <cstddef>
-#include <vector>
-
-#include "adapters/registry.hpp"
 
 namespace ringmain::registry {
 namespace {
