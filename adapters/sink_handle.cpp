@@ -19,6 +19,10 @@
 #include "events/steps/log.hpp"
 
 namespace ringmain::registry {
+namespace {
+constexpr milliseconds kDay = std::chrono::hours(24);
+}  // namespace
+
 struct SinkHandle::Core {
   Core(std::string name_, std::shared_ptr<Sink> sink_)
       : name(std::move(name_)), sink(std::move(sink_)) {
@@ -112,7 +116,6 @@ struct SinkHandle::Core {
   }
 
   using Clock = std::chrono::steady_clock;
-  static constexpr milliseconds kDay = std::chrono::hours(24);
 
   const std::string name;
   std::shared_ptr<Sink> sink;
