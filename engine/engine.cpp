@@ -13,7 +13,7 @@ Engine::Engine(WorkersOptions options)
     : ChannelHost(options.manual),
       ForkWitness(kForkWorkers),
       options_(std::move(options)),
-      drainers_(options_.count),
+      drainers_(std::min<std::size_t>(options_.count, Workers::kWorkersMax)),
       workers_(options_, *this, table_, drainers_),
       own_threads_(options_, drainers_, inbox_),
       manual_delivery_(*this, table_, workers_),

@@ -228,6 +228,7 @@ TEST(BusTest, AnOperatorOverridesTheNumberOfWorkers) {
     EXPECT_GE(Bus(with_workers(2)).workers(), 1u);
   }
   EXPECT_EQ(Bus(with_workers(1000)).workers(), 32u);
+  EXPECT_EQ(Bus(with_workers(~0u)).workers(), 32u);
 }
 
 TEST(BusTest, AnOperatorPlacesItsWorkersAndSaysHowLongTheyLook) {
