@@ -1,32 +1,13 @@
-// Which of the ten kinds is a recorded API call? By its name, or by CUPTI's number of it.
+// Which side of a program does a record show, and which call, if it is one?
 #pragma once
 #include <cstdint>
 #include <string_view>
 
-#include "events/cuda.hpp"
+#include "events/terms/cuda_calls.hpp"
 
 #include "adapters/sources/replay/kineto_record.hpp"
 
 namespace ringmain::replay {
-
-enum class CallKind : std::uint8_t {
-  none,  // a call, but of no kind that has a channel
-  event_creation,
-  event_deletion,
-  event_record,
-  event_wait,
-  memory_allocation,
-  memory_deallocation,
-  stream_creation,
-  device_synchronization,
-  stream_synchronization,
-  event_synchronization
-};
-
-struct KinetoCall {
-  CallKind kind = CallKind::none;
-  cuda::MemoryClass memory = cuda::MemoryClass::unknown;
-};
 
 /// What a record's category says of it.
 enum class KinetoSide : std::uint8_t {
@@ -43,8 +24,9 @@ enum class KinetoSide : std::uint8_t {
 /// True for the categories of GPU kernels.
 [[nodiscard]] bool is_kernel(std::string_view category) noexcept;
 
-/// The kind of the call in `record`, whose side is a call.
-[[nodiscard]] KinetoCall call_of(const KinetoRecord& record, KinetoSide side) noexcept;
+/// The call in `record`, whose side is a call: by its name; by its number where the recorder knew
+/// that and not yet the name.
+[[nodiscard]] cuda::Call call_of(const KinetoRecord& record, KinetoSide side) noexcept;
 
 /// True for the calls that put kernels on a stream: they share their correlation.
 [[nodiscard]] bool is_launch(std::string_view api) noexcept;

@@ -183,42 +183,42 @@ E KinetoMapper::call_event(const KinetoRecord& record, KinetoSide side) {
   return event;
 }
 
-void KinetoMapper::map_memory(const KinetoRecord& record, const KinetoCall& call, KinetoSide side) {
+void KinetoMapper::map_memory(const KinetoRecord& record, const cuda::Call& call, KinetoSide side) {
   const auto fill = [&](auto event) {
     event.address = id_of(record.args.address);
     event.bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(record.args.bytes, 0));
     event.memory = call.memory;
     give(event);
   };
-  if (call.kind == CallKind::memory_allocation)
+  if (call.kind == cuda::CallKind::memory_allocation)
     fill(call_event<cuda::MemoryAllocation>(record, side));
   else
     fill(call_event<cuda::MemoryDeallocation>(record, side));
 }
 
 void KinetoMapper::map_call(const KinetoRecord& record, KinetoSide side) {
-  const KinetoCall call = call_of(record, side);
+  const cuda::Call call = call_of(record, side);
   switch (call.kind) {
-    case CallKind::none:
+    case cuda::CallKind::none:
       return;
-    case CallKind::event_creation:
+    case cuda::CallKind::event_creation:
       return give(call_event<cuda::EventCreation>(record, side));
-    case CallKind::event_deletion:
+    case cuda::CallKind::event_deletion:
       return give(call_event<cuda::EventDeletion>(record, side));
-    case CallKind::event_record:
+    case cuda::CallKind::event_record:
       return give(call_event<cuda::EventRecord>(record, side));
-    case CallKind::event_wait:
+    case cuda::CallKind::event_wait:
       return give(call_event<cuda::EventWait>(record, side));
-    case CallKind::memory_allocation:
-    case CallKind::memory_deallocation:
+    case cuda::CallKind::memory_allocation:
+    case cuda::CallKind::memory_deallocation:
       return map_memory(record, call, side);
-    case CallKind::stream_creation:
+    case cuda::CallKind::stream_creation:
       return give(call_event<cuda::StreamCreation>(record, side));
-    case CallKind::device_synchronization:
+    case cuda::CallKind::device_synchronization:
       return give(call_event<cuda::DeviceSynchronization>(record, side));
-    case CallKind::stream_synchronization:
+    case cuda::CallKind::stream_synchronization:
       return give(call_event<cuda::StreamSynchronization>(record, side));
-    case CallKind::event_synchronization:
+    case cuda::CallKind::event_synchronization:
       return give(call_event<cuda::EventSynchronization>(record, side));
   }
 }

@@ -72,7 +72,7 @@ class KinetoMapper {
   void map_complete(const KinetoRecord& record);
   void map_slice(const KinetoRecord& record, Slice::Phase phase);
   void map_call(const KinetoRecord& record, KinetoSide side);
-  void map_memory(const KinetoRecord& record, const KinetoCall& call, KinetoSide side);
+  void map_memory(const KinetoRecord& record, const cuda::Call& call, KinetoSide side);
   template <class E>
   E call_event(const KinetoRecord& record, KinetoSide side);
   void map_instant(const KinetoRecord& record);
