@@ -18,8 +18,8 @@ install(TARGETS ${libraries} ringmain_headers EXPORT ringmainTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${namelink}
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-get_property(mpi_pieces GLOBAL PROPERTY RINGMAIN_MPI_PIECES)
-install(TARGETS ringmain_probe ringmain_nvtx ringmain_wait_counter ringmain_waits ${mpi_pieces}
+get_property(injected GLOBAL PROPERTY RINGMAIN_INJECTED_LIBRARIES)
+install(TARGETS ringmain_probe ${injected}
   RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain"
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain")
 install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
