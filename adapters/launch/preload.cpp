@@ -10,7 +10,6 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "adapters/launch/main_thread.hpp"
+#include "adapters/launch/original.hpp"
 #include "adapters/run.hpp"
 
 namespace ringmain::run {
@@ -28,11 +28,6 @@ void leave_by(bool to_finish) noexcept;
 
 namespace {
 
-template <class F>
-F* real(const char* name) noexcept {
-  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
-}
-
 using ExecveFn = int(const char*, char* const[], char* const[]);
 using FexecveFn = int(int, char* const[], char* const[]);
 using ExecveatFn = int(int, const char*, char* const[], char* const[], int);
@@ -41,12 +36,12 @@ using CancelFn = int(pthread_t);
 
 // Looked up before main: dlsym may not be called in a child of a program with threads.
 struct Real {
-  ExecveFn* execve = real<ExecveFn>("execve");
-  ExecveFn* execvpe = real<ExecveFn>("execvpe");
-  FexecveFn* fexecve = real<FexecveFn>("fexecve");
-  ExecveatFn* execveat = real<ExecveatFn>("execveat");
-  ExitThreadFn* pthread_exit = real<ExitThreadFn>("pthread_exit");
-  CancelFn* pthread_cancel = real<CancelFn>("pthread_cancel");
+  ExecveFn* execve = original<ExecveFn>("execve");
+  ExecveFn* execvpe = original<ExecveFn>("execvpe");
+  FexecveFn* fexecve = original<FexecveFn>("fexecve");
+  ExecveatFn* execveat = original<ExecveatFn>("execveat");
+  ExitThreadFn* pthread_exit = original<ExitThreadFn>("pthread_exit");
+  CancelFn* pthread_cancel = original<CancelFn>("pthread_cancel");
 };
 const Real& reals() noexcept {
   static const Real found;

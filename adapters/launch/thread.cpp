@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +26,7 @@
 #include "bus/bus.hpp"
 
 #include "adapters/formats/high_descriptor.hpp"
+#include "adapters/launch/say.hpp"
 
 namespace ringmain::run {
 namespace {
@@ -126,23 +126,8 @@ void wake_all(std::atomic<std::uint32_t>& word) noexcept {
 }
 
 void write_sentence(std::string_view sentence) noexcept {
-  const int saved = errno;
-  const int to = standard_error.number();
-  sigset_t pipe;
-  sigset_t before;
-  sigset_t pending;
-  ::sigemptyset(&pipe);
-  ::sigaddset(&pipe, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  ::sigpending(&pending);
-  const bool was_pending = ::sigismember(&pending, SIGPIPE) == 1;
-  // One write: lines of ranks stay whole.
-  const bool broken =
-      to >= 0 && ::write(to, sentence.data(), sentence.size()) < 0 && errno == EPIPE;
-  const timespec at_once{};
-  if (broken && !was_pending) (void)::sigtimedwait(&pipe, nullptr, &at_once);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = saved;
+  const iovec line{const_cast<char*>(sentence.data()), sentence.size()};
+  write_unnoticed(standard_error.number(), &line, 1);
 }
 
 void tell_unheard(const char* why) noexcept {

@@ -11,10 +11,9 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <pthread.h>
-#include <unistd.h>
 
+#include "adapters/launch/say.hpp"
 #include "adapters/sources/mpi/mpi_calls.hpp"
 #include "adapters/sources/mpi/mpi_find.hpp"
 
@@ -43,8 +42,7 @@ void resolve_all() noexcept {
   ::pthread_once(&once, resolve_all);
   const Function target = targets[layer][call];
   if (target == nullptr) {  // the program has the call, so its MPI has it, but hides the other name
-    constexpr char kSentence[] = "ringmain: this MPI has no profiling interface (PMPI)\n";
-    (void)!::write(STDERR_FILENO, kSentence, sizeof kSentence - 1);
+    run::say({"this MPI has no profiling interface (PMPI)"});
     std::abort();
   }
   return target;

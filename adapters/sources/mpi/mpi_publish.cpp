@@ -3,14 +3,16 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <unistd.h>
+
+#include "engine/system/clock.hpp"
 
 #include "events/collective.hpp"
+
+#include "adapters/launch/tid.hpp"
 
 namespace ringmain::mpi {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 using collective::Completed;
 using collective::Failed;
 using collective::Issued;
+using engine::now_ns;
 
 struct Channels {
   std::atomic<ringmain_channel*> issued{nullptr};
@@ -65,16 +68,11 @@ void publish(const std::atomic<ringmain_channel*>& channel, const E& event) noex
   (void)ringmain_publish(channel, &event, sizeof event);  // its ledger knows
 }
 
-std::int64_t now_ns() noexcept {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
 Name name(std::uint32_t id) noexcept {
   return std::bit_cast<Name>(id);
 }
 std::int32_t this_thread() noexcept {
-  static thread_local constinit std::int32_t id = 0;
-  if (id == 0) id = static_cast<std::int32_t>(::gettid());
-  return id;
+  return static_cast<std::int32_t>(run::this_tid());
 }
 template <class E>
 E about(const Operation& operation) noexcept {

@@ -1,11 +1,10 @@
 // The library that a program's NVTX loads. It is called once for each copy of NVTX's headers in the
 // process, at the first NVTX call through it.
 #include <atomic>
-#include <cstdlib>
-#include <dlfcn.h>
 #include <string>
-#include <unistd.h>
+#include <type_traits>
 
+#include "adapters/launch/chained.hpp"
 #include "adapters/run.hpp"
 #include "adapters/sources/nvtx/nvtx_source.hpp"
 #include "adapters/sources/nvtx/nvtx_steps.hpp"
@@ -18,21 +17,8 @@ namespace {
 
 /// The tool that was there before `ringmain run`; nullptr if there was none.
 abi::Initialize find_chained() {
-  const char* const path = ::secure_getenv("RINGMAIN_NVTX_CHAIN");
-  if (path == nullptr || *path == '\0') return nullptr;
-  void* const library = ::dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-  void* const found = library == nullptr ? nullptr : ::dlsym(library, "InitializeInjectionNvtx2");
-  if (found == nullptr) {
-    const char* const why = ::dlerror();
-    const std::string line = std::string(
-                                 "ringmain: the NVTX tool in RINGMAIN_NVTX_CHAIN cannot be "
-                                 "used, and ringmain goes on without it: ") +
-                             (why == nullptr ? path : why) + "\n";
-    (void)!::write(STDERR_FILENO, line.data(), line.size());
-    return nullptr;
-  }
-  const auto initialize = reinterpret_cast<abi::Initialize>(found);
-  return initialize == &InitializeInjectionNvtx2 ? nullptr : initialize;
+  return run::chained<std::remove_pointer_t<abi::Initialize>>(
+      "RINGMAIN_NVTX_CHAIN", "InitializeInjectionNvtx2", "NVTX tool", &InitializeInjectionNvtx2);
 }
 
 /// Which ranges are steps, once. The ranges are heard also where that is wrong.

@@ -2,14 +2,15 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <unistd.h>
+
+#include "engine/system/clock.hpp"
 
 #include "events/nvtx.hpp"
 
+#include "adapters/launch/tid.hpp"
 #include "adapters/sources/nvtx/nvtx_names.hpp"
 #include "adapters/sources/nvtx/nvtx_stack.hpp"
 #include "adapters/sources/nvtx/nvtx_started.hpp"
@@ -20,6 +21,8 @@ namespace {
 
 using abi::EventAttributes;
 using abi::RangeId;
+using engine::now_ns;
+using run::this_tid;
 
 std::atomic<Channel<Range>*> ranges{nullptr};
 std::atomic<Channel<Mark>*> marks{nullptr};
@@ -27,22 +30,14 @@ constinit StartedRanges under_way;
 
 struct ThisThread {
   Stack stack;
-  std::uint32_t tid = 0;
   std::uint64_t ids = 0;  // the thread's number among ours, and below it the number of its ranges
 };
 constinit thread_local ThisThread self;
 
-std::uint32_t this_tid() noexcept {
-  if (self.tid == 0) self.tid = static_cast<std::uint32_t>(::gettid());
-  return self.tid;
-}
 std::uint64_t new_id() noexcept {
   static std::atomic<std::uint64_t> threads{0};
   if (self.ids == 0) self.ids = ++threads << 40;
   return ++self.ids;
-}
-std::int64_t now_ns() noexcept {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
 Message text_of(const char* text) noexcept {

@@ -5,12 +5,12 @@
 // linkers, workers. So this library needs nothing but the C library, and loads the rest of ringmain
 // when PyTorch asks for the first time.
 #include <atomic>
-#include <climits>
-#include <cstring>
 #include <dlfcn.h>
 #include <pthread.h>
-#include <unistd.h>
+#include <type_traits>
 
+#include "adapters/launch/library_beside.hpp"
+#include "adapters/launch/say.hpp"
 #include "adapters/sources/compile/waits/abi.hpp"
 
 namespace ringmain::compile {
@@ -23,31 +23,14 @@ constinit std::atomic<std::uint64_t> offered{0};
 constinit Offer offer = nullptr;
 constinit Attach attach = nullptr;
 
-void say(const char* what, const char* why) noexcept {
-  for (const char* part :
-       {"ringmain: PyTorch's wait counters cannot be heard: ", what, why, "\n"}) {
-    (void)!::write(STDERR_FILENO, part, std::strlen(part));
-  }
-}
-
-/// Loads the library beside this one.
 void load() noexcept {
-  constexpr char kBeside[] = "libringmain_waits.so";
-  Dl_info here{};
-  char path[PATH_MAX];
-  if (::dladdr(reinterpret_cast<void*>(&load), &here) == 0 || here.dli_fname == nullptr) return;
-  const char* const slash = std::strrchr(here.dli_fname, '/');
-  const auto folder = slash == nullptr ? 0 : static_cast<std::size_t>(slash + 1 - here.dli_fname);
-  if (folder + sizeof kBeside > sizeof path) return;
-  std::memcpy(path, here.dli_fname, folder);
-  std::memcpy(path + folder, kBeside, sizeof kBeside);
-  void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* const why = ::dlerror();
-    return say(why == nullptr ? path : why, "; install ringmain again");
+  const run::LibraryBeside rest("libringmain_waits.so", RTLD_NOW | RTLD_LOCAL);
+  if (!rest) {
+    return run::say(
+        {"PyTorch's wait counters cannot be heard: ", rest.why(), "; install ringmain again"});
   }
-  offer = reinterpret_cast<Offer>(::dlsym(library, "ringmain_waits_offer"));
-  attach = reinterpret_cast<Attach>(::dlsym(library, "ringmain_waits_attach"));
+  offer = rest.function<std::remove_pointer_t<Offer>>("ringmain_waits_offer");
+  attach = rest.function<std::remove_pointer_t<Attach>>("ringmain_waits_attach");
 }
 
 void load_once() noexcept {

@@ -6,17 +6,19 @@
 #include <atomic>
 #include <initializer_list>
 #include <string_view>
-#include <unistd.h>
 
 #include "bus/bus.hpp"
 
 #include "events/compile.hpp"
 
+#include "adapters/launch/tid.hpp"
 #include "adapters/run.hpp"
 #include "adapters/sources/compile/waits/abi.hpp"
 
 namespace ringmain::compile {
 namespace {
+
+using run::this_tid;
 
 constexpr const char* kSource = "torch_waits";
 
@@ -37,12 +39,6 @@ Key* keep(std::string_view name, Wait::What what) {
 
 constinit std::atomic<Bus*> attached{nullptr};
 constinit std::atomic<Channel<Wait>*> waits{nullptr};
-
-std::uint32_t this_tid() noexcept {
-  static constinit thread_local std::uint32_t tid = 0;
-  if (tid == 0) tid = static_cast<std::uint32_t>(::gettid());
-  return tid;
-}
 
 bool any_in(std::string_view key, std::initializer_list<std::string_view> words) noexcept {
   for (const std::string_view word : words) {
