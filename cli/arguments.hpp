@@ -1,6 +1,6 @@
-// What a verb was given: its options and operands; and how it says that they are wrong.
+// The options and operands that a verb was given, and how it says that they are wrong.
 //
-// command_line.hpp makes this from what was typed.
+// command_line.hpp makes this from the words that were typed.
 #pragma once
 #include <map>
 #include <optional>
@@ -24,7 +24,7 @@ enum Exit : int {
 /// The options and operands of one call.
 class Arguments {
  public:
-  /// The values of each option that was given, in their order: one for each time.
+  /// The values of each option, in their order: one for each time that the option was given.
   using Values = std::map<std::string, std::vector<std::string>, std::less<>>;
 
   Arguments(Values values, std::vector<std::string> operands)
@@ -42,8 +42,8 @@ class Arguments {
 };
 
 using registry::did_you_mean;
-/// Prints "ringmain: …" and where to read more; returns kWrongUsage. `verb` with those that it is
-/// nested in: "bundle list".
+/// Prints "ringmain: …" and where to read more; returns kWrongUsage. `verb` begins with the verbs
+/// that it is nested in: "bundle list".
 int wrong_usage(std::string_view verb, std::string_view sentence);
 /// Prints "ringmain: …"; returns kFailed.
 int failed(std::string_view sentence);

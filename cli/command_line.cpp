@@ -46,7 +46,7 @@ void declare(CLI::App& app, const Option& option) {
     app.add_flag(name, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     return;
   }
-  // Any number of times, one value each: CLI11 is not to take operands for more values.
+  // Any number of times, one value each, so that CLI11 does not take operands for more values.
   app.add_option(
          name, [](const CLI::results_t&) { return true; }, help)
       ->type_name(std::string(option.value))
@@ -55,7 +55,7 @@ void declare(CLI::App& app, const Option& option) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-/// `path`: the verb with those it is nested in, "bundle list"; "" for the program.
+/// `path`: the verb after those that it is nested in, "bundle list"; "" for the program.
 std::unique_ptr<CLI::App> declared(const Verb& verb, const std::string& path) {
   auto app = std::make_unique<CLI::App>(std::string(verb.details));
   std::string usage = "usage: ringmain" + (path.empty() ? "" : " " + path);
@@ -89,12 +89,12 @@ std::string name_of(const CLI::Option& option) {
                    did_you_mean(name, {known.begin(), known.end()}));
 }
 
-/// What was typed, with each option as the words "--name" and "value", which CLI11 reads in one way
-/// only.
+/// The words that were typed, with each option as the words "--name" and "value", which CLI11 reads
+/// in one way only.
 ///
-/// By itself it would take "--json=true", "-oFILE" and "-ab", pass over an empty value
-/// ("--order="), take "[a,b]" for two operands, and tell a missing value before the wrong option
-/// that came first.
+/// Left to itself CLI11 would accept "--json=true", "-oFILE" and "-ab", skip an empty value
+/// ("--order="), take "[a,b]" for two operands, and report a missing value before a wrong option
+/// in front of it.
 struct Spelled {
   std::vector<std::string> options;
   std::vector<std::string> operands;

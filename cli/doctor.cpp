@@ -33,9 +33,10 @@ void print_text(const std::vector<Finding>& findings, std::size_t problems, std:
                         plural(problems, "thing") + " must be mended before ringmain works.")
                     .c_str());
   } else {
-    std::printf(
-        "\n%s%s\n", painted(colours, Colour::green, "ringmain works here.").c_str(),
-        notes > 0 ? (" " + plural(notes, "note") + " above: what could be better.").c_str() : "");
+    std::printf("\n%s%s\n", painted(colours, Colour::green, "ringmain works here.").c_str(),
+                notes > 0
+                    ? (" " + plural(notes, "note") + " above say what could be better.").c_str()
+                    : "");
   }
 }
 

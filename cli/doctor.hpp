@@ -1,4 +1,4 @@
-// What works on this machine, and how is what does not mended? One finding per thing looked at.
+// What works on this machine, and how can the rest be mended? One finding for each thing checked.
 #pragma once
 #include <cstdint>
 #include <string>

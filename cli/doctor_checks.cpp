@@ -136,7 +136,7 @@ Finding waking() {
   if (median > 200'000) {
     f.state = State::note;
     f.mend =
-        "the first event after a pause is that late; a longer RINGMAIN_SPIN_US keeps workers up";
+        "the first event after a pause comes that late; a longer RINGMAIN_SPIN_US keeps workers up";
   }
   return f;
 }
@@ -238,7 +238,7 @@ constexpr auto describe(EventOf<Ping>) {
   return event("doctor.ping", field<&Ping::n>("n", Unit::count));
 }
 
-/// A bus of its own, some events through it, and the books.
+/// Makes a bus, sends some events through it, and checks its accounts.
 Finding workers() {
   constexpr std::uint64_t kEvents = 10'000;
   try {

@@ -37,7 +37,7 @@ SignalHandler*& inherited_sigpipe() noexcept {
 }  // namespace ringmain::cli
 
 int main(int count, char** words) {
-  // A closed pipe is an error to report, not a death; `run` gives back what was there.
+  // A closed pipe is an error to report, not a reason to die; `run` restores what was set before.
   ringmain::cli::inherited_sigpipe() = std::signal(SIGPIPE, SIG_IGN);
   int status = ringmain::cli::kFailed;
   try {

@@ -12,7 +12,7 @@ struct MpiWatcher {
   bool built;
 };
 [[nodiscard]] std::vector<MpiWatcher> mpi_watchers();
-/// "" where one is there at least; else a sentence that says how to mend it.
+/// "" if at least one was built; else a sentence that says how to mend that.
 [[nodiscard]] std::string no_mpi_watcher();
 
 }  // namespace ringmain::cli

@@ -25,7 +25,7 @@ using Symbol = ElfW(Sym);
 constexpr std::uint64_t kTableBytesMax = 64
                                          << 20;  // of symbols or their names: more is not looked at
 
-/// Reads what lies within the file, and says so where it does not.
+/// Reads only within the file, and says when a part would lie outside it.
 class File {
  public:
   explicit File(const std::string& path)
@@ -46,7 +46,7 @@ class File {
     return at <= size_ && sizeof to <= size_ - at &&
            ::pread(fd_, &to, sizeof to, static_cast<off_t>(at)) == static_cast<ssize_t>(sizeof to);
   }
-  /// "" where it is not all there, or too much.
+  /// "" if a part of it is missing, or if it is too long.
   [[nodiscard]] std::string bytes(std::uint64_t at, std::uint64_t count, std::uint64_t max) const {
     if (at > size_ || count > size_ - at || count > max) return "";
     std::string made(count, '\0');
@@ -60,14 +60,14 @@ class File {
   std::uint64_t size_ = 0;
 };
 
-/// The text that begins there and ends with a zero; "" where none does.
+/// The text that begins there and ends with a zero; "" if there is no zero.
 std::string_view text_at(const std::string& table, std::uint64_t at) {
   if (at >= table.size()) return {};
   const std::size_t end = table.find('\0', at);
   return end == table.npos ? std::string_view() : std::string_view(table).substr(at, end - at);
 }
 
-/// Instrumentation that takes what its runtime has not seen for a fault of the program.
+/// Sanitizers that take what their runtime has not seen for a fault of the program.
 std::string_view runtime_of(std::string_view name) {
   if (name == "__tsan_init" || name.starts_with("libtsan.") ||
       name.starts_with("libclang_rt.tsan")) {
@@ -82,7 +82,7 @@ class Elf {
   explicit Elf(const File& file) : file_(file) {
     known_ = file.read(header_, 0) && std::memcmp(header_.e_ident, ELFMAG, SELFMAG) == 0;
   }
-  /// Of any kind; the rest can be read of our own kind only.
+  /// For a program of any kind; all else can be read only if it is of our own kind.
   [[nodiscard]] bool known() const noexcept { return known_; }
   [[nodiscard]] bool ours() const {
     Header own;
@@ -91,7 +91,7 @@ class Elf {
            (own.e_ident[EI_CLASS] == header_.e_ident[EI_CLASS] &&
             own.e_ident[EI_DATA] == header_.e_ident[EI_DATA] && own.e_machine == header_.e_machine);
   }
-  /// False: it is damaged, and nothing is known.
+  /// False: the file is damaged, and nothing is known of it.
   bool find_loader(bool& there, std::string& name) const {
     there = false;
     if (header_.e_phentsize != sizeof(Segment)) return false;
@@ -105,7 +105,7 @@ class Elf {
     }
     return true;
   }
-  /// The sanitizer that it was built with, of those that a preload does not go with.
+  /// The sanitizer that it was built with, if that is one which does not work with a preload.
   [[nodiscard]] std::string_view sanitizer() const {
     if (header_.e_shentsize != sizeof(Section)) return {};
     for (std::uint64_t i = 0; i < header_.e_shnum; ++i) {
@@ -170,7 +170,7 @@ std::string rights_of(const std::string& path) {
   return "";
 }
 
-/// What the first line of a script says that it is run by; "" of what is no script.
+/// The interpreter that the first line of a script names; "" if the file is no script.
 std::string run_by(const File& file) {
   std::string line = file.bytes(0, std::min<std::uint64_t>(file.size(), 256), 256);
   if (!line.starts_with("#!")) return "";

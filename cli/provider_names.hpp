@@ -1,4 +1,4 @@
-// Which providers does the command line know? Those of the process, and replay.
+// Which providers does the command line know? Those of the process, and those of replay.
 #pragma once
 #include "adapters/registry.hpp"
 #include "adapters/sources/replay/replay_provider.hpp"

@@ -1,4 +1,4 @@
-// `ringmain providers`: which sources, sinks and bridges are there, from where, in which state?
+// `ringmain providers`: which sources, sinks and bridges are there, and from where? Do they load?
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -100,7 +100,7 @@ int run(const Arguments& arguments) {
 registry::Registry& known_providers() {
   static registry::Registry& registry = []() -> registry::Registry& {
     registry::Registry& all = registry::Registry::process();
-    (void)all.add(replay::provider());  // a plugin may have taken the name: then it is its own
+    (void)all.add(replay::provider());  // fails if a plugin has the name: the plugin keeps it
     return all;
   }();
   return registry;

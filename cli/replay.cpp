@@ -1,4 +1,4 @@
-// `ringmain replay`: what may be asked, and is what was asked possible?
+// `ringmain replay`: which options are there, and can the call be carried out?
 #include <algorithm>
 #include <cstdio>
 #include <span>
@@ -88,7 +88,7 @@ std::string read_format(const Arguments& arguments, ReplayCall& call) {
   return "";
 }
 
-/// Fills `call`; a sentence where that cannot be.
+/// Fills `call`; returns a sentence if that is not possible.
 std::string read_call(const Arguments& arguments, ReplayCall& call) {
   call.files = arguments.operands();
   if (call.files.empty())
@@ -155,7 +155,7 @@ const Verb& replay_verb() {
       {"--format", "FORMAT",
        "kineto: what torch.profiler writes (the default)\n"
        "torch_trace: what PyTorch writes under TORCH_TRACE: its compiles"},
-      {"--speed", "FACTOR", "1: as recorded (the default); 10: ten times as fast; max: flat out"},
+      {"--speed", "FACTOR", "1: as recorded (the default); 10: ten times as fast; max: no pauses"},
       {"--order", "ORDER",
        "thread: a thread per recorded thread, each in its order (the default)\n"
        "recorded: one thread, all events in the order of their times"},

@@ -17,7 +17,7 @@ std::uint64_t dropped_sum(const ChannelStats& c) {
 }
 
 std::string speed_text(double speed) {
-  if (speed == 0) return "flat out";
+  if (speed == 0) return "as fast as possible";
   if (speed == 1) return "at recorded speed";
   char text[64];
   std::snprintf(text, sizeof text, "at %g times recorded speed", speed);
@@ -147,12 +147,11 @@ void print_replay_text(std::FILE* to, const ReplayCall& call, const ReplayResult
                plural(result.workers, "worker").c_str(), plural(result.parks, "time").c_str(),
                plural(result.wakes, "time").c_str());
   if (call.options.speed > 0) {
-    std::fprintf(
-        to, "  at most %s behind the recording%s\n",
-        duration_text(static_cast<double>(result.outcome.late_ns_max)).c_str(),
-        result.outcome.cut_ns > 0
-            ? ("; quiet stretches were cut by " + duration_text(result.outcome.cut_ns)).c_str()
-            : "");
+    std::fprintf(to, "  at most %s later than recorded%s\n",
+                 duration_text(static_cast<double>(result.outcome.late_ns_max)).c_str(),
+                 result.outcome.cut_ns > 0
+                     ? ("; pauses were cut by " + duration_text(result.outcome.cut_ns)).c_str()
+                     : "");
   }
   print_verdict(to, result, colours);
 }

@@ -1,4 +1,4 @@
-// How does a replay say what came of it? As a table for people, or as one JSON object.
+// How does a replay report its result? As a table for people, or as one JSON object.
 #pragma once
 #include <cstdio>
 

@@ -155,7 +155,7 @@ class ReplayRun {
     const ChannelOptions channel{.latency_every = result_.events > 1'000'000 ? 4u : 1u};
     replay::for_each_kind([&]<class E>(std::size_t kind) {
       if (!recording_->selected[kind]) return;
-      auto& made = *bus.configure<E>(channel).value();  // the bus is new: nothing can be in the way
+      auto& made = *bus.configure<E>(channel).value();  // the bus is new: this cannot fail
       heard.subscriptions.push_back(made.subscribe_batch(
           [&n = heard.events[kind]](Batch<E> batch) { n += batch.size(); }, {.name = "summary"}));
       for (auto& sink : sinks_) sink.listen(made);
@@ -184,8 +184,8 @@ class ReplayRun {
     }
   }
 
-  /// What is queued reaches everybody. A sink that is stuck holds this up, as it should, until
-  /// Ctrl-C.
+  /// Waits until every subscriber and sink has heard what is queued. A stuck sink holds this up, as
+  /// it should, until Ctrl-C.
   void drain(Bus& bus) {
     const auto begin = Clock::now();
     while (!bus.flush(milliseconds(kTickMs))) {
@@ -215,7 +215,7 @@ class ReplayRun {
   }
 
   const ReplayCall& call_;
-  Signals signals_;  // before every thread
+  Signals signals_;  // made before any thread
   ProgressLine line_;
   std::vector<registry::SinkHandle> sinks_;
   std::optional<replay::Recording> recording_;

@@ -12,7 +12,7 @@
 
 namespace ringmain::cli {
 
-/// What was asked for.
+/// The call, as read from the command line.
 struct ReplayCall {
   std::vector<std::string> files;
   replay::ReplayOptions options;
@@ -25,7 +25,7 @@ struct ReplayCall {
   bool progress = true;
 };
 
-/// What came of it.
+/// The result of a replay.
 struct ReplayResult {
   replay::KinetoCounts counts;
   std::uint64_t events = 0;  // to publish, all loops together
@@ -47,7 +47,7 @@ struct ReplayResult {
 
   [[nodiscard]] std::uint64_t offered() const noexcept;
   [[nodiscard]] std::uint64_t delivered() const noexcept;
-  /// Events that should have been heard and were not. Those left unpublished by Ctrl-C are none.
+  /// Events that should have been heard and were not, without those that Ctrl-C left unpublished.
   [[nodiscard]] std::uint64_t lost() const noexcept;
   [[nodiscard]] bool interrupted() const noexcept { return signal != 0; }
   [[nodiscard]] int exit_status() const noexcept;

@@ -27,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What came of it.
+/// The result of playing a log.
 struct TraceResult {
   compile::LogCounts log;
   compile::TraceCounts trace;
@@ -150,7 +150,7 @@ class TraceRun {
     }
   }
 
-  /// Until the record is due. False: Ctrl-C.
+  /// Waits until the record is due. False: Ctrl-C.
   bool wait_for(std::int64_t time_ns) {
     const auto due = begin_ + std::chrono::nanoseconds(pace_.due_ns(time_ns, true));
     for (;;) {
@@ -173,7 +173,7 @@ class TraceRun {
   }
 
   const ReplayCall& call_;
-  Signals signals_;  // before every thread
+  Signals signals_;  // made before any thread
   ProgressLine line_;
   replay::Pace pace_;
   Clock::time_point begin_;

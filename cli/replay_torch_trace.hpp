@@ -1,7 +1,7 @@
-// What becomes of a log that PyTorch wrote under TORCH_TRACE, when it is replayed?
+// How is a log that PyTorch wrote under TORCH_TRACE replayed?
 //
 // Line by line, in the order of the log, from one thread: a log is already in the order of its
-// times, and of one process. Nothing is kept of it, so its length does not matter.
+// times, and of one process. No part of the log is kept, so its length does not matter.
 #pragma once
 #include "cli/replay_run.hpp"
 

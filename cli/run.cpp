@@ -2,8 +2,8 @@
 // it.
 //
 // It becomes the command (exec), so that exit status, signals, terminal and output are the
-// command's own. What has to happen in its processes is done there, by libringmain_run and the
-// sources.
+// command's own. What must happen in the command's processes is done in them, by libringmain_run
+// and the sources.
 #include "adapters/run.hpp"
 
 #include <algorithm>
@@ -33,11 +33,12 @@ struct RunCall {
   run::Plan plan;
   std::vector<ProviderInfo> sources;
   std::vector<std::string> command;
-  bool to_files = true;  // all sinks write files, and nothing else is known of them
+  bool to_files = true;  // every sink writes a file, and does nothing else
 };
 
-/// A file that can be opened when there is something to write. Standard output must be kept while
-/// it is there, and a plugin is trusted as the program was at its start.
+/// Does the sink write a file that can be opened when there is something to write? Not standard
+/// output, which must be kept from the start, before the program closes it; not a plugin, whose
+/// trust is judged by the rights that the program had at its start.
 bool can_wait(const std::string& sink, const ProviderInfo& info) {
   const std::string path(Spec::of(sink).argument.value_or(""));
   return info.from.empty() && info.argument == "FILE" && path.starts_with("/") &&
@@ -108,7 +109,7 @@ std::string read_providers(const Arguments& arguments, RunCall& call) {
   return "";
 }
 
-/// Fills `call`; a sentence where that cannot be.
+/// Fills `call`; returns a sentence if that is not possible.
 std::string read_call(const Arguments& arguments, RunCall& call) {
   call.command = arguments.operands();
   if (call.command.empty()) return "run wants a command: ringmain run --sink … -- COMMAND";
@@ -123,12 +124,12 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
   if (call.plan.sinks.empty() && !call.plan.summary) {
     return "nobody would hear the events; give --sink json_lines:FILE, or --summary, or both";
   }
-  // Without a source it is for programs that publish themselves: they are heard from the start.
+  // A run without a source is for programs that publish: these are heard from the start.
   call.plan.at_start =
       call.sources.empty() || std::any_of(call.sources.begin(), call.sources.end(),
                                           [](const ProviderInfo& s) { return s.run.in_process; });
-  // Who asked for nothing but files need not notice before the program speaks. A summary needs a
-  // thread that keeps standard error.
+  // If all sinks are files, nothing need be opened before the program publishes. A summary needs a
+  // thread from the start, which keeps standard error.
   if (call.sources.empty() && call.to_files && !call.plan.summary) {
     call.plan.at_start = false;
     call.plan.at_use = true;
@@ -137,7 +138,7 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
   return "";
 }
 
-/// Where commands are left out: what is needed to put their environment back.
+/// With --except: set() and prepend() also keep what is needed to restore the environment.
 bool keep_earlier = false;
 
 void set(const std::string& variable, const std::string& value) {
@@ -158,8 +159,8 @@ void prepend(const std::string& variable, const std::string& value) {
   set(variable, any ? value + ":" + before : value);
 }
 
-/// AddressSanitizer refuses to start where a library was loaded before its own, though it works so;
-/// whether one of the command's children was built with it nobody knows.
+/// AddressSanitizer refuses to start if a library was loaded before its own, though it works then.
+/// It cannot be known whether one of the command's children will be built with it.
 void allow_address_sanitizer() {
   const char* const before = std::getenv("ASAN_OPTIONS");
   std::string options = before == nullptr ? "" : before;
@@ -174,7 +175,7 @@ bool is_in_list(const std::string& variable, const std::string& value) {
          (":" + std::string(list) + ":").find(":" + value + ":") != std::string::npos;
 }
 
-/// A sentence where that library cannot get into the command from the start.
+/// Preloads the library; returns a sentence if it cannot get into the command itself.
 std::string preload(const std::string& command, const std::string& library) {
   if (::access(library.c_str(), R_OK) != 0)
     return library + " is not there; install ringmain again";
@@ -184,14 +185,14 @@ std::string preload(const std::string& command, const std::string& library) {
   }
   const std::string path = find_command(command);
   const PreloadHindrance hindrance = path.empty() ? PreloadHindrance{} : preload_hindrance(path);
-  if (!hindrance.harms) {  // what takes no library may have children that do
+  if (!hindrance.harms) {  // also if it takes no library: its children may
     if (!is_in_list("LD_PRELOAD", library)) prepend("LD_PRELOAD", library);
     allow_address_sanitizer();
   }
   return hindrance.why.empty() ? "" : "nothing can be loaded into " + path + ": " + hindrance.why;
 }
 
-/// The same, for an edit that preloads something.
+/// Edits the environment; returns a sentence as preload() does.
 std::string apply(EnvironmentEdit edit, const std::string& command, const std::string& libraries) {
   for (std::size_t at = 0; (at = edit.value.find("{libdir}", at)) != edit.value.npos;) {
     edit.value.replace(at, 8, libraries);
@@ -201,7 +202,7 @@ std::string apply(EnvironmentEdit edit, const std::string& command, const std::s
     return preload(command, edit.value);
   if (edit.how == EnvironmentEdit::How::prepend) return prepend(edit.variable, edit.value), "";
   const char* before = std::getenv(edit.variable.c_str());
-  // A run within a run finds itself there.
+  // Equal in a run within a run: the earlier value is our own.
   if (before != nullptr && !edit.kept_as.empty() && before != edit.value) {
     set(edit.kept_as, before);
   }
@@ -241,7 +242,7 @@ int run(const Arguments& arguments) {
     }
   }
   anchor_plugins();
-  // Where nothing is named, PyTorch is asked for as well: a program without it does not notice.
+  // Without --source, PyTorch is heard as well: a program without it does not notice.
   if (call.sources.empty()) set("RINGMAIN_ATTACH", "torch");
   const bool heard_itself = call.plan.at_start || call.plan.at_use;
   if (heard_itself || keep_earlier) {
@@ -258,7 +259,8 @@ int run(const Arguments& arguments) {
 
 const Verb& run_verb() {
   static const Option kOptions[] = {
-      {"--source", "SOURCE", "what to hear of, such as heartbeat:100; may be given more than once"},
+      {"--source", "SOURCE",
+       "what to listen to, such as heartbeat:100; may be given more than once"},
       {"--sink", "SINK",
        "where events go, such as json_lines:FILE (%r %p %h %j in FILE are rank, process,\n"
        "host and job); may be given more than once"},

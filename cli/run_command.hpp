@@ -1,4 +1,4 @@
-// Which file is the command that is to be run, and how does one become it?
+// Which file is the command that is to be run, and how does this process become it?
 #pragma once
 #include <string>
 #include <vector>
@@ -7,8 +7,8 @@ namespace ringmain::cli {
 
 /// Where the shell's rules find it: with a slash as it is, else along PATH. "" if nowhere.
 [[nodiscard]] std::string find_command(const std::string& name);
-/// Becomes the command. Returns only if that cannot be: 127 when there is none, 126 when it cannot
-/// be executed, as shells say it, after one sentence.
+/// Becomes the command. Returns only if that fails, after one sentence, with the status that a
+/// shell gives: 127 if there is no such command, 126 if it cannot be executed.
 [[nodiscard]] int become(const std::vector<std::string>& words);
 
 }  // namespace ringmain::cli

@@ -12,8 +12,8 @@
 
 namespace ringmain::cli {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP end nothing: wait() tells of them. Make it before any
-/// thread, so that all inherit the mask.
+/// While it lives, SIGINT, SIGTERM and SIGHUP do not end the process: wait() reports them. Make it
+/// before any thread, so that all threads inherit the mask.
 class Signals {
  public:
   Signals() {
@@ -34,7 +34,7 @@ class Signals {
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  /// Ends the wait() at hand, or the next one. Threads: any.
+  /// Ends the wait() that is running, or the next one. Threads: any.
   void tell() noexcept {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(told_, &one, sizeof one);

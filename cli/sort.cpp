@@ -1,5 +1,5 @@
-// `ringmain sort`: lines of events in order of time, from files in which each publisher's are in
-// order and all together are not.
+// `ringmain sort`: puts lines of events in order of time. In the files that it reads the lines of
+// each publisher are in order, those of different publishers are not.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -25,7 +25,7 @@ struct SortCall {
   bool leave_out = false;
 };
 
-/// Fills `call`; a sentence where that cannot be.
+/// Fills `call`; returns a sentence if that is not possible.
 std::string read_call(const Arguments& arguments, SortCall& call) {
   call.files = arguments.operands();
   if (call.files.empty()) {

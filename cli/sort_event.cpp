@@ -68,7 +68,7 @@ error_code check_array(json::value& value, unsigned depth) {
   return simdjson::SUCCESS;
 }
 
-/// Reads all of it, as simdjson looks at nothing that it is not asked for.
+/// Reads all of a value, because simdjson does not check what it is not asked for.
 error_code check(json::value value, unsigned depth) {
   if (depth > kDepthMax) return simdjson::DEPTH_ERROR;
   json::json_type type{};
@@ -145,7 +145,7 @@ error_code read_clocks(json::value value, Clocks& into) {
   return simdjson::SUCCESS;
 }
 
-/// The first of each key counts.
+/// If a key comes twice the first one counts.
 struct Keys {
   bool channel = false, time = false, origin = false, process = false;
   std::optional<std::string_view> channel_is, origin_is;
@@ -188,7 +188,7 @@ bool read_origin(const std::optional<std::string_view>& text, std::uint64_t& int
   return true;
 }
 
-/// "" and `into`, or what it is instead of an event.
+/// "" and fills `into`; else says what is wrong with the line.
 std::string_view event_of(const Keys& keys, LineEvent& into) {
   if (!keys.channel_is) return "no event: \"channel\" is missing, or no text";
   if (!keys.time_is) return "no event: \"time_ns\" is missing, or no whole number of 64 bits";

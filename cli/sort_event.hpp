@@ -1,4 +1,4 @@
-// Is this line an event, when was it said, and by which process? One line of JSON at a time.
+// Is this line an event, when was it published, and by which process? One line of JSON at a time.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,13 +15,13 @@ struct LineEvent {
   std::optional<std::int64_t> to_realtime_ns;
 };
 
-/// Reads lines one after the other; keeps its memory from one to the next.
+/// Reads lines one after the other, and reuses its memory.
 class LineReader {
  public:
   LineReader();
   ~LineReader();
 
-  /// So many readable bytes must lie after each line.
+  /// As many readable bytes must follow each line.
   [[nodiscard]] static std::size_t padding() noexcept;
 
   /// nullopt where `line` is no whole event: fault() says why, in words that follow "it is".

@@ -1,5 +1,5 @@
-// In which order do the lines of several files belong? An index of where each begins and when it
-// was said: 24 bytes a line, and nothing of the lines themselves.
+// In which order do the lines of several files belong? An index has each line's place and its
+// event's time: 24 bytes per line, without the text.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,9 +20,9 @@ class LineIndex {
   /// Lines that are no events are left out and counted; otherwise the first of them is refused.
   explicit LineIndex(bool leave_out) : leave_out_(leave_out) {}
 
-  /// Reads all of `input`, which is given again by its number, from 0 on. Throws CannotSort.
+  /// Reads all of `input`; order() gets it again, in the place of its number. Throws CannotSort.
   void add(const Input& input);
-  /// Once all were added. Throws CannotSort: a process whose clocks nobody says.
+  /// After the last add(). Throws CannotSort if no line tells a process's clocks.
   void order(SortClock clock, const std::vector<Input>& inputs);
 
   struct Line {

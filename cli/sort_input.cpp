@@ -18,7 +18,7 @@ std::string reason(int why) {
   return std::generic_category().message(why);
 }
 
-/// A file without a name, where temporary files go; -1 and errno.
+/// Opens a file without a name in the folder for temporary files; -1 and errno if that fails.
 int nameless_file(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return fd;

@@ -1,5 +1,5 @@
-// Where do lines come from? Files, and pipes by way of a nameless temporary file, as lines are read
-// twice: once to see when they were said, once to write them in order.
+// Where do lines come from? From files, and from pipes by way of a nameless temporary file, because
+// lines are read twice: once to see their times, once to write them in order.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -48,7 +48,7 @@ class Input {
  private:
   std::string name_;
   int fd_ = -1;
-  std::uint64_t first_ = 0;  // where standard input stood when it was handed to us
+  std::uint64_t first_ = 0;  // where standard input stood at our start
   std::uint64_t bytes_ = 0;
   dev_t device_ = 0;
   ino_t inode_ = 0;

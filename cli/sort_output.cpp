@@ -20,14 +20,14 @@ std::string folder_of(const std::string& path) {
   return slash == path.npos ? "." : path.substr(0, slash + 1);
 }
 
-/// A name in `path`'s folder that nobody has, with room for what makes it so.
+/// A pattern for a name in `path`'s folder, with room for the part that makes it unique.
 std::string name_beside(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t begin = slash == path.npos ? 0 : slash + 1;
   return path.substr(0, begin) + "." + path.substr(begin, 200) + ".XXXXXX";
 }
 
-/// Gives the nameless file a name of its own; "" and errno where that cannot be.
+/// Gives the nameless file a unique name; "" and errno if that fails.
 std::string named(int fd, const std::string& path) {
   const std::string self = "/proc/self/fd/" + std::to_string(fd);
   for (unsigned n = 0; n < 10'000; ++n) {

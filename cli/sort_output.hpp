@@ -1,5 +1,5 @@
-// How is a file written whole or not at all? Into a nameless one beside it, which takes the name
-// when it is done. Pipes, devices and descriptors are written as they are.
+// How is a file written whole or not at all? The lines go to a nameless file in the same folder,
+// which takes the name when it is done. Pipes, devices and descriptors are written directly.
 #pragma once
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ class SortOutput {
   SortOutput(const std::string& path, const std::vector<Input>& inputs);
   SortOutput(const SortOutput&) = delete;
   SortOutput& operator=(const SortOutput&) = delete;
-  /// Without a finish() nothing has changed.
+  /// Without finish() before it, the output stays as it was.
   ~SortOutput();
 
   /// Throws CannotSort.
@@ -36,8 +36,8 @@ class SortOutput {
   [[noreturn]] void unwritten(int why) const;
 
   std::string name_;
-  std::string path_;       // which it takes in the end; "": written directly
-  std::string temporary_;  // its name meanwhile, where it cannot do without one
+  std::string path_;       // the name that it takes in the end; "": written directly
+  std::string temporary_;  // its name until then, where nameless files are not possible
   bool standard_ = false;
   int fd_ = -1;
   std::string held_;

@@ -10,7 +10,7 @@
 namespace ringmain::cli {
 
 [[nodiscard]] bool is_terminal(std::FILE* file) noexcept;
-/// Columns of the terminal behind `file`, 80 where it does not say.
+/// Columns of the terminal that `file` leads to, 80 if it does not say.
 [[nodiscard]] std::size_t columns(std::FILE* file) noexcept;
 /// True unless NO_COLOR is set, TERM is "dumb" or `file` is no terminal.
 [[nodiscard]] bool coloured(std::FILE* file) noexcept;

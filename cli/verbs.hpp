@@ -1,9 +1,9 @@
 // Which verbs are there?
 //
 // A verb is a file of its own that declares name, options and texts in one place (doctor.cpp is a
-// short one), a function here, and a line in main.cpp's list. --help, what is refused and *did you
-// mean* follow from the declaration. Nested verbs, `ringmain bundle list`, are a verb that has no
-// run() and names others:
+// short one), a function here, and a line in main.cpp's list. --help, refusals and *did you mean*
+// follow from the declaration. Nested verbs, as in `ringmain bundle list`: the outer verb has no
+// run() and names the inner ones:
 //
 //   static const Verb* const kNested[] = {&bundle_list_verb(), &bundle_check_verb()};
 //   static const Verb kVerb{.name = "bundle", .operands = "VERB [ARGUMENT…]", .summary = "…",
