@@ -56,13 +56,16 @@ void take(const Table& table, const std::vector<abi::Function>& before,
 
 }  // namespace
 
-bool attach(Bus& bus, abi::GetExportTable get, abi::Initialize chained) {
+Result<bool> attach(Bus& bus, abi::GetExportTable get, abi::Initialize chained) {
   const std::vector<Table> tables = tables_of(get);
-  if (tables.empty()) return false;
+  if (tables.empty()) {
+    return Error{Error::Code::not_found,
+                 "the program's NVTX shows no calls: it is older than version 3"};
+  }
   std::vector<std::vector<abi::Function>> before;
   for (const Table& table : tables) before.push_back(table.read());
+  if (const auto published = publish_on(bus); !published) return published.error();
   const bool works = chained != nullptr && chained(get) != 0;
-  publish_on(bus);
   for (std::size_t i = 0; i < tables.size(); ++i) {
     take(tables[i], before[i], tables[i].read(), works);
   }

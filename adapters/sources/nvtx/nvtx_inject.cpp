@@ -39,8 +39,9 @@ int InitializeInjectionNvtx2(ringmain::nvtx::abi::GetExportTable get) noexcept t
   static const nvtx::abi::Initialize chained = nvtx::find_chained();
   if (Bus* const bus = run::join("nvtx")) {
     nvtx::take_argument(*bus);
-    if (nvtx::attach(*bus, get, chained)) return 1;
-    run::could_not_attach("nvtx", "the program's NVTX shows no calls: it is older than version 3");
+    const auto attached = nvtx::attach(*bus, get, chained);
+    if (attached) return 1;
+    run::could_not_attach("nvtx", attached.error().message);
   }
   return chained != nullptr ? chained(get) : 0;
 } catch (...) {

@@ -10,6 +10,7 @@
 
 #include "events/nvtx.hpp"
 
+#include "adapters/launch/channel_of.hpp"
 #include "adapters/launch/tid.hpp"
 #include "adapters/sources/nvtx/nvtx_names.hpp"
 #include "adapters/sources/nvtx/nvtx_stack.hpp"
@@ -201,9 +202,14 @@ void end(const Domain& domain, RangeId id) noexcept {
   publish_end(kept.part, said.took_ns);
 }
 
-void publish_on(Bus& bus) {
-  ranges = &bus.channel<Range>();
-  marks = &bus.channel<Mark>();
+Result<bool> publish_on(Bus& bus) {
+  const auto of_ranges = run::channel_of<Range>(bus);
+  if (!of_ranges) return of_ranges.error();
+  const auto of_marks = run::channel_of<Mark>(bus);
+  if (!of_marks) return of_marks.error();
+  ranges = of_ranges.value();
+  marks = of_marks.value();
+  return true;
 }
 
 }  // namespace ringmain::nvtx

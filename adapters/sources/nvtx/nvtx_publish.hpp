@@ -22,8 +22,8 @@ struct Words {
   const wchar_t* wide = nullptr;
 };
 
-/// Where it is published from now on.
-void publish_on(Bus& bus);
+/// Where it is published from now on. Throws std::bad_alloc.
+Result<bool> publish_on(Bus& bus);
 
 void mark(const Domain& domain, const Words& words) noexcept;
 /// Both give the depth of the range in its thread and domain; pop() -1 if there is none.

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "bus/erased.hpp"
+#include "adapters/launch/channel_of.hpp"
 
 namespace ringmain::nvtx {
 namespace {
@@ -63,11 +63,9 @@ Part::Of StepRules::kind_of(const Range& given, std::uint64_t& number,
 Result<bool> publish_steps(Bus& bus, std::string_view written) {
   auto rules = StepRules::read(written);
   if (!rules) return rules.error();
-  // Bus::channel() ends the process where the program has another train.step: so it is asked
-  // before.
-  const auto channel = ringmain::detail::Erased::channel(bus, schema<step::Step>());
+  const auto channel = run::channel_of<step::Step>(bus);
   if (!channel) return channel.error();
-  saying = new Saying{std::move(rules).value(), &bus.channel<step::Step>(), saying};
+  saying = new Saying{std::move(rules).value(), channel.value(), saying};
   return true;
 }
 

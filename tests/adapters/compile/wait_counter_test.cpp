@@ -45,6 +45,11 @@ class AtTheEdge {
   std::size_t bytes_;
 };
 
+/// What a program may call compile.wait.
+struct NotOurs {
+  int number = 0;
+};
+
 /// The library as ctypes loads it: its names are the process's, also if it was local before.
 class WaitCounterTest : public testing::Test {
  protected:
@@ -81,6 +86,9 @@ TEST_F(WaitCounterTest, CountersAreSpansOnTheBusThatAttached) {
   EXPECT_EQ(early.self, nullptr);  // nobody wants it: c10 forgets us for this key
   EXPECT_EQ(keys(), 1u);
 
+  Bus of_program;
+  (void)of_program.channel<NotOurs>("compile.wait");
+  EXPECT_EQ(attach(&of_program), 0);
   static Bus bus;  // PyTorch keeps the backends for ever
   std::vector<Wait> heard;
   auto hearing = bus.channel<Wait>().subscribe([&heard](const Wait& w) { heard.push_back(w); });

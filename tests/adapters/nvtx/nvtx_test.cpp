@@ -369,5 +369,13 @@ TEST_F(NvtxTest, WhatShowsNoTableIsRefused) {
       bus(), [](std::uint32_t) -> const void* { return nullptr; }, nullptr));
 }
 
+TEST_F(NvtxTest, AProgramThatHasAnotherEventByOurNameGoesOn) {
+  Bus of_program;
+  (void)of_program.channel<Mark>("nvtx.range");
+  const auto attached = attach(of_program, Two::get, nullptr);
+  ASSERT_FALSE(attached);
+  EXPECT_EQ(attached.error().code, Error::Code::conflict) << attached.error().message;
+}
+
 }  // namespace
 }  // namespace ringmain::nvtx

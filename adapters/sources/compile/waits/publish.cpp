@@ -11,6 +11,7 @@
 
 #include "events/compile.hpp"
 
+#include "adapters/launch/channel_of.hpp"
 #include "adapters/launch/tid.hpp"
 #include "adapters/run.hpp"
 #include "adapters/sources/compile/waits/abi.hpp"
@@ -98,10 +99,18 @@ void end(void* self, std::int64_t now_us, std::intptr_t context) noexcept {
 
 void leave(void*) noexcept {}
 
+/// False: another bus has them, or the program's channel of that name is another event's.
 bool publish_on(Bus& bus) {
+  if (attached != nullptr) return attached == &bus;
+  const auto channel = run::channel_of<Wait>(bus);
+  if (!channel) {
+    static constinit std::atomic<bool> said{false};
+    if (!said.exchange(true)) run::could_not_attach(kSource, channel.error().message);
+    return false;
+  }
   Bus* nobody = nullptr;
   if (!attached.compare_exchange_strong(nobody, &bus) && nobody != &bus) return false;
-  waits = &bus.channel<Wait>();
+  waits = channel.value();
   return true;
 }
 
