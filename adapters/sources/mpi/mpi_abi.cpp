@@ -14,11 +14,11 @@ Groups& groups() noexcept {
   return all;
 }
 
-std::uint32_t comm_name(MPI_Comm comm) noexcept {
+Name comm_name(MPI_Comm comm) noexcept {
   char text[MPI_MAX_OBJECT_NAME + 1] = {};
   int size = 0;
-  if (PMPI_Comm_get_name(comm, text, &size) != MPI_SUCCESS) return 0;
-  return name_of(text);
+  if (PMPI_Comm_get_name(comm, text, &size) != MPI_SUCCESS) return {};
+  return Name(text);
 }
 
 void ask_topology(MPI_Comm comm, GroupFacts& facts) noexcept {
@@ -63,11 +63,11 @@ GroupFacts ask(MPI_Comm comm) noexcept {
   return facts;
 }
 
-std::uint32_t reason_of(int error_class) noexcept {
+Name reason_of(int error_class) noexcept {
   char text[MPI_MAX_ERROR_STRING + 1] = {};
   int size = 0;
-  if (PMPI_Error_string(error_class, text, &size) != MPI_SUCCESS) return name_of("unknown error");
-  return name_of(text);
+  if (PMPI_Error_string(error_class, text, &size) != MPI_SUCCESS) return Name("unknown error");
+  return Name(text);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ void ended(const Operation& operation, int code, const MPI_Status* status) noexc
   if (status != nullptr && operation.point_to_point) {
     int cancelled = 0;
     (void)PMPI_Test_cancelled(status, &cancelled);
-    if (cancelled != 0) return failed(operation, name_of("cancelled"), MPI_SUCCESS);
+    if (cancelled != 0) return failed(operation, Name("cancelled"), MPI_SUCCESS);
     MPI_Count came = -1;
     if (operation.receives && PMPI_Get_elements_x(status, MPI_BYTE, &came) == MPI_SUCCESS &&
         came >= 0) {

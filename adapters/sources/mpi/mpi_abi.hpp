@@ -46,7 +46,7 @@ void forget_group(MPI_Comm comm) noexcept;
 void rename_group(MPI_Comm comm) noexcept;
 
 struct TypeFacts {
-  std::uint32_t name = 0;  // a ringmain_name(): int32, float64 …; "derived" for what programs make
+  Name name{};  // int32, float64 …; "derived" for what programs make
   std::uint64_t bytes = 0;
 };
 [[nodiscard]] TypeFacts type_of(MPI_Datatype type) noexcept;

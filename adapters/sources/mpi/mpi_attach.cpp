@@ -48,7 +48,7 @@ int& fortran_depth() noexcept {
 
 void name_operations() noexcept {
 #define RINGMAIN_MPI_NAME(name, ...) \
-  behind().operations[Row##name::kCall] = name_of(Row##name::kOperation);
+  behind().operations[Row##name::kCall] = Name(Row##name::kOperation);
 #define RINGMAIN_MPI_NAME_I(name, small, ...) RINGMAIN_MPI_NAME(I##small)
   RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_NAME)
   RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_NAME_I)

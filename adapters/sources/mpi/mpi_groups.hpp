@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <mutex>
 
+#include "bus/text.hpp"
+
 namespace ringmain::mpi {
 
 /// Its words are written before the handle is shown, and when it is named anew.
 struct Group {
-  std::atomic<std::uint32_t> name{0};  // a ringmain_name()
+  std::atomic<Name> name{};
   std::atomic<std::int32_t> rank{-1};  // of this process
   std::atomic<std::int32_t> size{0};
   std::atomic<std::int32_t> remote{0};   // an intercommunicator's other side; 0: it is none
@@ -25,7 +27,7 @@ struct Group {
 
 /// What is known when a communicator is first met.
 struct GroupFacts {
-  std::uint32_t name = 0;
+  Name name{};
   std::int32_t rank = -1;
   std::int32_t size = 0;
   std::int32_t remote = 0;

@@ -1,30 +1,33 @@
 // How does a program begin and end with MPI, and what becomes of its communicators?
 #include <atomic>
+#include <chrono>
 #include <cstddef>
-#include <cstdint>
+#include <new>
 
-#include "adapters/run.h"
+#include "adapters/run.hpp"
 #include "adapters/sources/mpi/mpi_watch.hpp"
 
 namespace ringmain::mpi {
 namespace {
 
-constexpr std::int64_t kFlush = 2'000'000'000;  // ns; what MPI waits for may wait for us
+constexpr auto kFlush = std::chrono::seconds(2);  // what MPI waits for may wait for us
 
 void flush() noexcept {
-  if (opened()) ringmain_run_flush(kFlush);
+  if (opened()) run::flush(kFlush);
 }
 
 /// The bus of the run; without one, or when the run has not asked for MPI, nothing is heard.
-void open() noexcept {
+void open() noexcept try {
   static constinit std::atomic<bool> tried{false};
-  if (tried.exchange(true) || ringmain_run_join("mpi") == nullptr) return;
+  if (tried.exchange(true)) return;
+  Bus* const bus = run::join("mpi");
+  if (bus == nullptr) return;
   name_types();
   name_operations();
-  ringmain_bus* bus = nullptr;
-  if (ringmain_open_process(&bus) != RINGMAIN_OK || !publish_on(bus)) {
-    ringmain_run_could_not_attach("mpi", ringmain_last_error());
-  }
+  if (const auto published = publish_on(*bus); !published)
+    run::could_not_attach("mpi", published.error().message);
+} catch (const std::bad_alloc&) {
+  run::could_not_attach("mpi", "there is no memory");
 }
 
 int init_c(int* argc, char*** argv) noexcept {

@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bus/text.hpp"
+
 namespace ringmain::mpi {
 
-/// What was asked for. Names are ringmain_name()s. All zeros until it is: the table of those in
-/// flight takes the pages that are used.
+/// What was asked for. All zeros until it is: the table of those in flight takes the pages that are
+/// used.
 struct Operation {
   std::uint64_t op_id = 0;
   std::uint64_t sequence = 0;
@@ -22,9 +24,9 @@ struct Operation {
   std::uint64_t in_elements = 0;
   std::uint64_t out_elements = 0;
   std::int64_t issued_ns = 0;  // CLOCK_MONOTONIC
-  std::uint32_t name = 0;
-  std::uint32_t group = 0;
-  std::uint32_t dtype = 0;
+  Name name;
+  Name group;
+  Name dtype;
   std::int32_t peer = 0;
   std::int32_t rank = 0;
   std::int32_t group_size = 0;

@@ -12,7 +12,7 @@ namespace ringmain::mpi::shapes {
 struct Side {
   std::uint64_t elements = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t dtype = 0;
+  Name dtype{};
 };
 struct Shape {
   Group* group = nullptr;
@@ -38,7 +38,7 @@ inline Side side(const int* counts, const TypeList& types, int n) noexcept {
     const Side one = side(counts[i], types[i]);
     all.elements += one.elements;
     all.bytes += one.bytes;
-    if (one.dtype != 0) all.dtype = one.dtype;
+    if (one.dtype != Name()) all.dtype = one.dtype;
   }
   return all;
 }

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "adapters/sources/mpi/mpi_abi.hpp"
-#include "adapters/sources/mpi/mpi_publish.hpp"
 
 namespace ringmain::mpi {
 namespace {
@@ -15,7 +14,7 @@ struct Known {
 };
 // Written before anything is said; read by all.
 constinit std::array<Known, 256> known{};
-constinit std::uint32_t derived = 0;
+constinit Name derived;
 
 std::size_t home_of(std::uint64_t handle) noexcept {
   return (handle * 0x9e3779b97f4a7c15u) >> 56;
@@ -33,7 +32,7 @@ void remember(MPI_Datatype type, const char* name, bool with_bits) noexcept {
     Known& place = known[(home_of(bits_of(type)) + i) % known.size()];
     if (place.handle == bits_of(type)) return;
     if (place.handle != 0) continue;
-    place = {bits_of(type), {name_of(text), static_cast<std::uint64_t>(bytes)}};
+    place = {bits_of(type), {Name(text), static_cast<std::uint64_t>(bytes)}};
     return;
   }
 }
@@ -41,7 +40,7 @@ void remember(MPI_Datatype type, const char* name, bool with_bits) noexcept {
 }  // namespace
 
 void name_types() noexcept {
-  derived = name_of("derived");
+  derived = Name("derived");
   for (const MPI_Datatype type :
        {MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T, MPI_INT16_T,
         MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_COUNT, MPI_OFFSET, MPI_INTEGER, MPI_INTEGER1,

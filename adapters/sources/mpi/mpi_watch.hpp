@@ -22,7 +22,7 @@ enum class Layer : unsigned { mpifh, f08 };
 /// Set before any call comes: MPI's own functions for Fortran, and what operations are called.
 struct Behind {
   Targets originals{};
-  std::array<std::uint32_t, kCalls> operations{};  // ringmain_name()s
+  std::array<Name, kCalls> operations{};
 };
 [[nodiscard]] Behind& behind() noexcept;
 /// Fills `operations`, before anything is said.
@@ -55,10 +55,10 @@ inline Operation operation_of(Call call, const shapes::Shape& shape) noexcept {
   operation.out_elements = shape.get.elements;
   operation.bytes = std::max(shape.give.bytes, shape.get.bytes);
   operation.gives_bytes = shape.give.bytes;
-  operation.dtype = shape.give.dtype != 0 ? shape.give.dtype : shape.get.dtype;
+  operation.dtype = shape.give.dtype != Name() ? shape.give.dtype : shape.get.dtype;
   operation.peer = shape.peer;
   operation.point_to_point = !shape.collective;
-  operation.receives = !shape.collective && shape.get.dtype != 0;
+  operation.receives = !shape.collective && shape.get.dtype != Name();
   return operation;
 }
 
