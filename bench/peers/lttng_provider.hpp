@@ -3,7 +3,7 @@
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER ringmain_bench
 #undef LTTNG_UST_TRACEPOINT_INCLUDE
-#define LTTNG_UST_TRACEPOINT_INCLUDE "ringmain/bench/peers/lttng_provider.hpp"
+#define LTTNG_UST_TRACEPOINT_INCLUDE "bench/peers/lttng_provider.hpp"
 
 #if !defined(RINGMAIN_BENCH_LTTNG_PROVIDER) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
 #define RINGMAIN_BENCH_LTTNG_PROVIDER
