@@ -1,5 +1,6 @@
-// Every event that ringmain itself describes, in one list. A new one is added here and nowhere
-// else: Python knows its fields before it was ever published, and whatever else asks for all.
+// Every event of events/ and of the bus, in one list. A new one is added here and nowhere else:
+// Python and `./dev abi` take the list from here. An event that one source alone knows, such as
+// heartbeat::Beat, stays in that source's file and is described when it is first published.
 #pragma once
 #include "../bus/bus_events.hpp"
 
