@@ -42,8 +42,10 @@ class HindrancesTest(RunTest):
             program = self.sanitized(name)
             if program is None:
                 continue
-            for command in ([program], ["sh", "-c", f"{program}; exit $?"]):
+            waits = f"{program} awaits {self.lines}"
+            for command in (waits.split(), ["sh", "-c", f"{waits}; exit $?"]):
                 with self.subTest(name, command=command):
+                    self.lines.unlink(missing_ok=True)
                     run, events = self.heard(*command, status=3)
                     self.assertEqual(run.stderr, "")
                     self.assertGreater(events, 0)

@@ -1,8 +1,11 @@
-/* A program that a sanitizer looks at: fine, or with a fault that only that one finds. */
+/* A program that a sanitizer looks at: fine, or with a fault that only that one finds.
+ *
+ * sanitized [fault], or: sanitized awaits FILE, which goes on once something stands in FILE */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static int shared;
@@ -15,12 +18,20 @@ static void* work(void* given) {
   return given;
 }
 
+/* Or once a minute is over, which the test then sees. */
+static void await(const char* file) {
+  const struct timespec some = {0, 1000000};
+  struct stat found;
+  for (int i = 0; i < 60000 && (stat(file, &found) != 0 || found.st_size == 0); ++i) {
+    nanosleep(&some, NULL);
+  }
+}
+
 int main(int count, char** words) {
-  const struct timespec while_others_work = {0, 200000000};
   pthread_t thread;
   pthread_create(&thread, NULL, work, NULL);
-  nanosleep(&while_others_work, NULL); /* so that a heartbeat has something to say */
   pthread_join(thread, NULL);
+  if (count > 2 && strcmp(words[1], "awaits") == 0) await(words[2]);
   if (count > 1 && strcmp(words[1], "fault") == 0) {
     char* volatile gone = malloc(3);
     free(gone);
