@@ -20,7 +20,7 @@ std::uint64_t written(const std::byte* slot) noexcept {
   return AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // e.published
 }
 
-/// A ring in which nothing waits: all that a look costs that finds nothing.
+/// True for a ring in which nothing waits. A look that finds nothing costs no more than this.
 bool is_empty_ring(Lane& lane) noexcept {
   if (lane.owner_ring == nullptr) return false;
   const std::uint64_t consumed =
@@ -31,24 +31,24 @@ bool is_empty_ring(Lane& lane) noexcept {
   return true;
 }
 
-/// Behind an empty look only one: whether a second one is there would be asked of a line that this
-/// core may not have, while the first one waits to be heard.
+/// After an empty look it takes one event: looking for a second would touch a cache line that
+/// another core may own, while the first event waits.
 std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max) noexcept {
   const std::uint64_t at = consumed & lane.owner_mask;
   std::size_t contiguous =
       lane.was_empty ? 1 : std::min<std::size_t>(max, lane.owner_mask + 1 - at);
   const std::byte* slot = lane.owner_ring + at * lane.slot_bytes;
-  // In registers: the stores of a loop that writes the lane would have them read anew each time.
+  // Copied to locals: the loop writes to the lane, so the compiler would read them anew each time.
   const bool claims = lane.owner_claims != nullptr;
-  // Keys that are queued anew while this run is taken are the next one's: a run that went on with
-  // them could fill the ring with one key, and the newest of another would find no room.
+  // Keys that are queued again while this run is taken belong to the next run. A run that took them
+  // too could fill the ring with one key, and leave no room for the newest event of another.
   if (claims) contiguous = std::min<std::size_t>(contiguous, lane.published() - consumed);
   const std::uint32_t slot_bytes = lane.slot_bytes;
   std::uint64_t last = lane.last_sequence;
   std::uint32_t taken = 0;
   for (; taken < contiguous; ++taken, slot += slot_bytes) {
     const std::uint64_t sequence = written(slot);
-    if (sequence <= last) break;  // the last lap's: not written yet
+    if (sequence <= last) break;  // of the last lap: the slot is not written yet
     if (claims && !claim(lane, at + taken)) break;
     last = sequence;
   }
@@ -89,19 +89,20 @@ void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept 
     subscriber.count(subscriber.skipped, run.count);
   }
   if (subscriber.gate.leave()) {
-    const CallbackScope scope;  // captures are the user's code: a worker must not wait in it either
+    const CallbackScope
+        scope;  // a destructor of captures is user code: a worker must not wait there either
     destroy_captures(subscriber);
   }
 }
 
 const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) noexcept {
-  // What we already show as read needs no second announcement.
+  // What this thread already shows as read needs no second announcement.
   const Snapshot* now = channel.snapshot().load(std::memory_order_acquire);  // n.snapshot
   if (now == drainer.reading.load(std::memory_order_relaxed)) return now;  // relaxed: our own word
   return protect(channel.snapshot(), drainer.reading);
 }
 
-/// Whoever waits for `consumed`, or for a run that is over, is told.
+/// Wakes the threads that wait for `consumed`, or for the end of a run.
 void tell(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
   asymmetric_fence_light_or_full();  // l.waiting
   // Relaxed: asymmetric_fence_heavy() on the waiters' side comes between their store and their look
@@ -118,7 +119,7 @@ void advance(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept 
   tell(channel, lane, consumed);
 }
 
-/// No more than there is room for, whatever `max` is: a ring's events stay where they are.
+/// Takes no more than fit into `room`, whatever `max` is. A ring's events stay where they are.
 Run take_what_is_there(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept {
   Run run;
   const std::uint64_t consumed =
@@ -150,20 +151,21 @@ void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
                      std::memory_order_relaxed);
   run.first += std::size_t{count} * run.stride;
   run.count -= count;
-  // At once, not after the callbacks of the rest: the publisher has waited for this room.
+  // At once, not after the callbacks of the rest: the publisher waits for this room.
   advance(*lane.channel, lane,
           lane.consumed.load(std::memory_order_relaxed) + count);  // relaxed: our own
 }
 
-/// The publisher has gone, or soon may go, past the lane's capacity: only the last `capacity` of
-/// what it published by now are left in the run.
+/// For a lane whose publisher has gone, or soon may go, past its capacity: of what was published by
+/// now, only the last `capacity` events stay in the run.
 [[gnu::noinline, gnu::cold]] void leave_out_the_oldest(Lane& lane, std::span<std::byte> room,
                                                        std::size_t max, Run& run) noexcept {
   enum : std::uint32_t { kRunsPerCapacity = 16 };
   // Relaxed: our own, and written before the events that we took, e.published.
   std::uint64_t consumed = lane.consumed.load(std::memory_order_relaxed);
   const std::uint64_t capacity = lane.owner_capacity.load(std::memory_order_relaxed);
-  // While a run is heard its events cannot be pushed out: short ones keep what is heard young.
+  // Events that are being heard cannot be pushed out. Runs are short so that what is heard is
+  // young.
   lane.run_max = std::max(1u, static_cast<std::uint32_t>(capacity) / kRunsPerCapacity);
   const std::uint64_t published = std::max(lane.published(), consumed + run.count);
   const std::uint64_t below = published > capacity ? published - capacity : 0;
@@ -173,11 +175,12 @@ void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
     evict(lane, run, due);
     consumed += due;
     if (run.count != 0) return;
-    // What comes meanwhile is the next run's debt: at most `capacity` more are looked through.
+    // What is published meanwhile is left to the next run: at most `capacity` more are looked
+    // through.
     const std::size_t rest = std::min<std::size_t>(max, lane.run_max);
     run = take_what_is_there(lane, room,
                              std::min<std::size_t>(Drainer::kBatchMax, below - consumed + rest));
-    if (run.count == 0) return;  // "nothing there" from moodycamel proves nothing: the counters do
+    if (run.count == 0) return;  // moodycamel's queue may say so wrongly: the counters decide
   }
 }
 
@@ -186,7 +189,7 @@ void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
 Run take_run(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept {
   Run run = take_what_is_there(lane, room, std::min<std::size_t>(max, lane.run_max));
   if (run.count == 0) return run;
-  // After the take: a lane's next publisher has set it anew before its first event. Relaxed:
+  // Looked at after the take: the lane's next publisher sets it before its first event. Relaxed:
   // e.published.
   if (lane.consumed.load(std::memory_order_relaxed) < lane.overrun.load(std::memory_order_relaxed))
       [[unlikely]] {
@@ -210,7 +213,8 @@ void count_discarded(Lane& lane, const Run& run) noexcept {
                        std::memory_order_relaxed);
 }
 
-/// After the run is taken: whoever subscribed before an event was published is in this snapshot.
+/// Reads the snapshot after the run was taken: it has everybody who subscribed before an event of
+/// the run was published.
 void hand_to_all(Drainer& drainer, const ChannelCore& channel, const Run& run) noexcept {
   if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
     for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
@@ -239,10 +243,11 @@ void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run
 
 namespace {
 
-/// Takes one run, lets go of the lease, hands the run out: the next worker may take another. Runs
-/// end in any order, so `consumed` counts, and says nothing of which. Model: parallel_flush.pml.
+/// Takes one run, passes the lease on, then hands the run out: meanwhile the next worker may take
+/// another. Runs end in any order, so `consumed` says how many events are over and not which.
+/// Model: parallel_flush.pml.
 std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) {
-  // Relaxed: our own words, the lane's while we hold the lease.
+  // Relaxed: words of this thread, and of the lane whose lease it holds.
   const std::uint64_t apart = drainer.apart.load(std::memory_order_relaxed);
   const std::uint64_t first = lane.taken.load(std::memory_order_relaxed);
   drainer.apart.store(apart + 1, std::memory_order_release);       // p.runs: before `taken` says so
@@ -280,8 +285,8 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
 
 }  // namespace
 
-/// In one function, but for what is rare: for an event that comes alone the frames of ten of them
-/// were a seventh of its instructions (bench/instructions, delivered by hand).
+/// Flattened, but for what is rare: for an event that comes alone the frames of ten functions were
+/// a seventh of its instructions (bench/instructions, delivered manually).
 [[gnu::flatten]] std::size_t drain(Drainer& drainer, ChannelCore& channel,
                                    std::size_t quantum) noexcept {
   if (channel.options().parallel) [[unlikely]]

@@ -1,4 +1,5 @@
-// Which threads call subscribers? Those are watched, and what they show as read is not freed.
+// Which threads call subscribers? The watchdog looks at them, and a snapshot that one of them reads
+// is not freed.
 #pragma once
 #include <mutex>
 #include <vector>
@@ -10,12 +11,13 @@ namespace ringmain::engine {
 /// Threads: any.
 class Drainers {
  public:
-  /// Room for so many, so that watch() of the first `count` never fails. Throws std::bad_alloc.
+  /// Sets room aside, so that the first `count` calls of watch() cannot fail. Throws
+  /// std::bad_alloc.
   explicit Drainers(std::size_t count) { drainers_.reserve(count); }
   Drainers(const Drainers&) = delete;
   Drainers& operator=(const Drainers&) = delete;
 
-  /// A thread that calls subscribers is watched from here to unwatch(). Throws std::bad_alloc.
+  /// The drainer is watched from here to unwatch(). Throws std::bad_alloc.
   void watch(Drainer& drainer) {
     const std::lock_guard lock(mutex_);
     drainers_.push_back(&drainer);
@@ -24,16 +26,16 @@ class Drainers {
     const std::lock_guard lock(mutex_);
     std::erase(drainers_, &drainer);
   }
-  /// Under the lock: none of them ends meanwhile.
+  /// Calls `f` under the lock, so no drainer ends meanwhile.
   template <class F>
   void for_each(F f) const {
     const std::lock_guard lock(mutex_);
     for (Drainer* d : drainers_) f(*d);
   }
-  /// Frees the snapshots of `list` that none of them reads, nor any of `others`. Throws
+  /// Frees the snapshots of `list` that no drainer and none of `others` reads. Throws
   /// std::bad_alloc.
   void reclaim(SubscriberList& list, std::vector<const Reading*> others) const {
-    const std::lock_guard lock(mutex_);  // a drainer may end: not while it is looked at
+    const std::lock_guard lock(mutex_);  // no drainer may end while it is looked at
     for (const Drainer* d : drainers_) others.push_back(&d->reading);  // some of them twice
     list.reclaim(others);
   }

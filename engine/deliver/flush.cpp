@@ -11,12 +11,13 @@ namespace ringmain::engine {
 namespace {
 
 struct Mark {
-  Ref<ChannelCore> channel;                     // a mailbox may end meanwhile
-  const Atomic<std::uint64_t>* done = nullptr;  // the lane's; taken, if it is delivered in parallel
+  Ref<ChannelCore> channel;  // a mailbox may end meanwhile
+  const Atomic<std::uint64_t>* done =
+      nullptr;  // the lane's `consumed`, or `taken` if it is delivered in parallel
   std::uint64_t published = 0;
 };
 
-/// Does this round concern it? What its user drains is its user's business.
+/// Is the channel part of this round? One that its user drains never is.
 bool concerned(const ChannelCore& channel, bool mailboxes) noexcept {
   return !channel.options().for_its_user() && channel.options().mailbox == mailboxes;
 }
@@ -38,8 +39,8 @@ void Flush::help(ChannelCore& channel) noexcept {
   workers_.signal_anew(channel);
 }
 
-/// No publisher is between announcing and committing. They are there for nanoseconds, unless they
-/// are descheduled.
+/// Waits until no publisher is between "busy" and "published". That takes nanoseconds, unless one
+/// was descheduled there.
 bool Flush::quiet(bool mailboxes, std::int64_t limit_ns) const noexcept {
   const Deadline deadline(limit_ns);
   for (std::uint32_t c = 0; const auto channel = table_.next_channel(c);) {
@@ -54,8 +55,8 @@ bool Flush::quiet(bool mailboxes, std::int64_t limit_ns) const noexcept {
   return true;
 }
 
-/// In portions, so that it needs no memory: the lanes of a later one are read when the earlier ones
-/// are done.
+/// Works in portions of lanes, so that it needs no memory: the next portion is read when the last
+/// one is delivered.
 bool Flush::delivered(bool mailboxes, std::int64_t limit_ns) noexcept {
   enum : std::size_t { kPortion = 256 };
   const Deadline deadline(limit_ns);
@@ -89,8 +90,8 @@ bool Flush::delivered(bool mailboxes, std::int64_t limit_ns) noexcept {
   return wait() && (!parallel || runs_over(deadline));
 }
 
-/// What was taken from lanes that are delivered in parallel is with workers: each that is in a run
-/// now has come out of it.
+/// What was taken from lanes that are delivered in parallel is in workers' runs: waits until each
+/// worker has ended the run that it is in.
 bool Flush::runs_over(const Deadline& deadline) noexcept {
   std::array<std::uint64_t, Workers::kWorkersMax> seen{};
   for (std::size_t i = 0; i < workers_.all().size(); ++i)

@@ -2,8 +2,8 @@
 //
 // Both say that they wait, make every thread pass a barrier (asymmetric_fence_heavy: l.closing and
 // l.waiting), read how much each lane has published, and wait until that much is consumed. stop()
-// first closes the channels and waits until no publisher is between its two looks at the state:
-// what is accepted then is all there will be.
+// closes the channels before, and waits until no publisher is between its two looks at the
+// channel's state: after that no event is accepted.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +14,7 @@
 
 namespace ringmain::engine {
 
-/// Waits until `done()`, which changes when `key` moves. False: time ran out.
+/// Waits until `done()` is true; whoever makes it true moves `key`. False: time ran out.
 template <class Done>
 bool await(Atomic<std::uint32_t>& key, const Deadline& deadline, Done done) noexcept {
   for (;;) {
@@ -33,7 +33,7 @@ class Flush {
       : host_(host), table_(table), workers_(workers) {}
 
   /// True: all that was accepted before the call has been delivered, in channels or in mailboxes.
-  /// `closing`: nothing is accepted any more once it has begun.
+  /// `closing`: closes them first, so nothing more is accepted.
   bool drain_all(bool mailboxes, bool closing, std::int64_t limit_ns) noexcept;
 
  private:

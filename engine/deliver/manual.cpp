@@ -7,7 +7,7 @@ std::size_t ManualDelivery::deliver(std::size_t max, std::int64_t limit_ns) noex
   const Deadline deadline(limit_ns);
   while (delivering_.exchange(1, std::memory_order_acquire) != 0) {  // q.turn
     const std::int64_t left = deadline.left_ns();
-    if (left == 0) return 0;  // another thread is at it for longer
+    if (left == 0) return 0;  // another thread delivers for longer
     futex_wait(delivering_, 1, left);
   }
   std::size_t taken = 0;
@@ -23,7 +23,7 @@ std::size_t ManualDelivery::deliver(std::size_t max, std::int64_t limit_ns) noex
   return taken;
 }
 
-/// Every channel once, in order of index. Callbacks may add channels and retire them meanwhile.
+/// Serves every channel once, by index. Callbacks may add channels and retire them meanwhile.
 std::size_t ManualDelivery::round(std::size_t max, const Deadline& deadline) noexcept {
   std::size_t taken = 0;
   for (std::uint32_t i = 0; i < ChannelTable::kChannelsMax && taken < max; ++i) {

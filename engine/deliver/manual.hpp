@@ -1,8 +1,9 @@
-// How does a bus without threads deliver? Whoever calls deliver() is the worker, for that long.
+// How does a bus without threads deliver? The thread that calls deliver() is the worker meanwhile.
 //
-// The same channels, lanes, ledgers and drain(), in a fixed order and in one thread: tests of
-// users' subscribers run the same every time. Every channel counts as leased, so that publishers
-// never signal; the first worker's state, which has no thread, shows what is read.
+// Channels, lanes, ledgers and drain() are the same as with threads, but the order is fixed and the
+// thread is one, so that tests of users' subscribers run the same every time. Every channel counts
+// as leased, so publishers never signal. The state of the first worker, which has no thread here,
+// shows which snapshot is read.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,7 @@ class ManualDelivery {
   ChannelHost& host_;
   ChannelTable& table_;
   Workers& workers_;
-  Atomic<std::uint32_t> delivering_{0};  // 1 while somebody delivers, callbacks included
+  Atomic<std::uint32_t> delivering_{0};  // 1 while a thread delivers, callbacks included
 };
 
 }  // namespace ringmain::engine

@@ -26,7 +26,7 @@ std::uint64_t ticket_of(const Lane& lane, std::uint64_t index) noexcept {
   const Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // t.wanted
   if (tickets == nullptr) return 0;
   const std::uint64_t ticket = tickets->of[index & tickets->mask];
-  // A smaller one is an older event's, left from the last time that somebody wanted tickets.
+  // A smaller ticket is an older event's, left from the last time that tickets were wanted.
   return ticket < lane.channel->tickets_since() ? 0 : ticket;
 }
 
@@ -53,7 +53,8 @@ Merge::Merge(ChannelCore& own, const std::vector<Ref<ChannelCore>>& sources, std
 
 // --- looking ---
 
-/// There is room for all that may ever be: nothing that is heard in order waits for memory.
+/// Room for all lanes that there may be was set aside: an ordered subscriber never waits for
+/// memory.
 void Merge::find_lanes() noexcept {
   for (Source& s : sources_) {
     for (const std::uint32_t count = s.channel->lane_count(); s.lanes < count; ++s.lanes) {
@@ -63,21 +64,21 @@ void Merge::find_lanes() noexcept {
   }
 }
 
-/// A mailbox's lanes, made by its feeders. All that fed_by has handed over is in them.
+/// Finds a mailbox's lanes, which its feeders made. All that `fed_by` has handed over is in them.
 bool Merge::find_own_lanes() noexcept {
   if (sources_.front().channel == &own_) return true;
   for (const std::uint32_t count = own_.lane_count(); own_lanes_ < count; ++own_lanes_) {
     Lane& lane = own_.lane(own_lanes_);
     const auto at = std::find_if(fronts_.begin(), fronts_.end(),
                                  [&lane](const Front& f) { return f.lane == lane.fed_by; });
-    if (at == fronts_.end()) return false;  // younger than our look: again, from the start
+    if (at == fronts_.end()) return false;  // younger than the look: begin again
     at->mine = &lane;
   }
   return true;
 }
 
-/// The counter first, then the lanes' words, then their heads: what was not there at its turn has a
-/// younger ticket than now_. So has all that comes from a lane that was not there at all. False:
+/// Reads the counter, then the lanes' words, then their heads. So what a lane did not show yet, and
+/// all that comes from a lane that was not listed yet, has a younger ticket than `now_`. False:
 /// look again.
 bool Merge::look() noexcept {
   now_ = own_.host().tickets_taken();  // t.counter
@@ -116,7 +117,7 @@ void Merge::refill(Front& front) noexcept {
 
 // --- choosing ---
 
-/// Its head, or what its next event is not older than.
+/// The ticket of the lane's head, or else one that its next event is not older than.
 Merge::Key Merge::key_of(std::uint32_t front) noexcept {
   if (front == kNotListed) return {waits_ ? now_ : std::uint64_t{kNever}, false, front};
   Front& f = fronts_[front];
@@ -143,7 +144,7 @@ Merge::Key Merge::pop() noexcept {
   return least;
 }
 
-/// How many of a lane's events come before every other lane's next one. At least its head does.
+/// How many of a lane's events come before the next event of every other lane: at least its head.
 std::uint32_t Merge::due(const Ahead& ahead, std::size_t max) noexcept {
   const std::uint64_t next = heap_.empty() ? std::uint64_t{kNever} : heap_.front().ticket;
   const auto limit = static_cast<std::uint32_t>(std::min<std::size_t>(max, ahead.run.count));
@@ -151,7 +152,8 @@ std::uint32_t Merge::due(const Ahead& ahead, std::size_t max) noexcept {
   std::uint64_t overtaken = 0;
   for (; n < limit && (n == 0 || ahead.tickets[ahead.at + n] <= next); ++n) {
     const std::uint64_t ticket = ahead.tickets[ahead.at + n];
-    if (ticket == 0 || !waits_) continue;  // published before there was an order; heard by nobody
+    if (ticket == 0 || !waits_)
+      continue;  // published before tickets were wanted, or heard by nobody
     overtaken += ticket < last_;
     last_ = std::max(last_, ticket);
   }
@@ -186,8 +188,8 @@ std::size_t Merge::drain(Drainer& drainer, std::size_t quantum) noexcept {
   return taken;
 }
 
-/// Some head is held up by lanes that may bring an older event. Where a publisher has been busy
-/// with one for too long it is passed over; what is published and only not yet here is waited for.
+/// For a head that lanes hold up which may bring an older event. A publisher that has been busy for
+/// too long is passed over; an event that is published but has not arrived here is waited for.
 void Merge::wait_for(std::uint64_t bound) noexcept {
   std::uint64_t oldest = kNever;
   for (const Front& f : fronts_) {

@@ -20,7 +20,7 @@ OwnThread::OwnThread(Ref<ChannelCore> core, std::string name)
 OwnThread::~OwnThread() {
   if (!thread_.joinable()) return;
   if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();  // the last to hold it is itself: on its way out
+    thread_.detach();  // the thread itself was the last to hold it, and is about to end
   } else {
     thread_.join();
   }
@@ -32,7 +32,7 @@ void OwnThread::start() {
   hold();  // the thread's own
   try {
     const BlockedSignals blocked;
-    const std::lock_guard lock(joining_);  // a stop() that found it on the list joins it already
+    const std::lock_guard lock(joining_);  // a stop() that found it on the list may join it already
     thread_ = std::thread([this, &all] {
       configure_thread(all.options(), name_.c_str());
       run();
@@ -82,7 +82,7 @@ void OwnThread::leave_alone() noexcept {
   if (thread_.joinable()) thread_.detach();
 }
 
-/// Behind this nothing new comes: what came before is to be seen by whoever looks afterwards.
+/// True once no new event can come. A drain after this call finds all that came before.
 bool OwnThread::over() const noexcept {
   if (core_->host().stopped()) return true;
   return ending_.load(std::memory_order_acquire) != 0 && !core_->fed();  // q.over

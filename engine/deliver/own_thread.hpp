@@ -1,13 +1,13 @@
-// How does a subscriber that may block for as long as it likes harm nobody? It has a mailbox and a
+// How can a subscriber block for as long as it likes without harm to others? It has a mailbox and a
 // thread of its own.
 //
-// The thread is its mailbox's only drainer: it drains as a worker does and sleeps as a reader does
-// (pull.hpp), so nothing here is a new protocol. It ends when its subscription is over and the last
-// feeder is gone, or when the bus has stopped; after all that is in the mailbox, which a closed
-// gate turns into "skipped".
+// The thread alone drains that mailbox: it drains as a worker does and sleeps as a reader does
+// (pull.hpp), so there is no new protocol here. It ends when its subscription is over and the last
+// feeder is gone, or when the bus has stopped. Before that it takes what is left in the mailbox; a
+// closed gate counts it as skipped.
 //
-// It holds all that it touches. reset() outside callbacks and stop() join it; where neither comes
-// (reset() in its own callback, and the handle dropped) it ends by itself.
+// The thread holds all that it touches. reset() outside callbacks and stop() join it. Where neither
+// is called (reset() in its own callback, then the handle is dropped) it ends by itself.
 #pragma once
 #include <mutex>
 #include <string>
@@ -23,7 +23,7 @@ namespace ringmain::engine {
 
 class OwnThread;
 
-/// Those of one bus, between their start and their end. Threads: any.
+/// The own threads of one bus that have started and not ended. Threads: any.
 class OwnThreads {
  public:
   /// All of them outlive it.
@@ -41,8 +41,9 @@ class OwnThreads {
   [[nodiscard]] bool anybody_awake() const noexcept {
     return awake_.load(std::memory_order_seq_cst) != 0;  // h.awake
   }
-  /// Once the bus has stopped: they see it. One that does not end by then is left alone, and its
-  /// name comes into `stuck` if it is in a callback; it holds all that it touches.
+  /// Call it once the bus has stopped, which ends them. A thread that has not ended by `limit_ns`
+  /// is left alone; if it is in a callback, its name is added to `stuck`. It holds all that it
+  /// touches.
   void join(std::int64_t limit_ns, std::vector<std::string>& stuck) noexcept;
 
  private:
@@ -60,17 +61,17 @@ class OwnThread final : public Counted, public Drainer {
   OwnThread(Ref<ChannelCore> core, std::string name);
   ~OwnThread() override;
 
-  /// Starts it, with all signals blocked, and niceness and CPUs as the workers'. Throws
-  /// std::system_error where the system gives no thread, std::bad_alloc; then nothing is left of
-  /// it.
+  /// Starts the thread with all signals blocked, and with the workers' niceness and CPUs. Throws
+  /// std::system_error where the system gives no thread, and std::bad_alloc; nothing is left of it
+  /// then.
   void start();
-  /// The subscription is over: it is to end once its feeders are gone. Waits for nobody.
+  /// Says that the subscription is over: the thread ends once its feeders are gone. Does not wait.
   void end() noexcept;
-  /// Behind end(), or once the bus has stopped: waits until it has ended, at most `limit_ns`
-  /// (negative: for ever). True at once in the thread itself, which cannot wait for its own end.
+  /// After end(), or once the bus has stopped: waits until the thread has ended, at most `limit_ns`
+  /// (negative: for ever). In the thread itself, which cannot wait for its own end, true at once.
   [[nodiscard]] bool join(std::int64_t limit_ns) noexcept;
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// It did not end in time: nobody will wait for it any more.
+  /// For a thread that did not end in time: it is not waited for again.
   void leave_alone() noexcept;
 
  private:
@@ -84,7 +85,7 @@ class OwnThread final : public Counted, public Drainer {
   const Ref<ChannelCore> core_;
   const std::string name_;
   WaitStrategy wait_;
-  bool awake_ = false;  // as the housekeeper sees it, which looks more often then
+  bool awake_ = false;  // as the housekeeper was told; it looks more often then
   Atomic<std::uint32_t> ending_{0};
   Atomic<std::uint32_t> gone_{0};
   std::mutex joining_;

@@ -10,7 +10,8 @@
 namespace ringmain::engine {
 std::uint32_t prepare_wait(ChannelCore& channel) noexcept {
   const std::uint32_t key = channel.pull.key.load(std::memory_order_acquire);  // m.told
-  // Exchanged, not stored: what a teller did before it found 1 and went must be seen from here on.
+  // An exchange and no store: what a feeder did before it found `told` set, and left, must be seen
+  // from here on.
   (void)channel.pull.told.exchange(0, std::memory_order_acq_rel);  // m.told
   channel.line.leased.store(0, std::memory_order_release);         // e.leased
   asymmetric_fence_heavy();                                        // l.attended
@@ -19,7 +20,7 @@ std::uint32_t prepare_wait(ChannelCore& channel) noexcept {
 
 bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept {
   if (channel.inert()) return false;
-  if (channel.host().manual()) {  // whoever waits does the work, and then knows
+  if (channel.host().manual()) {  // the waiting thread delivers by itself
     (void)channel.host().deliver(ChannelHost::kAll, limit_ns);
     return channel.anything_left();
   }
@@ -55,7 +56,7 @@ void before_drain(ChannelCore& channel) noexcept {
   const int fd = channel.pull.fd.load(std::memory_order_relaxed);  // relaxed: the reader's own
   if (fd < 0) return;
   std::uint64_t told = 0;
-  (void)!::read(fd, &told, sizeof told);  // nothing there is fine: it does not block
+  (void)!::read(fd, &told, sizeof told);  // does not block where nothing is there
 }
 
 void after_drain(ChannelCore& channel) noexcept {

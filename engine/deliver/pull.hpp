@@ -1,10 +1,11 @@
 // How does a thread that drains a mailbox itself sleep without missing an event?
 //
-// Feeder: publishes; l.attended; reader asleep (not leased)? then the first to set `told` moves the
-// key and wakes. Reader: reads the key, clears `told`, says that it sleeps (leased = 0),
-// asymmetric_fence_heavy(), looks again, sleeps on the key. The key is read before `told` is
-// cleared: a late feeder of the last sleep then moves it under the reader, which wakes once for
-// nothing instead of never. Model: tests/model/pull_mailbox.pml.
+// A feeder publishes and then looks whether the reader is asleep (not leased; edge l.attended). The
+// first feeder to set `told` moves the key and wakes the reader. A reader reads the key, clears
+// `told`, says that it sleeps (leased = 0), calls asymmetric_fence_heavy(), looks again, and sleeps
+// on the key. It reads the key before it clears `told`, because a feeder of the last sleep may be
+// late: it then moves the key under the reader, which wakes once for nothing instead of never.
+// Model: tests/model/pull_mailbox.pml.
 #pragma once
 #include <cstdint>
 
@@ -14,10 +15,11 @@ namespace ringmain::engine {
 
 class ChannelCore;
 
-/// Reader: waits until something is there, at most `limit_ns` (negative: for ever). False: nothing
-/// is, time ran out or the bus has stopped.
+/// Reader: waits until an event is there, at most `limit_ns` (negative: for ever). False: there is
+/// none; time ran out or the bus has stopped.
 [[nodiscard]] bool wait_for_events(ChannelCore& channel, std::int64_t limit_ns) noexcept;
-/// Reader: from here on feeders tell. Returns the key to sleep on; look again before.
+/// Reader: from here on feeders wake it. Returns the key to sleep on; look once more before you
+/// sleep.
 [[nodiscard]] std::uint32_t prepare_wait(ChannelCore& channel) noexcept;
 /// Reader: a descriptor that polls readable while events are there. -1: the system gives none.
 [[nodiscard]] int reader_fd(ChannelCore& channel) noexcept;

@@ -1,11 +1,10 @@
 // Whose turn is it? The channels that wait for a worker, in one circular order for all workers.
 //
-// A channel waits with its lease (`passed`: a worker held it and went on to another) or without
-// (`signals`: a publisher found it attended by nobody). Workers take one at a time, the first at or
-// after a place that they share and push on, so that a channel which waits is reached after at
-// most one turn of each other one for each worker: W * (n - 1) + (W - 1) turns for W workers and n
-// channels, the last for takes that were under way (model: ready_channels.pml). A channel's index
-// is its place.
+// A channel waits with its lease (`passed`: a worker held it and went on to another channel) or
+// without (`signals`: a publisher found no worker there). Workers take one channel at a time: the
+// first at or after a place that they share and move on. So a waiting channel is reached after at
+// most W * (n - 1) + (W - 1) turns for W workers and n channels: W turns of each other channel, and
+// the takes that were under way (model: ready_channels.pml). A channel's index is its place.
 #pragma once
 #include <array>
 #include <bit>
@@ -24,7 +23,7 @@ class ReadyChannels {
     std::uint32_t index = 0;
   };
 
-  /// That many words are looked at from now on. Threads: one at a time.
+  /// From now on the words of that many channels are looked at. Threads: one at a time.
   void use(std::uint32_t channels) noexcept {
     words_.store((channels + 63) / 64, std::memory_order_release);  // e.listed
   }
@@ -32,16 +31,16 @@ class ReadyChannels {
     return words_.load(std::memory_order_acquire);  // e.listed
   }
 
-  /// "Look at it": its lease is to be asked for.
+  /// The channel waits without its lease: whoever takes it asks for that.
   void signal(std::uint32_t index) noexcept {
     signals_[index / 64].fetch_or(bit(index), std::memory_order_seq_cst);  // s.signal
   }
-  /// The same, if nobody said so yet.
+  /// The same, unless it is signalled already.
   void signal_once(std::uint32_t index) noexcept {
     const std::uint64_t word = signals_[index / 64].load(std::memory_order_seq_cst);  // s.signal
     if ((word & bit(index)) == 0) signal(index);
   }
-  /// Whoever takes it has its lease.
+  /// The channel waits with its lease: the worker that takes it has it.
   void pass(std::uint32_t index) noexcept {
     passed_[index / 64].fetch_or(bit(index), std::memory_order_seq_cst);  // e.passed, s.signal
   }
@@ -59,13 +58,13 @@ class ReadyChannels {
     return false;
   }
 
-  /// The channel whose turn it is, which waits here no more. Lock-free.
+  /// Takes the channel whose turn it is. Progress: lock-free.
   [[nodiscard]] Turn take() noexcept {
     const std::uint32_t words = this->words();
     const std::uint64_t at =
         turn_.load(std::memory_order_relaxed);  // relaxed: an older one is fair too
     const auto first = static_cast<std::uint32_t>(at % kChannelsMax);
-    // The first word from the place on, the others, and the first word up to the place.
+    // The first word from the place on, then the other words, then the first word up to the place.
     for (std::uint32_t i = 0, word = first / 64; i <= words; ++i, ++word) {
       const std::uint64_t lap = at / kChannelsMax + (first / 64 + i >= words ? 1 : 0);
       if (word >= words) word = 0;
@@ -79,16 +78,16 @@ class ReadyChannels {
     return {};
   }
 
-  /// Takes one with its lease, out of its turn. False: somebody has.
+  /// Takes that channel with its lease, out of its turn. False: another worker has taken it.
   [[nodiscard]] bool take_passed(std::uint32_t index) noexcept {
     return (passed_[index / 64].fetch_and(~bit(index), std::memory_order_acq_rel) &  // e.passed
             bit(index)) != 0;
   }
-  /// Which of a word wait with their leases: a look.
+  /// Which channels of a word wait with their leases, as bits: a look, they stay.
   [[nodiscard]] std::uint64_t look_at_passed(std::uint32_t word) const noexcept {
     return passed_[word].load(std::memory_order_relaxed);  // relaxed: a look
   }
-  /// All of a word at once, as bits: for a worker that is alone.
+  /// Takes all channels of a word at once, as bits: for a worker that is alone.
   [[nodiscard]] std::uint64_t take_all_passed(std::uint32_t word) noexcept {
     if (look_at_passed(word) == 0) return 0;
     return passed_[word].exchange(0, std::memory_order_acquire);  // e.passed
@@ -120,8 +119,8 @@ class ReadyChannels {
     return {};
   }
 
-  /// Never back: a worker that was delayed between its look and this would have others served
-  /// twice.
+  /// Never moves the place back: a worker that was delayed since its look would have channels
+  /// served twice.
   void raise(std::uint64_t place) noexcept {
     std::uint64_t now = turn_.load(std::memory_order_relaxed);  // relaxed: a place, nothing else
     while (now < place &&

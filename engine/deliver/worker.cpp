@@ -18,14 +18,14 @@ enum : std::int64_t {
   kLongestRestNs = 80'000'000
 };
 
-/// Of a channel that is visited. A signal, or what was given up, may be left from the last channel
-/// of that index: a pulled one is its reader's alone, any other one may be had by whoever asks.
+/// Asks for the lease of a channel that is visited. The signal may be left from an earlier channel
+/// of that index. That does no harm, but a pulled channel belongs to its reader alone.
 bool lease(ChannelCore& channel) noexcept {
   return !channel.options().pulled &&
          channel.line.leased.exchange(1, std::memory_order_seq_cst) == 0;  // e.leased, s.signal
 }
 
-/// Of the lowest bit.
+/// The index of the lowest bit.
 std::uint32_t index_of(std::uint32_t word, std::uint64_t bits) noexcept {
   return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
 }
@@ -35,7 +35,7 @@ std::uint32_t index_of(std::uint32_t word, std::uint64_t bits) noexcept {
 Worker::Worker(Workers& all, unsigned index, const WaitOptions& wait)
     : all_(all), index_(index), wait_(wait) {
   park_number.store(index, std::memory_order_relaxed);  // relaxed: nobody else has it yet
-  held_.reserve(ChannelTable::kChannelsMax);  // a worker that found no memory later could only end
+  held_.reserve(ChannelTable::kChannelsMax);  // a worker could not go on without memory later
   given_.reserve(ChannelTable::kChannelsMax);
 }
 
@@ -62,7 +62,7 @@ void Worker::run() noexcept {
 
 // --- leases ---
 
-/// All that wait: there is nobody to share them with.
+/// Takes all that wait: this worker is alone.
 void Worker::adopt() noexcept {
   for (std::uint32_t word = 0, words = all_.ready_.words(); word < words; ++word) {
     for (std::uint64_t bits = all_.ready_.take_all_passed(word); bits != 0; bits &= bits - 1)
@@ -80,7 +80,8 @@ void Worker::keep(ChannelCore& channel) noexcept {
   held_.insert(after, {&channel, channel.index()});
 }
 
-/// `f` of the channel at that place, which is not freed meanwhile. False: there is none, or by `f`.
+/// Returns f(channel) of the channel at that place, which is not freed meanwhile. False: there is
+/// none.
 template <class F>
 bool Worker::visit(std::uint32_t index, F f) noexcept {
   Atomic<ChannelCore*>& entry = all_.table_.entry(index);
@@ -94,12 +95,12 @@ bool Worker::visit(std::uint32_t index, F f) noexcept {
   return result;
 }
 
-/// False: it is another's, or no worker's.
+/// False: another worker has it, or no worker may.
 bool Worker::ask_for_lease(std::uint32_t index) noexcept {
   return visit(index, &lease);
 }
 
-/// Of a channel whose lease we have.
+/// The channel at that index, whose lease this worker has.
 ChannelCore& Worker::at(std::uint32_t index) noexcept {
   return *all_.table_.entry(index).load(std::memory_order_acquire);  // e.listed
 }
@@ -116,12 +117,12 @@ void Worker::pass_all_but(const ChannelCore* kept) noexcept {
 void Worker::before_callbacks(ChannelCore& channel) noexcept {
   if (std::exchange(was_parked_, false)) all_.host_.inbox().event_count().notify_busy();
   channel.busy.store(true, std::memory_order_relaxed);  // relaxed: a sweep sees it or the next
-  if (all_.count_ == 1) return;                         // nobody to hand anything to
+  if (all_.count_ == 1) return;                         // there is no other worker
   stop_searching();
   // A callback may never return: others must be able to serve the rest, and this one too if it
   // delivers in parallel.
   pass_all_but(channel.options().parallel ? nullptr : &channel);
-  // Whoever passed on what waits there may be busy by now.
+  // The worker that passed on what waits there may be busy by now.
   if (all_.ready_.anything()) all_.wake_one(woke_);
 }
 
@@ -131,8 +132,7 @@ void Worker::stop_searching() noexcept {
   searching_ = false;
 }
 
-/// Destructors of captures are callbacks too: nothing is held while they run. False: there are
-/// none.
+/// Destructors of captures are user code: no lease is held while they run. False: there were none.
 bool Worker::reclaim_captures() noexcept {
   if (!all_.host_.retire_list().occupied()) return false;
   stop_searching();
@@ -142,8 +142,8 @@ bool Worker::reclaim_captures() noexcept {
   return true;
 }
 
-/// A quantum of a channel that is held. Where there was nothing it is still held, unless its end
-/// was what it waited for.
+/// Serves a channel that is held, up to a quantum. Where there was nothing it stays held, unless it
+/// was retired and is disposed of.
 std::size_t Worker::serve(ChannelCore& channel) noexcept {
   last_served_ = channel.index();
   const std::size_t taken = drain(*this, channel, kQuantum);
@@ -158,7 +158,8 @@ std::size_t Worker::serve(ChannelCore& channel) noexcept {
   return taken;
 }
 
-/// From the one after the last, by index. `one`: no more than one that has events.
+/// Serves the channels that are held, by index, from the one after the last. `one`: ends at the
+/// first that had events.
 std::size_t Worker::serve_held(bool one) noexcept {
   if (held_.size() == 1) return serve(*held_.front().channel);
   std::size_t served = 0;
@@ -183,9 +184,9 @@ bool Worker::serve_alone() noexcept {
   return served != 0;
 }
 
-/// One channel, the one whose turn it is, and before any that is held: those were empty. So nothing
-/// waits for more turns than the shared order says, and a worker that is delayed delays what it
-/// serves, no more.
+/// Serves the one channel whose turn it is, before those that are held, which were empty. So no
+/// channel waits for more turns than the shared order says, and a worker that the system delays
+/// holds up one channel only.
 bool Worker::serve_in_turn() noexcept {
   const ReadyChannels::Turn next = all_.ready_.take();
   std::size_t served = 0;
@@ -211,7 +212,7 @@ void Worker::worked(std::size_t events_served) noexcept {
   if (++rounds_ % kRoundsPerSweep == 0) sweep();
 }
 
-/// Channels that had nothing for a while are given up, so that looking at them costs nothing.
+/// Gives up the leases of channels that had nothing for a while, so that they cost no more looks.
 void Worker::sweep() noexcept {
   const std::int64_t now = now_ns();
   std::int64_t last = all_.swept_ns_.load(std::memory_order_relaxed);  // relaxed: once is enough
@@ -231,11 +232,11 @@ void Worker::sweep() noexcept {
   if (all_.count_ > 1) sweep_ready();
   if (given_.empty()) return;
   recheck();
-  if (all_.count_ > 1) pass_all_but(nullptr);  // not in their turn
+  if (all_.count_ > 1) pass_all_but(nullptr);  // they were taken out of their turn
 }
 
-/// Taken out one by one, and only what looks quiet: whoever holds many holds all of them up when
-/// the machine stops it.
+/// Takes them one by one, and only those that look quiet: a worker that the system stops holds up
+/// every channel that it has.
 void Worker::sweep_ready() noexcept {
   for (std::uint32_t word = 0, words = all_.ready_.words(); word < words; ++word) {
     for (std::uint64_t bits = all_.ready_.look_at_passed(word); bits != 0; bits &= bits - 1) {
@@ -263,10 +264,10 @@ void Worker::give_up() noexcept {
   held_.clear();
 }
 
-/// After few events the leases of patient channels are kept, for a rest. False: none is.
+/// After few events it keeps the leases of patient channels, for a rest. False: it kept none.
 bool Worker::give_up_but_patient() noexcept {
   const std::uint64_t served = events.get() - std::exchange(events_before_, events.get());
-  // Relaxed: a limit of time, and lanes that need looks sooner: soon is enough of both.
+  // Relaxed: a limit of time, and whether lanes need looks sooner; both may be read late.
   const bool rests = served != 0 && served < kQuantum &&
                      all_.rest_ns_.load(std::memory_order_relaxed) > 0 &&
                      all_.realtime_.load(std::memory_order_relaxed) == 0;
@@ -283,10 +284,10 @@ bool Worker::give_up_but_patient() noexcept {
   return !held_.empty();
 }
 
-/// The other half of l.attended: whoever published without seeing the lease given up is seen here.
-/// So is a channel that was retired meanwhile: whoever took that signal may have found it still
-/// leased. By now others may have disposed of it and another may have its index, and its address:
-/// what is there is judged anew.
+/// The other half of l.attended: finds events of publishers that did not see the lease given up. It
+/// also finds a channel that was retired meanwhile, whose signal another worker may have taken
+/// while the channel was still leased. By now that channel may be disposed of, and a new one may
+/// have its index and its address, so each is looked at anew.
 void Worker::recheck() noexcept {
   asymmetric_fence_heavy();  // l.attended
   for (const std::uint32_t index : given_) {
@@ -313,7 +314,8 @@ void Worker::park() noexcept {
   reading.store(nullptr, std::memory_order_release);  // n.unread
   const std::uint32_t seen =
       key.load(std::memory_order_relaxed);  // relaxed: before the number of this park
-  // Relaxed: our own. Behind the key: whoever has the number has moved a key that we have read.
+  // Relaxed: this thread's own. Set after the key was read, so a thread that sees this number moves
+  // the key away from what was read.
   park_number.store(park_number.load(std::memory_order_relaxed) + Workers::kWorkersMax,
                     std::memory_order_release);  // s.signal
   const std::uint64_t me = 1ull << index_;
@@ -348,9 +350,9 @@ void Worker::sleep(std::uint32_t seen) noexcept {
   }
 }
 
-/// A thread that flushes finds us resting, or we see that it waits. In slices: where more comes
-/// than a few events their lanes must not fill up. That it ends by itself makes a publish that is
-/// missed late, not lost.
+/// A flushing thread finds this worker resting, or the worker sees that a thread waits. It rests in
+/// slices, so that lanes do not fill up where more than a few events come. A rest ends by itself: a
+/// publish that it missed is late, not lost.
 void Worker::rest(std::uint32_t seen) noexcept {
   if (all_.host_.anybody_waits()) return;
   parks.add(1);

@@ -14,7 +14,7 @@ namespace ringmain::engine {
 
 class Workers;
 
-/// One worker thread's state. Its line with `key` is written by whoever wakes it.
+/// One worker thread's state. Threads that wake it write the line of `key`.
 struct Worker final : Drainer {
   /// Throws std::bad_alloc; from then on it allocates nothing.
   Worker(Workers& all, unsigned index, const WaitOptions& wait);
@@ -22,8 +22,8 @@ struct Worker final : Drainer {
   void before_callbacks(ChannelCore& channel) noexcept override;
 
   alignas(kLineBytes) Atomic<std::uint32_t> key{0};
-  /// Its last park's number, unlike any other park's of any worker, and never 0. 64 bits: at a park
-  /// each microsecond it comes round in 18,000 years.
+  /// The number of its last park: no two parks of any workers share one, and none is 0. 64 bits:
+  /// with a park each microsecond they last for 18,000 years.
   Atomic<std::uint64_t> park_number{0};
   Atomic<const ChannelCore*> visiting{nullptr};  // about to ask for its lease: not to be freed
   Count parks, wakes, batches, events;
@@ -64,14 +64,14 @@ struct Worker final : Drainer {
   const unsigned index_;
   WaitStrategy wait_;
   std::vector<Held> held_;            // by index
-  std::vector<std::uint32_t> given_;  // indices of channels that are no longer ours
+  std::vector<std::uint32_t> given_;  // indices of channels whose leases were given up
   std::uint32_t last_served_ = 0;     // the index of the channel whose turn it was
   std::uint64_t woke_ = 0;            // as Lane::woke
   std::uint32_t rounds_ = 0;
   std::uint64_t events_before_ = 0;  // its last park
   std::int64_t realtime_wait_ns_ = 0;
   bool searching_ = false;
-  bool was_parked_ = true;  // and the housekeeper may not know that it no longer is
+  bool was_parked_ = true;  // the housekeeper may not know yet that it is awake
 };
 
 }  // namespace ringmain::engine

@@ -42,8 +42,8 @@ unsigned Workers::start() {
       started_ |= 1u << running;
     }
   } catch (const std::exception&) {
-    // No thread, or no memory for one: fewer than asked for. count_ reads high then, which only
-    // makes the others more polite.
+    // No thread, or no memory for one: fewer run than were asked for. count_ is too high then; the
+    // workers only pass leases on more often.
   }
   const auto missing = static_cast<std::uint32_t>(workers_.size()) - running;
   gone_.fetch_add(missing, std::memory_order_acq_rel);  // q.over
@@ -77,27 +77,26 @@ void Workers::signal_anew(const ChannelCore& channel) noexcept {
   wake_one(woke);
 }
 
-/// Once for each park: until the worker is up, whoever woke it need not do it again. Nobody relies
-/// on what another has done: that thread may have been stopped before it did it. Model:
-/// wake_once.pml.
+/// Each thread wakes a worker once for each of its parks. No thread relies on another's having done
+/// so: that one may have been stopped before it did. Model: wake_once.pml.
 void Workers::wake_one(std::uint64_t& woke) noexcept {
   const std::uint64_t idle = idle_.load(std::memory_order_seq_cst);  // s.signal
   const auto parked = static_cast<std::uint32_t>(idle & kParkedMask);
-  if ((idle & ~std::uint64_t{kParkedMask}) != 0 || parked == 0) return;  // or somebody searches
+  if ((idle & ~std::uint64_t{kParkedMask}) != 0 || parked == 0) return;  // or a worker searches
   Worker& worker = *workers_[static_cast<std::size_t>(std::countr_zero(parked))];
   const std::uint64_t park = worker.park_number.load(std::memory_order_acquire);  // s.signal
   if (park == woke) return;
   worker.key.fetch_add(1,
                        std::memory_order_release);  // s.signal: it read its key before the number
+  // `woke` last: a signal handler that comes before and waits for room wakes the worker itself.
   futex_wake(worker.key, 1);
-  woke = park;  // now only: a signal handler that comes before and waits for room wakes it itself
+  woke = park;
 }
 
 void Workers::watch_realtime() noexcept {
   realtime_.store(1, std::memory_order_seq_cst);  // s.signal
   for (const auto& w : workers_) {
-    w->key.fetch_add(1,
-                     std::memory_order_release);  // s.signal: whoever sleeps for ever looks again
+    w->key.fetch_add(1, std::memory_order_release);  // s.signal: sleepers get a limit
     futex_wake(w->key, 1);
   }
 }
@@ -115,12 +114,12 @@ void Workers::set_rest(std::int64_t ns) noexcept {
   end_rests();
 }
 
-/// Whoever begins to rest meanwhile looks whether anybody waits before, and rests no longer than it
-/// may.
+/// A worker that begins to rest meanwhile first looks whether a thread waits, and then does not
+/// rest.
 void Workers::end_rests() noexcept {
   if (host_.forked() || resting() == 0) return;
   for (const auto& w : workers_) {
-    w->key.fetch_add(1, std::memory_order_release);  // s.signal: whoever sleeps looks again
+    w->key.fetch_add(1, std::memory_order_release);  // s.signal: sleepers look again
     futex_wake(w->key, 1);
   }
 }
@@ -170,7 +169,7 @@ bool Workers::join(std::int64_t limit_ns, std::vector<std::uint32_t>& stuck) noe
     try {
       if (calling != 0) stuck.push_back(watch_id_of(calling));
     } catch (const std::bad_alloc&) {
-      // The report lacks a name; what follows from it does not.
+      // The report lacks a name. Nothing depends on it.
     }
     if (w->thread.joinable()) w->thread.detach();
   }

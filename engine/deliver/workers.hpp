@@ -1,13 +1,13 @@
 // The workers of one bus: who drains which channel, who sleeps, who is woken.
 //
-// A channel is drained by the holder of its lease. A publisher that finds it unleased signals it in
-// the list of ready channels and wakes one worker. Several workers take one channel at a time from
-// there, the one whose turn it is; a worker that is about to run callbacks passes its other leases
-// on, so that a stuck callback holds up one channel; after the callbacks it passes that one on too,
-// if others wait. A worker that is alone keeps them all, and goes round by itself. Before it parks
-// it gives its leases up, says that it is parked, makes every thread pass a barrier
-// (asymmetric_fence_heavy), and looks again. Protocol: tests/model/lane_protocol.md; edges
-// s.signal, e.leased, e.passed, l.attended, l.waiting by the same names.
+// The holder of a channel's lease drains it. A publisher that finds a channel unleased signals it
+// in the list of ready channels and wakes one worker. Several workers take one channel at a time
+// from there, the one whose turn it is. A worker that is about to run callbacks passes its other
+// leases on, so that a stuck callback holds up one channel only; after the callbacks it passes that
+// one on too, if others wait. A single worker keeps all leases and serves the channels in turn.
+// Before a worker parks it gives its leases up, says that it is parked, makes every thread pass a
+// barrier (asymmetric_fence_heavy), and looks again. Protocol: tests/model/lane_protocol.md, with
+// the edges s.signal, e.leased, e.passed, l.attended and l.waiting.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct WorkerCounts {
   std::uint64_t parks = 0, wakes = 0, batches = 0, events = 0;
 };
 
-/// Threads: any, unless said otherwise. What is shared with channels lies in their host.
+/// Threads: any, unless said otherwise. What workers share with channels lies in the ChannelHost.
 class Workers {
  public:
   enum : std::uint32_t { kWorkersMax = 32 };
@@ -51,38 +51,40 @@ class Workers {
   }
   [[nodiscard]] ReadyChannels& ready() noexcept { return ready_; }
 
-  /// The channel waits for a worker; once for each time that a publisher finds it unattended.
+  /// Puts the channel on the list of ready channels, unless it is there, and wakes a worker. For a
+  /// publisher that finds it unattended.
   void signal(const ChannelCore& channel, std::uint64_t& woke) noexcept;
-  /// Also if it is signalled already.
+  /// The same, also where it is signalled already.
   void signal_anew(const ChannelCore& channel) noexcept;
-  /// One worker is woken, unless one is awake and searches.
+  /// Wakes one worker, unless one is awake and searches.
   void wake_one(std::uint64_t& woke) noexcept;
-  /// There is a realtime lane: workers that sleep look by themselves.
+  /// There is a realtime lane, whose publisher wakes nobody: sleeping workers look now and then.
   void watch_realtime() noexcept;
-  /// stop() has begun: all that sleep look again.
+  /// stop() has begun: wakes all workers.
   void wake_all() noexcept;
 
   // --- rests ---
-  /// A worker that had few events sleeps for so long and keeps the leases of patient channels, so
-  /// that what comes there meanwhile wakes nobody and is handed out together; 0, the default: it
-  /// gives up all. flush(), stop() and events of other channels end a rest.
+  /// After few events a worker sleeps for so long and keeps the leases of patient channels: what
+  /// comes there meanwhile wakes no worker and is handed out together. 0, the default: it gives up
+  /// all leases. flush(), stop() and events of other channels end a rest.
   void set_rest(std::int64_t ns) noexcept;
   void end_rests() noexcept;
   [[nodiscard]] std::uint32_t resting() const noexcept {
     return resting_.load(std::memory_order_seq_cst);  // l.waiting
   }
 
-  /// Is one of them not parked?
+  /// Is any worker not parked?
   [[nodiscard]] bool anybody_awake() const noexcept {
     return (idle_.load(std::memory_order_seq_cst) & kParkedMask) != started_;  // h.awake
   }
-  /// Takes the channel out of the table, by the worker that holds its lease, which it keeps.
+  /// Takes the channel out of the table. Threads: the worker that holds its lease, and keeps it.
   void dispose(ChannelCore& channel) noexcept;
-  /// Frees disposed channels that no worker looks at any more.
+  /// Frees disposed channels that no worker looks at.
   void trim() noexcept;
 
-  /// After stop() has begun: waits until all have ended, and joins them. False: time ran out; they
-  /// are left alone, and `stuck` has the ids of the subscribers that they are in.
+  /// After stop() has begun: waits until all workers have ended, and joins them. False: time ran
+  /// out. The workers that run on are left alone, and `stuck` has the ids of the subscribers that
+  /// they call.
   bool join(std::int64_t limit_ns, std::vector<std::uint32_t>& stuck) noexcept;
 
  private:
