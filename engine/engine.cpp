@@ -24,10 +24,10 @@ Engine::Engine(WorkersOptions options)
 
 Engine::~Engine() {
   end_watching();
-  if (!forked()) retire_list_.close();  // where nobody called stop()
+  if (!forked()) retire_list_.close();  // in case stop() was not called
 }
 
-/// No lock: another thread may have held it. What is in the table is held by it.
+/// Takes no lock: a thread that is gone may hold it. The channels in the table stay held.
 void Engine::in_child() noexcept {
   aborting_.store(true, std::memory_order_relaxed);  // relaxed: this is the only thread
   quit_.store(1, std::memory_order_relaxed);         // relaxed: as above
@@ -54,7 +54,8 @@ void Engine::retire(ChannelCore& channel) noexcept {
   if (channel.options().pulled) return workers_.dispose(channel);  // no worker ever has it
   if (manual() && !channel.anything_left()) return workers_.dispose(channel);
   channel.retired.store(1, std::memory_order_release);  // q.over
-  // Also if it is signalled already: whoever takes this signal must see the store before it.
+  // Also if it is signalled already: the worker that takes this signal must see the store before
+  // it.
   workers_.signal_anew(channel);
 }
 
@@ -91,7 +92,7 @@ bool Engine::flush(std::int64_t limit_ns) noexcept {
   if (in_callback() || forked()) return false;
   if (stopped()) return true;
   const Deadline deadline(limit_ns);
-  // Mailboxes second: what the first round delivered to their feeders is in them by then.
+  // Mailboxes second: by then they have what the first round delivered to their feeders.
   return flush_.drain_all(false, false, limit_ns) &&
          flush_.drain_all(true, false, deadline.left_ns());
 }
@@ -108,7 +109,7 @@ Engine::Stopped Engine::stop(bool abort, std::int64_t limit_ns) noexcept {
   const bool mine = await(stopping_, deadline, [this] {
     return stopping_.exchange(1, std::memory_order_acquire) == 0;  // q.turn
   });
-  if (!mine) {  // another stop() is at it for longer than this caller can wait
+  if (!mine) {  // another stop() takes longer than this caller can wait
     result.left = left_over(abort);
     return result;
   }
@@ -146,11 +147,12 @@ void Engine::join_all(bool drained, const Deadline& deadline, bool abort,
     try {
       result.stuck.push_back(house_.stuck_in());
     } catch (const std::bad_alloc&) {
-      // The report lacks a name; what follows from it does not.
+      // The report lacks a name. Nothing depends on it.
     }
     joined = false;
   }
-  retire_list_.close();  // nobody reclaims any more: a thread that retires one later destroys it
+  retire_list_
+      .close();  // no thread reclaims any more: one that retires a subscriber later destroys it
   if (!drained || !joined) result.left = left_over(abort);
   let_go(joined);
 }
@@ -169,14 +171,14 @@ void Engine::name_stuck(const std::vector<std::uint32_t>& ids, Stopped& result) 
 std::uint64_t Engine::left_over(bool abort) const noexcept {
   std::uint64_t left = 0;
   for (std::uint32_t i = 0; const auto c = next_channel(i);) {
-    if (c->options().for_its_user()) continue;  // what is in there is its reader's
+    if (c->options().for_its_user()) continue;  // its user may still take what is there
     const ChannelCounts counts = c->counts();
     left += counts.pending + (abort ? 0 : counts.discarded);
   }
   return left;
 }
 
-/// Nobody is drained here any more. Where a callback still runs, all it may touch is kept for ever.
+/// Draining has ended. Where a callback still runs, all that it may touch is kept for ever.
 void Engine::let_go(bool joined) noexcept {
   for (std::uint32_t i = 0; const auto c = next_channel(i);) {
     if (!c->options().pulled) continue;
@@ -192,7 +194,7 @@ void Engine::let_go(bool joined) noexcept {
 }
 
 void Engine::keep_for_ever() noexcept {
-  // Listed, so that a leak checker sees what is on purpose.
+  // Listed, so that a leak checker sees that it is kept on purpose.
   static Atomic<Engine*> kept{nullptr};
   if (std::exchange(kept_, true)) return;
   hold();

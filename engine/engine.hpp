@@ -1,7 +1,7 @@
 // The engine of one bus: its channels' host, its workers, its housekeeper, and their end.
 //
-// It owns what the folders below it define and hands each what it needs; whoever has a bus asks it,
-// and channels know it as their ChannelHost only. What each part does is said in its own file.
+// It owns the parts that the folders below it define, and hands each what it needs. A bus uses the
+// engine; channels know it as their ChannelHost only. What each part does is said in its own file.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -47,7 +47,7 @@ class Engine final : public ChannelHost, private ForkWitness {
 
   // --- the end ---
   /// True: all that was accepted before the call has been delivered. False: time ran out, or the
-  /// caller is inside a callback or is a worker. Blocking.
+  /// caller is inside a callback or is a worker. Progress: blocking.
   [[nodiscard]] bool flush(std::int64_t limit_ns) noexcept;
   struct Stopped {
     bool refused = false;  // called inside a callback
@@ -55,7 +55,7 @@ class Engine final : public ChannelHost, private ForkWitness {
     std::vector<std::string> stuck;  // names of subscribers still running at the deadline
   };
   /// Accepts nothing more, delivers what was accepted (`abort`: discards it), ends all threads.
-  /// Blocking, until `limit_ns`.
+  /// Progress: blocking, until `limit_ns`.
   Stopped stop(bool abort, std::int64_t limit_ns) noexcept;
 
   // --- figures ---
@@ -91,7 +91,7 @@ class Engine final : public ChannelHost, private ForkWitness {
   ManualDelivery manual_delivery_;
   Flush flush_;
   Atomic<std::uint32_t> stopping_{0};
-  bool kept_ = false;  // under stopping_
+  bool kept_ = false;  // written while stopping_ is held
   Engine* next_kept_ = nullptr;
   Housekeeper house_;  // last: its thread uses the rest
 };

@@ -5,7 +5,7 @@
 namespace ringmain::engine {
 
 Gate::Waited Gate::wait(std::int64_t limit_ns, std::int64_t look_ns) noexcept {
-  if (claim()) return Waited::claimed;  // most are idle: no need to know the time
+  if (claim()) return Waited::claimed;  // most subscribers are idle then: no clock is read
   const Deadline deadline(limit_ns);
   for (;;) {
     const std::uint32_t now = word_.load(std::memory_order_acquire);  // g.calls

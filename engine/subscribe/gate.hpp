@@ -1,12 +1,12 @@
 // Gates: how does a subscriber leave while workers may be calling it?
 //
 // One word {CLOSED, BARRED, DEFERRED, DEAD, GONE, RETIRED, AWAITED, running count}, changed by
-// read-modify-write only. A worker counts itself in before it looks at CLOSED, so that whoever
-// closes sees it or is seen by it. Who sleeps has said so by AWAITED: most subscribers leave while
-// nobody calls them, and then nobody makes a system call. The subscriber's captures are destroyed
-// once, by the holder of DEAD; GONE says that it is over. A publishing thread never destroys them:
-// it says RETIRED, once, and others reclaim. Model: tests/model/gate_destroy.pml (and
-// unsubscribe_quiescence.pml, its older half).
+// read-modify-write only. A worker counts itself in before it looks at CLOSED, so either the worker
+// sees CLOSED, or the thread that closes sees the worker's count. A thread that is about to sleep
+// sets AWAITED: most subscribers leave while they are not being called, and then no system call is
+// made. The thread that sets DEAD destroys the captures, once, and sets GONE when that is over. A
+// publishing thread never destroys them: it sets RETIRED, once, and other threads reclaim. Model:
+// tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
 #pragma once
 #include <cstdint>
 
@@ -16,7 +16,7 @@ namespace ringmain::engine {
 
 class Gate {
  public:
-  /// Worker: counts itself in. False: closed; the caller must still leave(). Wait-free.
+  /// Worker: counts itself in. False: closed; the caller must still leave(). Progress: wait-free.
   [[nodiscard]] bool enter() noexcept {
     // g.calls: what a finished call wrote is seen by the next one; either close() sees our count or
     // we see CLOSED.
@@ -31,8 +31,8 @@ class Gate {
     return false;
   }
   /// Publishing thread: counts itself out. True: the caller must retire the subscriber, for others
-  /// to claim_retired(). `wakes`: makes a system call where somebody may wait for this call;
-  /// without, they must look by themselves (wait() with look_ns).
+  /// to claim_retired(). `wakes`: makes a system call where a thread may wait for the end of this
+  /// call; without it, waiting threads must look now and then (wait() with look_ns).
   [[nodiscard]] bool leave_to_retire(bool wakes) noexcept {
     const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // g.calls
     if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
@@ -42,17 +42,17 @@ class Gate {
     if (wakes) wake(left);
     return mine;
   }
-  /// By the thread that reclaims: nobody runs or will. True: the caller must destroy the captures,
-  /// then call gone(). Not by comparing: a late thread that bounces the count retires nothing
-  /// again.
+  /// By the thread that reclaims, when no call runs and none will start. True: the caller must
+  /// destroy the captures, then call gone(). It does not compare the whole word: a late thread may
+  /// still count itself in and out.
   [[nodiscard]] bool claim_retired() noexcept {
     return (word_.fetch_or(kDead, std::memory_order_acq_rel) & kDead) == 0;  // g.calls
   }
-  /// Worker, between two events of a batch: has somebody closed or barred it?
+  /// Worker, between two events of a batch: was the gate closed or barred meanwhile?
   [[nodiscard]] bool closed() const noexcept {
     return (word_.load(std::memory_order_acquire) & (kClosed | kBarred)) != 0;  // g.calls
   }
-  /// Quarantine: no call starts until readmit(). Says nothing to those that close or wait.
+  /// Quarantine: no call starts until readmit(). Closing and waiting go on as before.
   void bar() noexcept { word_.fetch_or(kBarred, std::memory_order_acq_rel); }        // g.calls
   void readmit() noexcept { word_.fetch_and(~kBarred, std::memory_order_acq_rel); }  // g.calls
   [[nodiscard]] bool barred() const noexcept {
@@ -63,8 +63,8 @@ class Gate {
   bool close() noexcept {
     return (word_.fetch_or(kClosed, std::memory_order_acq_rel) & kClosed) == 0;  // g.calls
   }
-  /// As close(), and the last call out destroys the captures. True: there is no call out, so the
-  /// caller must destroy them, then call gone().
+  /// As close(), and the last call that ends destroys the captures. True: no call is running, so
+  /// the caller must destroy them, then call gone().
   [[nodiscard]] bool close_deferred() noexcept {
     const std::uint32_t now =
         word_.fetch_or(kClosed | kDeferred, std::memory_order_acq_rel);  // g.calls
@@ -73,13 +73,13 @@ class Gate {
   /// After close(): waits until no call is running, at most `limit_ns` (negative: for ever).
   enum class Waited : std::uint8_t {
     claimed,  // the caller must destroy the captures, then call gone()
-    gone,     // somebody else has destroyed them
+    gone,     // another thread has destroyed them
     timeout
   };
-  /// `look_ns`: how long to sleep at most before looking again where a call may leave without
+  /// `look_ns`: the longest sleep between two looks, for gates that a call may leave without
   /// waking.
   [[nodiscard]] Waited wait(std::int64_t limit_ns, std::int64_t look_ns = -1) noexcept;
-  /// The captures are destroyed: those who wait may return.
+  /// Says that the captures are destroyed: threads that wait may return.
   void gone() noexcept {
     wake(word_.fetch_or(kGone, std::memory_order_acq_rel));  // g.calls
   }
@@ -97,12 +97,13 @@ class Gate {
   };
   enum : int { kEverybody = 0x7fffffff };
 
-  /// `seen`: what our last read-modify-write found. A thread that says AWAITED later finds what it
-  /// changed.
+  /// `seen`: what this thread's last read-modify-write found. A thread that sets AWAITED later
+  /// finds what that one changed.
   void wake(std::uint32_t seen) noexcept {
     if ((seen & kAwaited) != 0) futex_wake(word_, kEverybody);
   }
-  /// Once: a late worker that bounces the count after CLOSED must not destroy again.
+  /// Succeeds once: a late worker that counts itself in and out after CLOSED must not destroy
+  /// again.
   bool claim() noexcept {
     std::uint32_t now = word_.load(std::memory_order_relaxed);
     while ((now & kDead) == 0 && (now & kCount) == 0) {

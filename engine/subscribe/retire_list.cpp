@@ -34,7 +34,8 @@ void RetireList::close() noexcept {
 }
 
 void RetireList::destroy_all(Subscriber* top) noexcept {
-  const CallbackScope scope;  // captures are the user's code: it must not wait for a callback
+  const CallbackScope
+      scope;  // destructors of captures are user code, which must not wait for a callback
   while (top != nullptr) {
     Subscriber* const one = top;
     top = one->retired_before;

@@ -1,11 +1,9 @@
 // Who destroys captures that were last used in a publishing thread? Not that thread: it may hold
-// locks that their destructors want. It retires the subscriber; others
-// reclaim.
+// locks that their destructors want. It retires the subscriber, and other threads reclaim it.
 //
-// A stack that anybody pushes to and that is taken whole, so that no address is compared while it
-// is read. Closing it swaps a mark in for good: a thread that
-// comes later is told, by the very exchange that failed, that nobody will reclaim any more. Models:
-// tests/model/inline_relacy.cpp, gate_destroy.pml -DRETIRE.
+// A stack: any thread pushes, and a thread that reclaims takes it whole, so no address is compared
+// while an element is read. Closing swaps a mark in for good; a push that finds the mark knows that
+// no thread reclaims any more. Models: tests/model/inline_relacy.cpp, gate_destroy.pml -DRETIRE.
 #pragma once
 #include "../system/atomics.hpp"
 #include "../system/cache_line.hpp"
@@ -15,16 +13,16 @@ namespace ringmain::engine {
 
 class RetireList {
  public:
-  /// By the thread that Gate::leave_to_retire() told so: once for each subscriber. True: it lies
-  /// there until somebody reclaims it. False: closed; it was destroyed here and now. Progress:
-  /// lock-free.
+  /// By the thread for which Gate::leave_to_retire() was true: once for each subscriber. True: it
+  /// stays in the list until a thread reclaims it. False: the list is closed, so its captures were
+  /// destroyed here. Progress: lock-free.
   [[nodiscard]] bool retire(Subscriber& subscriber) noexcept;
-  /// Destroys the captures of all that lie there. Threads: any, outside the bus's locks.
+  /// Destroys the captures of all subscribers in the list. Threads: any, outside the bus's locks.
   void reclaim_all() noexcept;
-  /// As reclaim_all(), and from here on nothing lies there.
+  /// As reclaim_all(), and closes the list.
   void close() noexcept;
-  /// Is there anything to reclaim? Orders with retire() as the workers' signals do, so that none
-  /// parks on it.
+  /// Is there anything to reclaim? Ordered with retire() as the workers' signals are, so that no
+  /// worker parks while something is.
   [[nodiscard]] bool occupied() const noexcept {
     const Subscriber* top = top_.load(std::memory_order_seq_cst);  // s.signal
     return top != nullptr && top != closed();

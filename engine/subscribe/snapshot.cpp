@@ -89,8 +89,8 @@ void SubscriberList::reclaim(const std::vector<const Reading*>& readings) {
   const auto is_read = [&read](const Snapshot* s) {
     return std::find(read.begin(), read.end(), s) != read.end();
   };
-  // A word may name what was freed before its thread looked again: only what is here is looked
-  // into.
+  // A word may name a snapshot that was freed before its thread looked again, so only snapshots
+  // that are kept here are dereferenced.
   std::vector<const Snapshot*> held;
   held.reserve(read.size());
   for (const Retired& r : retired_) {

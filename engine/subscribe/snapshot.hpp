@@ -1,11 +1,12 @@
-// Which subscribers does a batch go to, while they come and go? An immutable row of pointers that
-// is replaced whole; a worker shows which one it reads, so that the others can be freed.
+// Which subscribers does a batch go to, while they come and go? Those of a snapshot: an immutable
+// row of pointers that is replaced whole. A worker shows which snapshot it reads, so that the
+// others can be freed.
 //
 // Worker:   reading = current; l.reading; current unchanged? use it, else again
-// Changer:  current = new one; old one is retired; when enough are: asymmetric_fence_heavy(); free
-// those nobody reads. A subscriber that was removed is freed with the last snapshot that names it.
-// A worker that stays in a callback keeps its one snapshot, and nothing that came after it. Model:
-// tests/model/snapshot_hazard.pml.
+// Changer:  current = new one; the old one is retired; when enough are: asymmetric_fence_heavy();
+// free those that no worker reads. A subscriber that was removed is freed with the last snapshot
+// that names it. A worker that stays in a callback keeps that one snapshot from being freed, and
+// none that came later. Model: tests/model/snapshot_hazard.pml.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -23,7 +24,7 @@ struct Snapshot {
 /// A worker's word that says which snapshot it reads. On a line of the worker's own.
 using Reading = Atomic<const Snapshot*>;
 
-/// Protects and returns the current snapshot; nullptr when there is none. Lock-free.
+/// Protects and returns the current snapshot; nullptr when there is none. Progress: lock-free.
 inline const Snapshot* protect(const Atomic<const Snapshot*>& current, Reading& reading) noexcept {
   const Snapshot* seen = current.load(std::memory_order_acquire);  // n.snapshot
   for (;;) {
@@ -46,20 +47,20 @@ class SubscriberList {
   [[nodiscard]] const Atomic<const Snapshot*>& current() const noexcept { return current_; }
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] bool any_wants_time() const noexcept;
-  /// Somebody is there, and nobody who is in a hurry.
+  /// There are subscribers, and all of them are patient.
   [[nodiscard]] bool all_patient() const noexcept;
-  /// Takes over one holder of `subscriber`. Throws std::bad_alloc, then nothing has changed.
+  /// Takes over one reference to `subscriber`. Throws std::bad_alloc; then nothing has changed.
   void add(Subscriber* subscriber);
-  /// False: it is not there. The holder is dropped once no worker can see it. Throws
+  /// False: it is not on the list. Its reference is dropped once no worker can see it. Throws
   /// std::bad_alloc.
   bool remove(Subscriber* subscriber);
-  /// Frees what no word in `readings` names. Cost: one asymmetric_fence_heavy(). Throws
-  /// std::bad_alloc, then nothing is freed.
+  /// Frees the retired snapshots that no word in `readings` names. Cost: one
+  /// asymmetric_fence_heavy(). Throws std::bad_alloc; then nothing is freed.
   void reclaim(const std::vector<const Reading*>& readings);
   [[nodiscard]] std::size_t retired() const noexcept { return retired_.size(); }
-  /// So much is retired that reclaim() is worth its cost.
+  /// Is enough retired that reclaim() is worth its cost?
   [[nodiscard]] bool due() const noexcept { return retired_.size() >= due_at_; }
-  /// Is it the current one, or retired and not yet freed?
+  /// Is it the current snapshot, or one that is retired and not yet freed?
   [[nodiscard]] bool keeps(const Snapshot* snapshot) const noexcept;
   /// `f(subscriber)` for those on the list and those that a worker may still be calling.
   template <class F>
@@ -80,7 +81,7 @@ class SubscriberList {
   enum : std::size_t { kRoomMin = 8 };
   struct Retired {
     const Snapshot* snapshot;  // nullptr: freed
-    Subscriber* removed;       // nullptr: nobody, or dropped
+    Subscriber* removed;       // nullptr: none, or dropped already
   };
   void make_room();
   void replace(std::unique_ptr<Snapshot> next, Subscriber* removed) noexcept;

@@ -4,7 +4,7 @@
 
 namespace ringmain::engine {
 namespace {
-// Initial-exec: read on every dispatch, and never allocated behind a caller's back.
+// Initial-exec: read on every dispatch, and never allocated on first use.
 thread_local std::uint32_t callback_depth __attribute__((tls_model("initial-exec"))) = 0;
 
 /// The subscribers whose captures this thread is destroying, innermost first.

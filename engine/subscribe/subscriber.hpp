@@ -44,14 +44,14 @@ struct Run {
                ? nullptr
                : reinterpret_cast<const Envelope*>(first + i * stride + sizeof(SlotHeader));
   }
-  /// When the worker took the run; read from the clock once, and only if somebody asks.
+  /// When the worker took the run; the clock is read at the first call.
   [[nodiscard]] std::int64_t taken() const noexcept {
     if (taken_ns == 0) taken_ns = now_ns();
     return taken_ns;
   }
 };
 
-/// A statistic of one writer at a time, for everybody else to read.
+/// A statistic with one writer at a time, which any thread may read.
 class Count {
  public:
   void add(std::uint64_t n) noexcept {
@@ -72,8 +72,8 @@ enum class Writers : bool {
   many  // inline, or delivered in parallel
 };
 
-/// A statistic whose writers are one or many, by where it is counted: each add says which, so that
-/// none takes itself for alone. All of one count say the same.
+/// A statistic with one writer or many. Each call of add() says which; all calls for one count must
+/// say the same.
 class CallCount {
  public:
   void add(std::uint64_t n, Writers writers) noexcept {
@@ -120,11 +120,11 @@ struct Subscriber {
 
   CallFn* call = nullptr;        // hands a run to the callback; catches what it throws
   JudgeFn* judge = nullptr;      // inline: shows one event, by any number of threads at once
-  DestroyFn* destroy = nullptr;  // destroys the captures, not this
+  DestroyFn* destroy = nullptr;  // destroys the captures, not the subscriber
   HouseInbox* news = nullptr;    // where throws are told
   int priority = 0;
   bool wants_time = false;
-  bool patient = false;  // its events may lie while a worker rests
+  bool patient = false;  // its events may wait while a worker rests
   bool detach_on_throw = false;
   bool veto_on_throw = false;
   std::uint32_t threw_id = 0;            // the reason of a veto by throwing: a name's id
@@ -138,7 +138,7 @@ struct Subscriber {
   CallCount offered, delivered, threw, filtered, skipped;
   Throws throws;
   Count slow;          // the housekeeper's: turns over budget_ns
-  Highest longest_ns;  // of those, as far as they were seen
+  Highest longest_ns;  // the longest of those turns, as far as it was seen
   std::string name;
 
   void count(CallCount& what, std::uint64_t n) noexcept { what.add(n, writers); }
@@ -151,19 +151,20 @@ constexpr std::size_t Subscriber::captures_offset() noexcept {
   return (sizeof(Subscriber) + 63) / 64 * 64;
 }
 
-/// Room for a subscriber and captures of this size, from the library, so that it can be given back
-/// by the library when the code that made it is unloaded. nullptr: out of memory.
+/// Allocates a subscriber with room for captures of this size. The library does it, so that the
+/// library can free it when the code that asked for it is unloaded. nullptr: out of memory.
 Subscriber* make_subscriber(std::size_t captures_bytes) noexcept;
 /// Drops one holder; the last one frees the memory (the captures are long destroyed).
 void drop_subscriber(Subscriber* subscriber) noexcept;
-/// By the holder of the gate's DEAD bit. Outside callbacks what the captures reset is waited for,
-/// as anywhere: they may own the memory that another callback still uses.
+/// By the thread that set the gate's DEAD bit. A subscription that the captures reset is waited
+/// for, unless this thread is in a callback: the captures may own memory that another callback
+/// still uses.
 void destroy_captures(Subscriber& subscriber) noexcept;
-/// Captures may hold the handle of their very own subscription, which must not wait for itself.
+/// Captures may hold the handle of their own subscription, which must not wait for itself.
 [[nodiscard]] bool destroyed_by_this_thread(const Subscriber& subscriber) noexcept;
-/// True inside a callback of any bus in this thread: then nothing may wait for a callback.
+/// Is this thread inside a callback of any bus? Then it must not wait for a callback.
 [[nodiscard]] bool in_callback() noexcept;
-/// Says that this thread runs callbacks while it lives.
+/// Marks this thread as inside a callback, from its construction to its destruction.
 class CallbackScope {
  public:
   CallbackScope() noexcept;

@@ -10,7 +10,7 @@
 namespace ringmain::engine {
 namespace {
 
-/// What the exception in hand says of itself.
+/// Keeps the text of the exception that is being handled.
 void keep_words(Throws& throws) noexcept {
   try {
     throw;
@@ -21,10 +21,11 @@ void keep_words(Throws& throws) noexcept {
   }
 }
 
-/// In a catch. `wakes`: the thread may make a system call to have it told soon.
+/// Call it in a catch. `wakes`: this thread may make a system call, so that the throw is told soon.
 void note_throw(Subscriber& subscriber, bool wakes) noexcept {
   if (abi::__cxa_current_exception_type() == nullptr) {
-    // pthread_exit() or pthread_cancel(): swallowed it would end the process with less to read.
+    // pthread_exit() or pthread_cancel(): to swallow that would end the process with no
+    // explanation.
     std::fprintf(stderr,
                  "ringmain: callback '%s' ended its thread, which belongs to the bus; return or "
                  "throw instead\n",

@@ -5,11 +5,12 @@
 
 namespace ringmain::engine {
 
-/// Counts and, if wished, closes or bars: called by the thunk in its catch. Does not return where
-/// the thread is being ended (pthread_exit): a worker may not die in a callback.
+/// Called by the thunk in its catch: counts the throw and, as the subscriber's options say, closes
+/// or bars its gate. Aborts where the thread is being ended (pthread_exit): a callback must not end
+/// a worker.
 void subscriber_threw(Subscriber& subscriber) noexcept;
 
-/// The same for one that is called inline, and what its throwing says of the event.
+/// The same for an inline subscriber. Returns what its throwing means for the event.
 [[nodiscard]] Judgement inline_threw(Subscriber& subscriber) noexcept;
 
 }  // namespace ringmain::engine

@@ -1,8 +1,9 @@
-// Who throws too often, and what was said last? Noted where it is caught, told by the housekeeper.
+// Which subscriber throws too often, and what did the last exception say? Noted where the exception
+// is caught; the housekeeper tells it.
 //
-// The times of the last throws stand in a ring, so that "so many within a second" is exact at every
-// moment, also when several threads throw at once. Nothing here waits: a thread that finds the
-// words' lock taken leaves them as they are. Cost: nothing until something throws.
+// A ring has the times of the last throws, so that "so many within a second" is exact at every
+// moment, also when several threads throw at once. Nothing here waits: a thread that finds the lock
+// of the words taken does not replace them. Cost: nothing until something throws.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -21,17 +22,17 @@ class Throws {
 
   /// From here on `max` throws within a second are too many; 0: never. Throws std::bad_alloc.
   void set_max(std::uint32_t max);
-  /// True: that is one too many. Any thread. Progress: wait-free.
+  /// Notes a throw. True: it is one too many. Threads: any. Progress: wait-free.
   [[nodiscard]] bool too_many(std::int64_t now_ns) noexcept;
   void forget() noexcept;
   [[nodiscard]] std::uint32_t max() const noexcept { return max_; }
 
   enum : std::uint32_t { kThrew = 1, kQuarantined = 2 };
-  /// Would that be news? Then first the words, then news().
+  /// Would that be news? If so call say() first, then news().
   [[nodiscard]] bool wants_words(std::uint32_t what) const noexcept;
   void news(std::uint32_t what) noexcept;
   void say(const char* what) noexcept;
-  /// The housekeeper: what is news, of these.
+  /// The housekeeper: takes and returns which of `what` are news.
   [[nodiscard]] std::uint32_t take(std::uint32_t what) noexcept;
   [[nodiscard]] bool waits() const noexcept {
     return news_.load(std::memory_order_acquire) != 0;  // x.words

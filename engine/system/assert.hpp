@@ -1,5 +1,5 @@
-// What must hold, whoever calls: our own mistake ends the process with a sentence, in release too.
-// For what a caller may get wrong there are codes and exceptions.
+// What must hold whatever a caller does: a mistake of ringmain's own ends the process with a
+// sentence, in release builds too. What a caller may get wrong gets a code or an exception instead.
 #pragma once
 
 namespace ringmain::engine {
@@ -10,6 +10,6 @@ namespace ringmain::engine {
 
 }  // namespace ringmain::engine
 
-/// Where nothing is published or handed out: it costs a branch.
+/// Costs a branch: for places that are off the path of an event.
 #define RINGMAIN_ASSERT(holds) \
   ((holds) ? static_cast<void>(0) : ::ringmain::engine::broken(#holds, __FILE__, __LINE__))

@@ -28,15 +28,16 @@ namespace {
 enum Form : int {
   kUnknown,
   kFence,        // asked for, or refused at the start: both sides fence
-  kMembarrier,   // publishers do not
-  kRefusedLater  // a filter came when lanes without fences were out already
+  kMembarrier,   // publishers do not fence
+  kRefusedLater  // refused since some moment, when there were lanes without fences
 };
-// No guarded static: a child forked while another thread is in its guard would wait for ever.
+// No static with a guard: a child that is forked while another thread holds the guard would wait
+// for ever.
 constinit Atomic<int> form{kUnknown};
 
 Form known_form() noexcept {
-  // Relaxed: what is known changes once at most, to what is right for both; two threads that find
-  // out find the same.
+  // Relaxed: the form changes at most once after it is known, to one that is right for older users
+  // too; two threads that find it out find the same.
   int known = form.load(std::memory_order_relaxed);
   if (known == kUnknown) {
     known = register_membarrier() ? kMembarrier : kFence;
@@ -45,9 +46,9 @@ Form known_form() noexcept {
   return static_cast<Form>(known);
 }
 
-/// Until every store that a thread of this process has made is seen. A core keeps none back
-/// for longer than microseconds, and a thread that it is taken from has none. (Temporally bounded
-/// store buffers: Morrison, Afek, ASPLOS 2015.)
+/// Waits until every store that a thread of this process has made is seen. A core keeps a store
+/// back for microseconds at most, and a thread that leaves its core has none kept back. (Temporally
+/// bounded store buffers: Morrison, Afek, ASPLOS 2015.)
 void wait_for_stores() noexcept {
   enum : std::int64_t { kStoreNsMax = 1'000'000 };
   const int saved = errno;

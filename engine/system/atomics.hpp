@@ -29,28 +29,28 @@ inline void asymmetric_fence_light() noexcept {
 /// is a full fence.
 void asymmetric_fence_light_or_full() noexcept;
 
-/// The dear half: every thread of the process passes a full barrier between call and return
-/// (membarrier, 0.4 to 9 us), or, where that is refused, only the caller does and
+/// The costly half: every thread of the process passes a full barrier between call and return
+/// (membarrier, 0.4 to 9 us). Where membarrier is refused only the caller passes one, and
 /// asymmetric_fence_light_or_full() is a fence as well. Where it is refused from some moment on (a
-/// seccomp filter that came later), publishers without fences are out already: then this waits for
-/// a millisecond, in which all that they have stored is seen.
+/// seccomp filter that came later) there are publishers without fences: then this waits for a
+/// millisecond, in which all that they have stored is seen.
 void asymmetric_fence_heavy() noexcept;
 
 /// True when membarrier is refused (old kernel, seccomp, RINGMAIN_BARRIER=fence): then publishers
-/// must take the path with asymmetric_fence_light_or_full(). Asked once per process, at the first
-/// call, and found out by asymmetric_fence_heavy() if it is refused later.
+/// must take the path with asymmetric_fence_light_or_full(). The first call in the process asks the
+/// kernel; asymmetric_fence_heavy() finds out if it refuses later.
 [[nodiscard]] bool barrier_is_fence() noexcept;
 
-/// In a forked child: what is registered belongs to the process.
+/// In a forked child: registers the child, as the registration of membarrier belongs to a process.
 void register_barrier_again() noexcept;
 
-// What one thread alone writes, a signal handler of that thread may write as well. The two never
-// run at once, and a processor shows a thread its own accesses in order, whichever it is; so only
-// the compiler must be kept from reordering. But a handler can run between a load and the store
-// that follows from it. On x86-64 one instruction, not locked, does both. Elsewhere it would take a
-// read-modify-write, which no publish makes: there a flag keeps handlers out (Lane::inside), and
-// only counts of refusals are read-modify-writes. So it is where a sanitizer watches, which sees
-// nothing of an asm.
+// A word that one thread alone writes may also be written by a signal handler of that thread. The
+// two never run at once, and every processor shows a thread its own accesses in order, so only the
+// compiler must be kept from reordering. But a handler can run between a load and the store that
+// depends on it. On x86-64 one instruction that is not locked does both. Elsewhere that would take
+// a read-modify-write, which no publish makes: there a flag keeps handlers out (Lane::inside), and
+// only counts of refusals are read-modify-writes. Sanitized builds do as elsewhere, because a
+// sanitizer does not see what an asm does.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
 #define RINGMAIN_ASM_IS_UNSEEN 1
@@ -59,7 +59,7 @@ void register_barrier_again() noexcept;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define RINGMAIN_ASM_IS_UNSEEN 1
 #endif
-/// Is a word changed by one instruction, which no handler divides?
+/// Is a word changed by one instruction, which no handler can interrupt halfway?
 constexpr bool one_instruction() noexcept {
 #if defined(__x86_64__) && !defined(RINGMAIN_ASM_IS_UNSEEN)
   return true;
@@ -68,7 +68,7 @@ constexpr bool one_instruction() noexcept {
 #endif
 }
 /// Where one_instruction(): sets the lowest bit of a word that this thread alone writes; a release
-/// for others. True: it was set before.
+/// for other threads. True: it was set before.
 [[gnu::always_inline]] inline bool set_lowest(Atomic<std::uint64_t>& word) noexcept {
   bool was = false;
 #if defined(__x86_64__)
@@ -78,7 +78,7 @@ constexpr bool one_instruction() noexcept {
 #endif
   return was;
 }
-/// Counts one more in a word that this thread alone writes; a release for others.
+/// Adds one to a word that this thread alone writes; a release for other threads.
 inline void count_one(Atomic<std::uint64_t>& word) noexcept {
 #if defined(__x86_64__)
   if constexpr (one_instruction()) {
@@ -88,16 +88,16 @@ inline void count_one(Atomic<std::uint64_t>& word) noexcept {
 #endif
   word.fetch_add(1, std::memory_order_release);  // a.refusals
 }
-/// What stands above has happened for a signal handler of this thread before what stands below.
+/// A signal handler of this thread sees what stands above the call before what stands below it.
 inline void order_for_handlers() noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);  // s.handlers: its own handlers
 }
 
 /// Sleeps while `word` holds `key`, for at most `limit_ns` (negative: for ever). May wake
-/// spuriously. False when the time ran out. CLOCK_MONOTONIC; signals are slept through.
+/// spuriously. False when the time ran out. CLOCK_MONOTONIC; signals do not end the sleep.
 bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key,
                 std::int64_t limit_ns = -1) noexcept;
-/// Wakes up to `count` sleepers. A system call even when nobody sleeps.
+/// Wakes up to `count` sleepers. A system call even when none sleeps.
 void futex_wake(Atomic<std::uint32_t>& word, int count) noexcept;
 
 /// A hint that this is a spin loop.

@@ -11,14 +11,14 @@ inline std::int64_t now_ns() noexcept {
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-/// The sum, or the farthest that can be said: a time too long to count is as good as for ever.
+/// The sum, or the largest value where that overflows: a time too long to count means for ever.
 constexpr std::int64_t sum_ns(std::int64_t a, std::int64_t b) noexcept {
   std::int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;
   return b < 0 ? std::numeric_limits<std::int64_t>::min()
                : std::numeric_limits<std::int64_t>::max();
 }
-/// So many times `ns`, in the same way.
+/// `times` times `ns`, limited in the same way.
 constexpr std::int64_t times_ns(std::int64_t times, std::int64_t ns) noexcept {
   std::int64_t product = 0;
   if (!__builtin_mul_overflow(times, ns, &product)) return product;

@@ -12,7 +12,7 @@
 namespace ringmain::engine {
 
 void configure_thread(const WorkersOptions& options, const char* name) noexcept {
-  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // it is not a callback's to cancel
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // a callback must not cancel a worker
   char cut[16];
   std::snprintf(cut, sizeof cut, "%s", name);
   ::pthread_setname_np(::pthread_self(), cut);

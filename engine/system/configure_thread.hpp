@@ -1,5 +1,5 @@
-// What does a thread of the bus do first? It lives in somebody else's process: it gets no signals,
-// and a name, a niceness and CPUs that an operator can see and choose.
+// What does a thread of the bus do first? It lives in another program's process: it blocks signals,
+// and takes a name, a niceness and CPUs that an operator can see and choose.
 #pragma once
 #include <csignal>
 
@@ -10,8 +10,8 @@ struct WorkersOptions;
 /// By the new thread. The kernel keeps 15 characters of `name`.
 void configure_thread(const WorkersOptions& options, const char* name) noexcept;
 
-/// By whoever starts threads: signals are for the program's own ones; those started meanwhile get
-/// none.
+/// Blocks all signals in this thread while it lives: threads that are started meanwhile inherit
+/// that, and signals go to the program's own threads.
 class BlockedSignals {
  public:
   BlockedSignals() noexcept;

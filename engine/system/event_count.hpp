@@ -1,12 +1,12 @@
-// How does the housekeeper sleep, so that no notification is missed and those who notify pay
-// little?
+// How does the housekeeper sleep, so that it misses no notification and notifying costs little?
 //
 // An event count of one word: what was notified, and how the housekeeper waits. A short wait ends
 // by notify() or by time; a long one also when a worker leaves its park, which costs that worker
-// one look at the word after each park, and nothing per event. Notifier: fetch_or; asleep? wake.
-// Waiter: prepare_wait() says "asleep" by a fetch_or that returns what was notified before; then it
-// looks whether a worker is awake (h.awake: the worker left its park before it looked at our word).
-// Model: tests/model/house_event_count.pml; house_event_count_relacy.cpp runs this file.
+// one look at the word after each park, and nothing per event. A notifier sets its bit by fetch_or
+// and wakes the housekeeper if it is asleep. The housekeeper's prepare_wait() says "asleep" by a
+// fetch_or that returns what was notified before; then it looks whether a worker is awake (h.awake:
+// the worker left its park before it looked at the word). Model: tests/model/house_event_count.pml;
+// house_event_count_relacy.cpp runs this file.
 #pragma once
 #include <cstdint>
 
@@ -17,21 +17,21 @@ namespace ringmain::engine {
 class EventCount {
  public:
   enum : std::uint32_t {
-    kRound = 1,     // somebody waits for a round
+    kRound = 1,     // a thread waits for a round
     kNews = 2,      // a subscriber was quarantined or threw
-    kInterest = 4,  // somebody subscribed or left, or asks what the interest is
-    kWaiting = 8,   // a removal waits for long
+    kInterest = 4,  // a subscriber came or left, or a source asks for the interest
+    kWaiting = 8,   // a removal has waited for long
     kRetired = 16,  // captures wait for their destruction
     kBusy = 32,     // a worker works again, or one's budget is smaller
-    kLast = 64,     // stop() is about to close the channels: say what is to be said
+    kLast = 64,     // stop() is about to close the channels: tell what is left to be told
     kQuit = 128
   };
 
-  /// `what` is to be looked at. A system call only if the housekeeper sleeps. Threads: any.
+  /// Asks the housekeeper to look at `what`. A system call only if it sleeps. Threads: any.
   /// Progress: wait-free.
   void notify(std::uint32_t what) noexcept {
     const std::uint32_t before = word_.fetch_or(what, std::memory_order_seq_cst);  // h.awake
-    // Whoever notified the same before has woken it, or found it awake.
+    // An earlier notifier of the same has woken it, or found it awake.
     if ((before & kAsleep) != 0 && (before & what) != what) futex_wake(word_, 1);
   }
   /// A worker, after it has said that it is no longer parked: ends a long wait.

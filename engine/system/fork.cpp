@@ -34,7 +34,7 @@ struct ForkWitnesses {
     mutex.unlock();
   }
   static void child() {
-    // Relaxed: there is no other thread, and those to come are started after it.
+    // Relaxed: there is no other thread; later ones are started after this.
     forks.store(forks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     register_barrier_again();
     for (ForkWitness* w = last(); w != nullptr; w = w->before_) w->in_child();

@@ -1,10 +1,11 @@
-// What is left of a bus in the child of a fork()? Memory without its threads: nothing is ever
+// What is left of a bus in the child of a fork()? Memory without its threads: no event is ever
 // drained there again, locks may be held by threads that are gone, and captures may own files that
 // the parent still writes.
 //
-// So all that was made before the fork is inert in the child: it is asked first, takes no lock,
-// waits for nobody and is never destroyed. What the child makes itself works as anywhere. Before a
-// fork the few locks are taken that the child needs as well (names, schemas, channels by name).
+// So all that was made before the fork is inert in the child: each call asks forked() first and
+// then takes no lock and waits for no thread, and nothing of it is ever destroyed. What the child
+// makes itself works as anywhere. fork() is held back until the few locks that the child needs as
+// well (names, schemas, channels by name) are taken.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -29,7 +30,7 @@ class Born {
   std::uint32_t in_ = forks.load(std::memory_order_relaxed);  // relaxed: as above
 };
 
-/// Told of every fork of the process by fork() itself, not of vfork, posix_spawn or clone.
+/// Is called at every fork() of the process, but not at vfork, posix_spawn or clone.
 ///
 /// Witnesses hear of a fork in rising order of `rank`, and after it in falling order. Their
 /// functions allocate nothing and must not make or destroy a witness.
@@ -44,8 +45,8 @@ class ForkWitness {
 
  protected:
   virtual ~ForkWitness() = default;
-  /// By the last class, when it is whole and while it still is: a fork may come at any time. Throws
-  /// std::bad_alloc.
+  /// Call it at the end of the most derived constructor, and end_watching() at the begin of its
+  /// destructor: a fork may come at any time. Throws std::bad_alloc.
   void begin_watching();
   void end_watching() noexcept;
 
@@ -74,7 +75,7 @@ class ForkMutex final : public ForkWitness {
   std::mutex mutex_;
 };
 
-/// Keeps for ever, where a leak checker finds it, what the child must not destroy.
+/// Keeps an object that the child must not destroy, where a leak checker finds it.
 void keep_from_before_fork(const void* object) noexcept;
 
 }  // namespace ringmain::engine

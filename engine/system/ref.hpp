@@ -1,5 +1,5 @@
-// Who keeps this alive? A count inside the object; the last one out deletes it, but not in the
-// child of a fork that it was made before.
+// What keeps an object alive? A count inside it. The last holder deletes it, but not in the child
+// of a fork that came after the object was made.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace ringmain::engine {
 
-/// Base of objects that buses, handles and threads hold together. Starts with no holder.
+/// Base of objects that buses, handles and threads share. Starts with no holder.
 class Counted : public Born {
  public:
   Counted(const Counted&) = delete;

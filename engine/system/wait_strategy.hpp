@@ -1,10 +1,11 @@
 // How does a worker wait? It looks again for a while, and only then parks.
 //
 // A wake-up costs the publisher a system call and the event 15 us, so a worker looks for about as
-// long before it sleeps; where cores are few it offers its own meanwhile, the more seldom the less
-// anybody wanted it: each offer costs the event that comes after it. The clock is read after every
-// 64 looks: between two others lies one pause. After a batch that is not long it lingers: a worker
-// that keeps catching its publisher fights it for every line. Figures: docs/notes, bench/.
+// long before it sleeps. Where cores are few it offers its core to other threads meanwhile; an
+// offer delays the event that comes next, so it offers more seldom while no thread takes the core.
+// The clock is read after every 64 looks, with a pause between two looks. After a short batch the
+// worker lingers: one that keeps catching up with its publisher contends with it for every cache
+// line. Figures: docs/notes, bench/.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -29,10 +30,10 @@ class WaitStrategy {
  public:
   explicit WaitStrategy(const WaitOptions& options) noexcept : options_(options) {}
 
-  /// There was work: `events` in one batch.
+  /// The last look found work: `events` in one batch.
   void worked(std::size_t events) noexcept {
-    // Batch after batch with no empty look between them: the publisher is being chased, even if it
-    // is one event each time. An event that comes alone is handed on at once.
+    // Batch after batch with no empty look between them: this worker chases its publisher, even
+    // with one event each time. An event that comes alone is handed on at once.
     const bool chasing = std::exchange(looks_, 0) == 0;
     streak_ = chasing ? streak_ + 1 : 0;
     if (!chasing) linger_ns_ = options_.linger_ns;
@@ -42,12 +43,12 @@ class WaitStrategy {
     const std::int64_t until = now_ns() + linger_ns_;
     do pause();
     while (now_ns() < until);
-    // It did not help enough: the next wait is longer, to a bound. Where few events come in it,
-    // they would only be late.
+    // Waiting did not help enough, so the next wait is longer, up to a bound. Where few events come
+    // meanwhile, a longer wait would only delay them.
     const std::int64_t growth = events >= kManyEvents ? kGrowthOfMany : kGrowth;
     if (streak_ >= kChase) linger_ns_ = std::min(growth * options_.linger_ns, 2 * linger_ns_);
   }
-  /// There was none. True: look again. False: it is time to park.
+  /// The last look found nothing. True: look again. False: it is time to park.
   [[nodiscard]] bool look_again() noexcept {
     pause();
     if (++looks_ % kLooksPerClock != 0) return true;
@@ -62,7 +63,7 @@ class WaitStrategy {
   }
 
  private:
-  /// Gives the core away if that is due. An offer that is over at once found nobody.
+  /// Offers the core if that is due. An offer that returns at once found no thread to run.
   void offer(std::int64_t now) noexcept {
     if ((unoffered_ += kLooksPerClock) < looks_per_offer_) return;
     unoffered_ = 0;
@@ -77,8 +78,8 @@ class WaitStrategy {
   enum : std::size_t { kManyEvents = 64, kLongBatch = 224, kLooksPerClock = 64, kChase = 4 };
   enum : std::int64_t { kGrowth = 8, kGrowthOfMany = 16 };
   WaitOptions options_;
-  std::size_t looks_ = 0;   // empty ones since there was work
-  std::size_t streak_ = 0;  // batches since then
+  std::size_t looks_ = 0;   // empty looks since there was work
+  std::size_t streak_ = 0;  // batches since the last empty look
   std::int64_t linger_ns_ = options_.linger_ns;
   std::int64_t since_ns_ = 0;
   std::size_t unoffered_ = 0;  // looks since the core was last offered

@@ -13,7 +13,7 @@ struct WorkersOptions {
   int nice = 0;
   std::string name = "ringmain";
   WaitOptions wait;
-  bool manual = false;  // no thread is started: whoever calls deliver() does the work
+  bool manual = false;  // no thread is started: the threads that call deliver() do the work
 };
 
 }  // namespace ringmain::engine

@@ -1,5 +1,5 @@
-// What do others leave for the housekeeper? Words that it looks at in its next round, and the event
-// count that ends its wait. Costs whoever leaves something a look or two, and no wait.
+// What do other threads leave for the housekeeper? Words that it looks at in its next round, and
+// the event count that ends its wait. It costs them a look or two, and no wait.
 #pragma once
 #include <cstdint>
 
@@ -13,47 +13,48 @@ class HouseInbox {
  public:
   [[nodiscard]] EventCount& event_count() noexcept { return event_count_; }
 
-  /// A subscriber with that budget was listed; 0: without one.
+  /// A subscriber with that budget was listed; 0: one without a budget.
   void budget(std::int64_t budget_ns) noexcept {
     if (lower_budget(budget_ns))
       event_count_.notify(EventCount::kBusy);  // a short wait may be long
   }
-  /// One was taken off a list: the smallest may be another.
+  /// A subscriber was taken off a list, perhaps the one with the smallest budget.
   void budget_left() noexcept {
     stale_.store(1, std::memory_order_relaxed);  // relaxed: soon is enough
   }
 
-  /// A subscriber's throws are news. `wakes`: now, with a system call if need be; else at the next
-  /// look.
+  /// A subscriber's throws are news. `wakes`: tells the housekeeper now, with a system call if need
+  /// be; else it finds them at its next look.
   void note_news(bool wakes) noexcept {
     news_.store(1, std::memory_order_release);  // x.news
     if (wakes) event_count_.notify(EventCount::kNews);
   }
-  /// How many want to be told who listens: 0 makes a change of the lists cost nothing.
+  /// Adds to the number of those that asked by on_interest(); while it is 0, a change of the lists
+  /// costs nothing.
   void add_interested(int n) noexcept {
     interested_.fetch_add(static_cast<std::uint32_t>(n), std::memory_order_acq_rel);  // h.interest
   }
-  /// Under the channel's lock: a thread that counts itself in and then reads the lists sees the
-  /// change, or is seen here.
+  /// Call it under the channel's lock: a thread that counts itself in by add_interested() and then
+  /// reads the lists sees the change, or its count is seen here.
   void interest_changed() noexcept {
     if (interested_.load(std::memory_order_acquire) != 0)
       event_count_.notify(EventCount::kInterest);  // h.interest
   }
 
   // --- the housekeeper ---
-  /// 0: nobody has one.
+  /// 0: no subscriber has a budget.
   [[nodiscard]] std::int64_t smallest_budget_ns() const noexcept {
     return smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a smaller one notifies
   }
-  /// The smallest may have left since the last call: the lists are to be looked through, with
-  /// lower_budget() for each that is found.
+  /// True: the subscriber with the smallest budget may have left since the last call, so the caller
+  /// looks through the lists and calls lower_budget() for each budget that it finds.
   [[nodiscard]] bool forget_stale_budget() noexcept {
     if (stale_.exchange(0, std::memory_order_relaxed) == 0)
       return false;                                           // relaxed: soon is enough
     smallest_budget_ns_.store(0, std::memory_order_relaxed);  // relaxed: the lists' locks
     return true;
   }
-  /// True: it is the smallest now.
+  /// True: this budget is the smallest now.
   bool lower_budget(std::int64_t budget_ns) noexcept {
     std::int64_t now = smallest_budget_ns_.load(std::memory_order_relaxed);  // relaxed: a minimum
     while (budget_ns > 0 && (now == 0 || budget_ns < now)) {
@@ -66,7 +67,7 @@ class HouseInbox {
   [[nodiscard]] bool take_news() noexcept {
     return news_.exchange(0, std::memory_order_acquire) != 0;  // x.news
   }
-  /// There is more to be told, later.
+  /// Some news is to be told later.
   void keep_news() noexcept { news_.store(1, std::memory_order_relaxed); }  // relaxed: for itself
 
  private:
@@ -74,7 +75,7 @@ class HouseInbox {
   Atomic<std::int64_t> smallest_budget_ns_{0};
   Atomic<std::uint32_t> news_{0};
   Atomic<std::uint32_t> interested_{0};
-  Atomic<std::uint32_t> stale_{0};  // the smallest may have left
+  Atomic<std::uint32_t> stale_{0};  // the one with the smallest budget may have left
 };
 
 }  // namespace ringmain::engine

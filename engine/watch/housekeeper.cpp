@@ -49,7 +49,8 @@ void Housekeeper::run() noexcept {
     (void)round(notified, now_ns(), asked);
   }
   running_.store(0, std::memory_order_release);  // h.rounds
-  // For a thread that waits for a round that will not come: another word wakes it, and it sees why.
+  // For a thread that waits for a round that will not come: the word changes, and it sees that the
+  // housekeeper has ended.
   tell_rounds(begun_.load(std::memory_order_relaxed) + 1);  // relaxed: only this thread counts it
 }
 
@@ -75,14 +76,14 @@ bool Housekeeper::stop(std::int64_t limit_ns) noexcept {
 
 bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept {
   if (in_callback()) return false;
-  if (in_.host.manual()) {  // then the caller is the housekeeper, one at a time
+  if (in_.host.manual()) {  // there the caller does the round, one thread at a time
     static std::mutex manual;
     const std::lock_guard lock(manual);
     return round(why | EventCount::kLast, now_ns(), 0);
   }
   const Deadline deadline(limit_ns);
-  // Both sides count by read-modify-writes: what the caller did before is seen in a round that
-  // begins later.
+  // Caller and housekeeper change the count by read-modify-writes: a round that begins later sees
+  // what the caller did before.
   const std::uint32_t wanted = begun_.fetch_add(0, std::memory_order_acq_rel) + 1;  // h.asked
   inbox_.event_count().notify(why);
   for (;;) {
@@ -97,7 +98,7 @@ bool Housekeeper::await_round(std::int64_t limit_ns, std::uint32_t why) noexcept
 
 bool Housekeeper::round(std::uint32_t notified, std::int64_t now, std::int64_t asked_ns) noexcept {
   const std::uint32_t number = begun_.fetch_add(1, std::memory_order_acq_rel) + 1;  // h.asked
-  // What the reporter calls may be the user's, which must not wait for us.
+  // The reporter may call the user's code, which must not wait for the housekeeper.
   const CallbackScope scope;
   const bool last = (notified & EventCount::kLast) != 0;
   try {
@@ -109,21 +110,21 @@ bool Housekeeper::round(std::uint32_t notified, std::int64_t now, std::int64_t a
   }
   const bool all = !reporter_ || reporter_->round(notified, now);
   in_.host.retire_list().reclaim_all();
-  if (all || last) tell_rounds(number);  // else who waits, also for this one, waits for the next
+  if (all || last) tell_rounds(number);  // else its waiters wait for the next round
   return all;
 }
 
 // --- the watchdog ---
 
-/// Without a list of them: a round allocates nothing where there is nothing to tell.
+/// Makes no list of channels: a round that has nothing to tell allocates nothing.
 template <class F>
 void Housekeeper::for_each_channel(F f) const {
   std::uint32_t index = 0;
   while (const Ref<ChannelCore> channel = in_.table.next_channel(index)) f(*channel);
 }
 
-/// A subscriber is listed first, then told by budget(): one that is not on the lists yet lowers the
-/// smallest by itself.
+/// A subscriber is listed first and calls budget() then, so one that is missing in the lists here
+/// lowers the smallest afterwards.
 void Housekeeper::find_smallest_budget() noexcept {
   if (!inbox_.forget_stale_budget()) return;
   for_each_channel(
@@ -150,7 +151,8 @@ void Housekeeper::watch(std::int64_t counted_ns) {
     const std::int64_t seen = d.turn.look(word, counted_ns);
     if (smallest != 0 && seen >= smallest) long_ones.push_back({&d, word, seen});
   });
-  // A channel's lock comes before the drainers', so the subscribers are sought without that.
+  // Lock order: a channel's lock comes before the drainers', so the subscribers are looked up after
+  // the drainers' is released.
   std::vector<SlowTurn> slow;
   for (const Long& l : long_ones) {
     in_.table.with_subscriber(watch_id_of(l.word), [&](Subscriber& s, const ChannelCore& channel) {
@@ -167,9 +169,10 @@ void Housekeeper::watch(std::int64_t counted_ns) {
   for (const SlowTurn& turn : slow) reporter_->slow(turn);
 }
 
-// --- who throws ---
+// --- subscribers that throw ---
 
-/// At most one notice per second and subscriber, however often it throws; of a quarantine at once.
+/// Tells at most once per second of each subscriber, however often it throws, and of a quarantine
+/// at once.
 void Housekeeper::tell_throws(std::int64_t now) {
   std::vector<Thrown> told;
   bool more = false;

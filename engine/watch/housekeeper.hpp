@@ -1,10 +1,10 @@
-// The housekeeper: one thread per bus that looks at what nobody else has time for.
+// The housekeeper: one thread per bus that watches the bus from outside.
 //
-// Which subscriber is slow, what was lost, which memory nobody reads any more; and it is the thread
-// on which the room above says so (Reporter), with no lock held. It waits for a second while the
-// workers are parked, and for half the smallest budget while one is awake. Looking at every lane is
-// rationed to 2 % of a core. It ends in stop(), and if the system gives no thread for it the bus
-// runs without.
+// It finds which subscriber is slow, what was lost, and which memory is no longer read. It says so
+// through a Reporter, which the bus provides, in its own thread and with no lock held. It waits for
+// a second while the workers are parked, and for half the smallest budget while one is awake.
+// Looking at every lane takes at most 2 % of a core. It ends in stop(). If the system gives no
+// thread for it, the bus runs without a housekeeper.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ namespace ringmain::engine {
 /// A turn that is over its subscriber's budget.
 struct SlowTurn {
   std::string subscriber, channel;
-  std::int64_t running_ns = 0;  // at least, and so far
+  std::int64_t running_ns = 0;  // so far, and at least
   std::int64_t budget_ns = 0;
 };
 
@@ -39,16 +39,16 @@ class Reporter : public Counted {
  public:
   virtual void slow(const SlowTurn& turn) noexcept = 0;
   virtual void threw(const Thrown& thrown) noexcept = 0;
-  /// `counts` were lost in `channel` since the last time that this returned true, none of them
-  /// before `first_ns` or after `last_ns`. False: nobody has heard it, so it is said again.
+  /// `counts` were lost in `channel` since the last call that returned true, none of them before
+  /// `first_ns` or after `last_ns`. False: it could not be published, so it is said again.
   virtual bool lost(const ChannelCore& channel, const Losses& counts, std::int64_t first_ns,
                     std::int64_t last_ns) noexcept = 0;
-  /// Once per round, last. False: memory is short, so what it owes is said later.
+  /// The last call of each round. False: memory is short, so some of it is said later.
   virtual bool round(std::uint32_t notified, std::int64_t now_ns) noexcept = 0;
-  /// Is it in a callback, and in whose ("" if in none)? Any thread.
+  /// Is it in a callback, and in whose ("" if in none)? Threads: any.
   [[nodiscard]] virtual bool is_calling() const noexcept = 0;
   [[nodiscard]] virtual std::string calling() const = 0;
-  /// When it wants the next round, at the latest. The housekeeper.
+  /// When it wants the next round at the latest. Threads: the housekeeper.
   [[nodiscard]] virtual std::int64_t due_ns() const noexcept = 0;
 };
 
@@ -87,7 +87,7 @@ class Housekeeper {
   /// Ends the thread. False: it is still in a call of the reporter at the deadline, and is left
   /// alone.
   bool stop(std::int64_t limit_ns) noexcept;
-  /// Whose callback keeps it, after stop() was false.
+  /// After stop() was false: the name of the subscriber whose callback holds it up.
   [[nodiscard]] std::string stuck_in() const {
     std::string name = reporter_ ? reporter_->calling() : std::string();
     return name.empty() ? "(the housekeeper)" : name;
@@ -95,8 +95,8 @@ class Housekeeper {
   /// After stop() was true: lets go of the reporter and what it holds.
   void let_go() noexcept { reporter_ = nullptr; }
 
-  /// One round at that time, `asked_ns` after the last one; by its thread, or by tests that have
-  /// none. False: the reporter owes something.
+  /// One round at the time `now_ns`, which was to come `asked_ns` after the last one. Called by its
+  /// thread, or by tests that have none. False: the reporter has something left to say.
   bool round(std::uint32_t notified, std::int64_t now_ns, std::int64_t asked_ns) noexcept;
   [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_.get(); }
 
@@ -124,7 +124,7 @@ class Housekeeper {
   // --- the thread's own ---
   LookClock clock_;
   std::int64_t next_look_ns_ = 0;
-  std::int64_t last_look_ns_ = 0;  // every loss that is new at the next one is younger
+  std::int64_t last_look_ns_ = 0;  // losses that the next look finds new are younger
   bool losing_ = false;            // a burst is not over yet
 };
 

@@ -1,9 +1,9 @@
 // For how long has the same call been seen running? Looked at from outside, with no clock in it.
 //
 // A drainer shows one word per turn (a run of up to 256 events handed to one subscriber): the
-// turn's serial number and the subscriber's watch id. Who sees the same word twice has seen the
-// same turn. Only time that the watcher itself lived through counts: a gap between two looks that
-// is far longer than asked for is a pause of the process or of the watcher, not the callback's.
+// turn's serial number and the subscriber's watch id. Two looks that find the same word have found
+// the same turn. A gap between two looks that is far longer than was asked for does not count: then
+// the process or the housekeeper was stopped, not the callback slow.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,16 +18,17 @@ constexpr std::uint32_t watch_id_of(std::uint64_t call_word) noexcept {
   return static_cast<std::uint32_t>(call_word);
 }
 
-/// The watcher's own progress.
+/// The housekeeper's own progress.
 class LookClock {
  public:
-  /// The next look is at `now_ns`, `asked_ns` were to lie between. Returns what counts of the gap.
+  /// Notes a look at `now_ns`, which was to come `asked_ns` after the last one. Returns how much of
+  /// the gap counts.
   std::int64_t look(std::int64_t now_ns, std::int64_t asked_ns) noexcept {
     const std::int64_t gap = now_ns - last_ns_;
     const bool first = last_ns_ == 0;
     last_ns_ = now_ns;
     paused_ = !first && gap > asked_ns + std::max<std::int64_t>(asked_ns, kSlackNs);
-    // Where every gap is too long the machine is starved: longer ones are asked for, until they are
+    // Where every gap is too long the machine is overloaded: ask for longer gaps until they are
     // kept.
     stretch_ = paused_ ? std::min(2 * stretch_, std::int64_t{kStretchMax}) : 1;
     return first || paused_ ? 0 : gap;
@@ -45,15 +46,14 @@ class LookClock {
 /// One drainer's turn, over many looks.
 class CallClock {
  public:
-  /// Returns for how long, at least, the turn in `word` has been running; 0: it was not seen
-  /// before.
+  /// Returns for how long the turn in `word` has been running at least; 0: it was not seen before.
   std::int64_t look(std::uint64_t word, std::int64_t counted_ns) noexcept {
     seen_ns_ = word == word_ && watch_id_of(word) != 0 ? seen_ns_ + counted_ns : 0;
     if (word != word_) told_ = false;
     word_ = word;
     return seen_ns_;
   }
-  /// True once per turn.
+  /// True at the first call in each turn.
   [[nodiscard]] bool tell() noexcept { return !told_ && (told_ = true); }
 
  private:
