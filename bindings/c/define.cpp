@@ -1,4 +1,4 @@
-// What is an event that C describes, and is it one?
+// How does C describe an event, and is the description valid?
 #include <algorithm>
 #include <array>
 #include <span>
@@ -29,7 +29,7 @@ std::string fault_of_name(std::string_view name) {
   return {};
 }
 
-/// The bytes that a value of that type is aligned to, and has, unless it is text or an enumeration.
+/// The size and alignment of a value of that type, but for text and enumerations.
 constexpr std::array<std::uint32_t, 14> kBytes = {1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 1, 0, 4, 2};
 constexpr std::array<const char*, 14> kTypes = {
     "RINGMAIN_U8",   "RINGMAIN_U16",  "RINGMAIN_U32",  "RINGMAIN_U64", "RINGMAIN_I8",

@@ -40,7 +40,7 @@ ringmain_code fail(ringmain_code code, std::string_view sentence) noexcept {
   char* room = rooms.mine();
   if (room == nullptr) return fail(code, "out of memory, also for the sentence that says why");
   const std::size_t n = std::min(sentence.size(), kSentenceMax - 1);
-  std::memmove(room, sentence.data(), n);  // it may be about the last one
+  std::memmove(room, sentence.data(), n);  // the sentence may point into the last one
   room[n] = '\0';
   last = room;
   return code;

@@ -21,12 +21,12 @@ namespace ringmain::c {
 
 /// Keeps `sentence` as this thread's last error, by address: it must live for ever. Returns `code`.
 ringmain_code fail(ringmain_code code, const char* sentence) noexcept;
-/// The same for one that is put together, which is copied; cut at 1 KiB. Without memory for it, it
-/// says that.
+/// The same for a sentence that is put together: it is copied, and cut at 1 KiB. If there is no
+/// memory for it, the last error says that.
 ringmain_code fail(ringmain_code code, std::string_view sentence) noexcept;
 ringmain_code fail(const Error& error) noexcept;
 
-/// Runs `work`, which returns a code. What it throws becomes one, but for the end of its thread.
+/// Runs `work`, which returns a code. What it throws becomes a code, but for its thread's end.
 template <class Work>
 ringmain_code guarded(Work&& work) {
   try {
@@ -44,12 +44,12 @@ ringmain_code guarded(Work&& work) {
   }
 }
 
-/// No struct is that long: what says so was not set.
+/// No struct is that long: a larger `bytes` was not set.
 constexpr std::uint32_t kStructBytesMax = 4096;
 /// What is wrong with the `bytes` of a struct that is called `name`: RINGMAIN_OK or a code.
 ringmain_code check_bytes(std::uint32_t bytes, std::uint32_t bytes_min, const char* name);
-/// `from` as this library knows it: what its caller does not know is 0, and what this library does
-/// not know must be.
+/// `from` as this library knows it: members that the caller does not know are 0, and members that
+/// this library does not know must be 0.
 template <class Struct>
 ringmain_code read_struct(const Struct* from, const char* name, Struct& to) {
   static_assert(std::is_trivially_copyable_v<Struct>);
@@ -68,7 +68,7 @@ ringmain_code read_struct(const Struct* from, const char* name, Struct& to) {
   to.bytes = sizeof to;
   return RINGMAIN_OK;
 }
-/// Fills `to` as far as its caller knows it, which `to->bytes` says and goes on saying.
+/// Fills `to` as far as its caller knows it: up to `to->bytes`, which stays as it is.
 template <class Struct>
 ringmain_code write_struct(const Struct& from, const char* name, Struct* to) {
   if (const auto code = check_bytes(to->bytes, sizeof to->bytes, name)) return code;

@@ -11,7 +11,7 @@
 #include "bindings/c/errors.hpp"
 
 struct ringmain_channel {
-  ringmain::engine::ChannelCore* core;  // its bus holds it
+  ringmain::engine::ChannelCore* core;  // kept alive by its bus
   const ringmain::Schema* schema;
 };
 
@@ -32,13 +32,13 @@ struct ringmain_bus {
   }
 
   ringmain::Bus* bus;
-  std::unique_ptr<ringmain::Bus> own;  // none: the process's
+  std::unique_ptr<ringmain::Bus> own;  // nullptr: this is the process's bus
   std::mutex mutex;
   std::vector<std::unique_ptr<ringmain_channel>> channels;
 };
 
 struct ringmain_publisher {
-  ringmain::engine::Lane* lane;  // holds its channel
+  ringmain::engine::Lane* lane;  // keeps its channel alive
   std::uint32_t event_bytes;
 };
 
@@ -61,7 +61,7 @@ ringmain_code give_field(const Schema& schema, std::uint32_t number, ringmain_fi
 /// A sentence for each code of a publish that is not accepted or unheard.
 ringmain_code published(PublishResult result) noexcept;
 
-/// A limit in nanoseconds as the bus takes it: below 0 is none.
+/// A limit in nanoseconds as the bus takes it: below 0 means no limit.
 [[nodiscard]] constexpr nanoseconds limit_of(std::int64_t limit_ns) noexcept {
   return nanoseconds(limit_ns < 0 ? -1 : limit_ns);
 }

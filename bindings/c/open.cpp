@@ -22,17 +22,17 @@ ringmain_code options_of(const ringmain_bus_options* given, ringmain::BusOptions
   return RINGMAIN_OK;
 }
 
-/// The end of a bus that a callback holds up would be waited for again.
+/// Ends a bus that a callback holds up on a thread of its own: the caller has waited once already.
 void end_elsewhere(std::unique_ptr<Bus> bus) noexcept {
   Bus* stuck = bus.release();
   try {
     std::thread([stuck] { delete stuck; }).detach();
   } catch (const std::exception&) {
-    // Kept for ever, as what the callback uses is.
+    // Without a thread the bus is kept for ever, like all that the callback uses.
   }
 }
 
-/// The bus is closed by now, whatever there is memory for.
+/// The bus is closed by now, also if there is no memory for the sentence.
 ringmain_code not_in_time(const ringmain::engine::Engine::Stopped& stopped) noexcept {
   try {
     std::string sentence =

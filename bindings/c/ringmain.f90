@@ -228,7 +228,7 @@ contains
     ringmain_offset = int(transfer(member, 0_c_intptr_t) - transfer(event, 0_c_intptr_t), c_int32_t)
   end function
 
-  ! As ringmain_define, of Fortran's own strings.
+  ! As ringmain_define, for Fortran's own strings.
   integer(c_int32_t) function ringmain_define_event(bus, name, event_bytes, members, channel)
     type(c_ptr), intent(in) :: bus
     character(len=*), intent(in) :: name
@@ -258,7 +258,7 @@ contains
     ringmain_define_event = ringmain_define(bus, event, channel)
   end function
 
-  ! What the last call of this thread that failed said.
+  ! The sentence of this thread's last call that failed.
   function ringmain_last_error() result(sentence)
     character(len=:), allocatable :: sentence
     character(kind=c_char), pointer :: text(:)

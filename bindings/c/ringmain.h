@@ -1,4 +1,4 @@
-/* How is ringmain used from C, and from whatever calls C? This header, and libringmain.so.
+/* How is ringmain used from C, and from languages that call C? By this header and libringmain.so.
  *
  *   ringmain_bus* bus;              ringmain_open_process(&bus);
  *   ringmain_channel* steps;        ringmain_define(bus, &step_type, &steps);
@@ -6,16 +6,17 @@
  *   ringmain_publish(steps, &step, sizeof step);
  *   ringmain_unsubscribe(seen, -1); ringmain_subscription_free(seen);
  *
- * Calls return a code: 0 is success, and ringmain_last_error() says in one sentence what went wrong
- * in this thread's last call that did, and how to mend it. Nothing is thrown across these calls,
- * and no call ends the process. A pointer to be filled is left alone by a call that fails.
+ * Calls return a code: 0 is success. ringmain_last_error() says in one sentence what went wrong in
+ * this thread's last call that failed, and how to mend it. Nothing is thrown across these calls,
+ * and no call ends the process. A call that fails leaves the pointers that it would fill alone.
  *
  * Structs that grow begin with `bytes`: set it to sizeof the struct. A library that knows a longer
- * one takes what is missing as 0; one that knows a shorter one refuses what it does not know unless
- * that is 0. In options, 0 is the default. Times are in nanoseconds, CLOCK_MONOTONIC; a limit below
- * 0 is none. Strings are UTF-8, end with a zero, and are copied unless it says otherwise.
+ * one takes the missing members as 0; one that knows a shorter one refuses members that it does not
+ * know unless they are 0. In options, 0 is the default. Times are in nanoseconds, CLOCK_MONOTONIC;
+ * a limit below 0 means none. Strings are UTF-8, end with a zero, and are copied unless a comment
+ * says otherwise.
  *
- * Threads: what names a bus, channel or name may be called from any, also inside callbacks. A
+ * Threads: calls on a bus, channel or name may come from any thread, also inside callbacks. A
  * subscription, publisher or mailbox belongs to one thread at a time. A channel's handle is valid
  * until its bus is closed; the others are freed by their own functions, before or after that. */
 #ifndef RINGMAIN_C_RINGMAIN_H
@@ -28,7 +29,7 @@
 extern "C" {
 #endif
 
-/* Raised when a call or a struct changes its meaning; what is only added does not raise it. */
+/* Raised when a call or a struct changes its meaning; additions do not raise it. */
 #define RINGMAIN_C_ABI 1
 /* Of this library. A program built for another number should say so and stop. */
 uint32_t ringmain_c_abi(void);
@@ -62,7 +63,7 @@ enum {
 };
 /* "full": the code's name. Never NULL. */
 const char* ringmain_code_name(ringmain_code code);
-/* What the last call of this thread that failed said: "" if none did. Valid until the next one. */
+/* The sentence of this thread's last call that failed; "" if none did. Valid until the next one. */
 const char* ringmain_last_error(void);
 
 /* --- a bus --- */
@@ -76,23 +77,24 @@ typedef struct ringmain_bus_options {
   const char* name;         /* names these threads; NULL: "ringmain" */
   const char* worker_cpus;  /* where they may run: "0-3,8"; NULL: as their process */
   int32_t worker_nice;      /* added to the process's niceness */
-  uint32_t realtime_us_max; /* realtime publishers are heard within; 0: 20,000 */
+  uint32_t realtime_us_max; /* realtime publishers are heard within this; 0: 20,000 */
 } ringmain_bus_options;
 
-/* The process's bus, which all of its libraries share: made at the first call, never destroyed. */
+/* The process's bus, which all its libraries share: made at the first call, never destroyed. */
 ringmain_code ringmain_open_process(ringmain_bus** bus);
-/* A bus of one's own. `options` may be NULL. */
+/* A bus of your own. `options` may be NULL. */
 ringmain_code ringmain_open(const ringmain_bus_options* options, ringmain_bus** bus);
-/* Frees the handle and its channels'. A bus of one's own delivers what was accepted and stops;
- * RINGMAIN_TIMEOUT: not within the limit, what was left is discarded; it is closed all the same.
- * RINGMAIN_WOULD_DEADLOCK: inside a callback; it stays open. NULL is closed already. */
+/* Frees the handle and those of its channels. A bus of your own delivers what was accepted, and
+ * stops. RINGMAIN_TIMEOUT: not within the limit; what was left is discarded, and the bus is closed
+ * all the same. RINGMAIN_WOULD_DEADLOCK: called inside a callback; the bus stays open. NULL counts
+ * as closed already. */
 ringmain_code ringmain_close(ringmain_bus* bus, int64_t limit_ns);
 /* Waits until all that was accepted before has been delivered. */
 ringmain_code ringmain_flush(ringmain_bus* bus, int64_t limit_ns);
 
-/* --- what is said --- */
+/* --- events and their channels --- */
 
-/* The types of fields. An array is as many fields. */
+/* The types of fields. An array is described as one field for each element. */
 enum {
   RINGMAIN_U8 = 0,
   RINGMAIN_U16 = 1,
@@ -147,36 +149,36 @@ typedef struct ringmain_event_type {
   uint32_t field_bytes; /* sizeof(ringmain_field) */
 } ringmain_event_type;
 
-/* The channel of that event: made, or found where C, C++ or another language described it with the
- * same name, fields and size. RINGMAIN_CONFLICT: it is there with others. */
+/* The channel of that event: made, or found if C, C++ or another language described it with the
+ * same name, fields and size. RINGMAIN_CONFLICT: it exists with other fields or another size. */
 ringmain_code ringmain_define(ringmain_bus* bus, const ringmain_event_type* type,
                               ringmain_channel** channel);
-/* The channel of that name, whoever described it. RINGMAIN_NOT_FOUND. */
+/* The channel of that name, in whichever language it was described. RINGMAIN_NOT_FOUND. */
 ringmain_code ringmain_find(ringmain_bus* bus, const char* name, ringmain_channel** channel);
 /* The fields of a channel by their number, from 0. The strings live as long as the process.
- * RINGMAIN_NOT_FOUND: it has not so many. */
+ * RINGMAIN_NOT_FOUND: it has fewer. */
 ringmain_code ringmain_channel_field(const ringmain_channel* channel, uint32_t number,
                                      ringmain_field* field);
 uint32_t ringmain_channel_event_bytes(const ringmain_channel* channel); /* 0 of NULL */
 
 /* Interns `bytes` bytes of text, 64 KiB at most. The same text has the same number, for as long as
- * the process lives; 0 is "". Takes a lock: make names before publishing, not while. */
+ * the process lives; 0 is "". Takes a lock: make names before you publish. */
 uint32_t ringmain_name(const char* text, size_t bytes);
-/* The text of a name, for ever, and its length if `bytes` is not NULL. Not ended by a zero. */
+/* The text of a name, valid for ever, and its length if `bytes` is not NULL. No zero ends it. */
 const char* ringmain_name_text(uint32_t name, size_t* bytes);
-/* Writes text of `bytes` bytes into a RINGMAIN_TEXT field of `field_bytes`: cut, and marked, past
- * field_bytes - 2. */
+/* Writes text of `bytes` bytes into a RINGMAIN_TEXT field of `field_bytes`. Text longer than
+ * field_bytes - 2 is cut, and marked as cut. */
 ringmain_code ringmain_set_text(void* field, size_t field_bytes, const char* text, size_t bytes);
-/* The text of such a field, in place, and its length. Not ended by a zero. */
+/* The text of such a field, in place, and its length. No zero ends it. */
 const char* ringmain_text(const void* field, size_t field_bytes, size_t* bytes);
 
-/* --- say --- */
+/* --- publish --- */
 
-/* Publishes the event at `event`, which is copied, on a lane of this thread that the first call
- * takes. `event_bytes` must be what was defined. RINGMAIN_UNHEARD is not a failure. Lock-free; no
- * allocation once warm; a system call only to wake a worker. */
+/* Publishes the event at `event`, which is copied, on a lane of this thread; the first call takes
+ * that lane. `event_bytes` must be the size that was defined. RINGMAIN_UNHEARD is not a failure.
+ * Lock-free; no allocation once warm; a system call only to wake a worker. */
 ringmain_code ringmain_publish(ringmain_channel* channel, const void* event, size_t event_bytes);
-/* A number that is given to nobody else in this process: the op_id that joins the events of one
+/* A number that no other call in this process gets: the op_id that joins the events of one
  * operation (collective.issued, .completed …). Never 0. Wait-free. */
 uint64_t ringmain_new_op_id(void);
 /* Is anybody listening? For skipping the work of making an event. One load; 0 of NULL. */
@@ -186,7 +188,7 @@ typedef struct ringmain_publisher ringmain_publisher;
 enum { RINGMAIN_DROP_NEWEST = 0, RINGMAIN_DROP_OLDEST = 1, RINGMAIN_BLOCK = 2 };
 typedef struct ringmain_publisher_options {
   uint32_t bytes;
-  uint32_t capacity_events; /* exact: of this publisher in flight; 0: 65,536 */
+  uint32_t capacity_events; /* of this publisher in flight, exact; 0: 65,536 */
   uint32_t overflow;        /* RINGMAIN_DROP_NEWEST … */
   uint32_t block_us_max;    /* RINGMAIN_BLOCK; 0: 1,000,000 */
   uint32_t ring;            /* 1: preallocated, for the lowest latency */
@@ -208,14 +210,14 @@ ringmain_code ringmain_publisher_open(ringmain_channel* channel,
                                       ringmain_publisher** publisher);
 ringmain_code ringmain_publisher_publish(ringmain_publisher* publisher, const void* event,
                                          size_t event_bytes);
-/* With source_time: it happened at `time_ns` of the source's clock. */
+/* With source_time: the event happened at `time_ns` of the source's clock. */
 ringmain_code ringmain_publisher_publish_at(ringmain_publisher* publisher, const void* event,
                                             size_t event_bytes, int64_t time_ns);
 ringmain_code ringmain_publisher_ledger(const ringmain_publisher* publisher,
                                         ringmain_ledger* ledger);
 void ringmain_publisher_close(ringmain_publisher* publisher);
 
-/* --- hear --- */
+/* --- subscribe --- */
 
 enum { RINGMAIN_TIME_OF_WORKER = 0, RINGMAIN_TIME_OF_PUBLISHER = 1, RINGMAIN_TIME_OF_SOURCE = 2 };
 /* An event as it is heard. Its pointers are valid until the callback returns. */
@@ -230,7 +232,7 @@ typedef struct ringmain_event {
   uint32_t time_from;  /* RINGMAIN_TIME_OF_WORKER … */
   const void* schema;  /* for ringmain_event_field() */
 } ringmain_event;
-/* As ringmain_channel_field(), of an event that is being heard. */
+/* As ringmain_channel_field(), for an event that is being heard. */
 ringmain_code ringmain_event_field(const ringmain_event* event, uint32_t number,
                                    ringmain_field* field);
 
@@ -242,7 +244,7 @@ typedef void (*ringmain_hear_fn)(void* user, const ringmain_event* event);
 /* Called in the publishing thread, by as many threads at once as publish. 0 lets the event go on;
  * a name vetoes it and says why. */
 typedef uint32_t (*ringmain_judge_fn)(void* user, const ringmain_event* event);
-/* Called once, when `user` is needed no more: also when subscribing failed. May be NULL. */
+/* Called once, after the last use of `user`, also if subscribing failed. May be NULL. */
 typedef void (*ringmain_destroy_fn)(void* user);
 
 enum { RINGMAIN_SHARED = 0, RINGMAIN_ISOLATED = 1, RINGMAIN_OWN_THREAD = 2 };
@@ -252,12 +254,12 @@ typedef struct ringmain_subscribe_options {
   const char* name;      /* shown in figures and messages */
   int32_t priority;      /* higher first, within the channel */
   uint32_t stamped;      /* 1: publishers look at the clock for time_ns, about 20 ns each */
-  uint32_t queue_events; /* of one that is not shared, and of mailboxes; 0: 65,536 */
-  uint32_t overflow;     /* of the same; RINGMAIN_BLOCK is refused */
-  int64_t budget_us;     /* a turn that takes longer is told; 0: 100,000; below 0: never */
+  uint32_t queue_events; /* of a subscriber that is not shared, of a mailbox; 0: 65,536 */
+  uint32_t overflow;     /* of that queue; RINGMAIN_BLOCK is refused */
+  int64_t budget_us;     /* a turn that takes longer is reported; 0: 100,000; below 0: never */
 } ringmain_subscribe_options;
 
-/* Events may be heard before this returns, which is when `*subscription` is filled. */
+/* Events may be heard before this returns; `*subscription` is filled when it returns. */
 ringmain_code ringmain_subscribe(ringmain_channel* channel, ringmain_hear_fn hear, void* user,
                                  ringmain_destroy_fn destroy,
                                  const ringmain_subscribe_options* options,
@@ -268,18 +270,20 @@ ringmain_code ringmain_subscribe_pattern(ringmain_bus* bus, const char* pattern,
                                          ringmain_destroy_fn destroy,
                                          const ringmain_subscribe_options* options,
                                          ringmain_subscription** subscription);
-/* Before the event is queued, in the publishing thread. Of options, name and priority count. */
+/* Called before the event is queued, in the publishing thread. Only the options `name` and
+ * `priority` count. */
 ringmain_code ringmain_subscribe_inline(ringmain_channel* channel, ringmain_judge_fn judge,
                                         void* user, ringmain_destroy_fn destroy,
                                         const ringmain_subscribe_options* options,
                                         ringmain_subscription** subscription);
 /* RINGMAIN_OK: no call to it is running or will ever start, and `user` was destroyed.
- * RINGMAIN_DEFERRED: inside a callback; closed at once, `user` dies with the last running call; may
- * be waited for later by calling it again, outside. RINGMAIN_TIMEOUT: closed, and a call is still
- * running; may be waited for again. RINGMAIN_NOT_ATTACHED: it had ended before, or is NULL.
+ * RINGMAIN_DEFERRED: called inside a callback; the subscription is closed at once, and `user` is
+ * destroyed after the last running call; call again outside to wait for that. RINGMAIN_TIMEOUT:
+ * closed, and a call is still running; call again to wait. RINGMAIN_NOT_ATTACHED: it had ended
+ * before, or is NULL.
  * The caller must hold no lock that the callback wants. */
 ringmain_code ringmain_unsubscribe(ringmain_subscription* subscription, int64_t limit_ns);
-/* Unsubscribes without a limit if that was not done, and frees the handle. */
+/* Unsubscribes, without a limit, if that was not done; frees the handle. */
 void ringmain_subscription_free(ringmain_subscription* subscription);
 
 /* A queue that its owner drains. */
@@ -291,23 +295,23 @@ ringmain_code ringmain_mailbox_open_pattern(ringmain_bus* bus, const char* patte
                                             ringmain_mailbox** mailbox);
 /* Takes one event: copies it to `event`, a place of `event_bytes` bytes, which must be enough for
  * any of the mailbox (a channel's: its own size; a pattern's: RINGMAIN_EVENT_BYTES_MAX). `heard`,
- * if not NULL, says the rest; set its `bytes`; what it points to is then `event`, and names that
- * live as long as the bus. RINGMAIN_EMPTY: there is none. */
+ * if not NULL, gets the rest; set its `bytes`. Its pointers then lead to `event`, and to names that
+ * live as long as the bus. RINGMAIN_EMPTY: there is no event. */
 ringmain_code ringmain_mailbox_take(ringmain_mailbox* mailbox, void* event, size_t event_bytes,
                                     ringmain_event* heard);
 /* Calls `hear` for up to `events_max` events, in this thread; `*taken`, if not NULL, is how many.
- * It may close the mailbox. */
+ * `hear` may close the mailbox. */
 ringmain_code ringmain_mailbox_drain(ringmain_mailbox* mailbox, ringmain_hear_fn hear, void* user,
                                      size_t events_max, size_t* taken);
-/* Until an event is there. RINGMAIN_TIMEOUT: none is, time ran out or the bus has stopped. */
+/* Waits until an event is there. RINGMAIN_TIMEOUT: none came in time, or the bus has stopped. */
 ringmain_code ringmain_mailbox_wait(ringmain_mailbox* mailbox, int64_t limit_ns);
 /* A descriptor that polls readable while events are there; -1: the system gave none. */
 int ringmain_mailbox_fd(ringmain_mailbox* mailbox);
 void ringmain_mailbox_close(ringmain_mailbox* mailbox);
 
-/* --- which training step it is --- */
+/* --- training steps --- */
 
-/* Steps, phases and micro-batches on `train.step`, as nested scopes. One thread's, the training
+/* Steps, phases and micro-batches on `train.step`, as nested scopes. For one thread, the training
  * loop's. Close them before their bus. */
 typedef struct ringmain_steps ringmain_steps;
 ringmain_code ringmain_steps_open(ringmain_bus* bus, ringmain_steps** steps);
@@ -316,12 +320,12 @@ ringmain_code ringmain_phase_begin(ringmain_steps* steps, uint32_t name); /* rin
 ringmain_code ringmain_micro_batch_begin(ringmain_steps* steps, uint32_t number); /* from 1 */
 /* Ends the innermost scope that is open. */
 ringmain_code ringmain_step_end(ringmain_steps* steps);
-/* Ends all that are open. NULL is closed already. */
+/* Ends all that are open. NULL counts as closed already. */
 void ringmain_steps_close(ringmain_steps* steps);
 
-/* In which step was an event said? Open before the steps begin: one that had begun is not guessed
- * at. The last 4,096 edges of `train.step` are known. Costs only who says these edges: a look at
- * the clock and a lock of their own. */
+/* In which step was an event published? Open this before the steps begin: a step that had begun is
+ * not guessed at. The last 4,096 edges of `train.step` are known. It costs only the thread that
+ * publishes these edges: a look at the clock and an extra lock for each. */
 typedef struct ringmain_step_follow ringmain_step_follow;
 typedef struct ringmain_step_place {
   uint32_t bytes;
@@ -331,12 +335,12 @@ typedef struct ringmain_step_place {
   uint32_t unused;
 } ringmain_step_place;
 ringmain_code ringmain_step_follow_open(ringmain_bus* bus, ringmain_step_follow** follow);
-/* Where the loop was when the event was said, in whichever thread. RINGMAIN_NOT_FOUND: in no step
- * that is known, or the event's time is not its publisher's: subscribe with `stamped`, by pattern
- * or with a mailbox. Threads: any. No allocation; no lock. */
+/* Where the loop was when the event was published, in whichever thread. RINGMAIN_NOT_FOUND: in no
+ * known step, or the event's time was not taken by its publisher: subscribe with `stamped`, by
+ * pattern or with a mailbox. Threads: any. No allocation; no lock. */
 ringmain_code ringmain_step_of(const ringmain_step_follow* follow, const ringmain_event* event,
                                ringmain_step_place* place);
-/* NULL is closed already. */
+/* NULL counts as closed already. */
 void ringmain_step_follow_close(ringmain_step_follow* follow);
 
 /* --- figures; set `bytes` before --- */

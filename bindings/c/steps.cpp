@@ -1,5 +1,5 @@
-// How does C say which training step it is, and ask for that of an event? Scopes on a stack, as a
-// training loop nests them, and a log of their edges.
+// How does C publish which training step it is, and find the step of an event? By scopes on a
+// stack, as a training loop nests them, and by a log of their edges.
 #include <array>
 #include <bit>
 #include <optional>
@@ -50,7 +50,7 @@ ringmain_code ringmain_steps_open(ringmain_bus* bus, ringmain_steps** steps) {
     if (steps == nullptr) return fail(RINGMAIN_REFUSED, "steps is NULL; give a place for them");
     if (ringmain::detail::Erased::core(*bus->bus).forked())
       return published({ringmain::PublishCode::forked, {}});
-    // Channel<E> ends the process where C described another train.step: so it is asked before.
+    // Checked first: Channel<E> would end the process if C had described another train.step.
     auto channel =
         ringmain::detail::Erased::channel(*bus->bus, ringmain::schema<ringmain::step::Step>());
     if (!channel) return fail(channel.error());

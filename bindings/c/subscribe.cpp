@@ -1,4 +1,4 @@
-// How does C subscribe? By a callback on a worker, inline, or out of a mailbox that it drains.
+// How does C subscribe? By a callback on a worker or inline, or by a mailbox that it drains.
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace ringmain::c {
 namespace {
 
-/// What belongs to a callback; destroyed once, wherever its last holder is.
+/// What belongs to a callback; destroyed once, by its last holder.
 class User {
  public:
   User(void* user, ringmain_destroy_fn destroy) noexcept : user_(user), destroy_(destroy) {}
@@ -99,7 +99,7 @@ ringmain_code options_of(const ringmain_subscribe_options* given, SubscribeOptio
   return RINGMAIN_OK;
 }
 
-/// What all three kinds of subscribing have in common; `attach(options, stamped)` is their own.
+/// What all three kinds of subscribing share; each gives its own `attach(options, stamped)`.
 template <class Attach>
 ringmain_code subscribe(const ringmain_subscribe_options* given, ringmain_subscription** to,
                         Attach attach) {

@@ -1,5 +1,5 @@
-// What does a Python callback get? A run of events of one type, in the memory that the engine took
-// it into.
+// What does a Python callback get? A run of events of one type, in the memory into which the engine
+// took the run.
 //
 // The batch owns that memory. A NumPy array over it holds the batch, so it may be kept; the engine
 // takes its next run into other memory.
@@ -47,14 +47,14 @@ class Batch {
   const Layout* layout_;
 };
 
-/// One event with its fields as attributes: of a batch, which it holds, or inline, as a copy.
+/// One event with its fields as attributes: of a batch, which it keeps alive, or inline, as a copy.
 struct Record {
   const Layout* layout = nullptr;
   const std::byte* event = nullptr;
-  nb::object batch;       // none: `own` holds the event
+  nb::object batch;       // none if `own` holds the event
   std::size_t index = 0;  // in the batch
   std::vector<std::byte> own;
-  std::string channel;  // of one that is not in a batch
+  std::string channel;  // if the event is not in a batch
 };
 
 /// Classes Batch, Record, Stamp.

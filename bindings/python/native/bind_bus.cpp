@@ -78,7 +78,7 @@ void bind_subscribers(nb::module_& m) {
       .def("close", &Mailbox::close);
 }
 
-/// Plain CPython: a frame that may be unwound when the interpreter ends under a callback.
+/// Plain CPython, because this frame may be unwound when the interpreter ends during a callback.
 PyObject* run_dispatcher(PyObject*, PyObject* capsule) {
   auto* held = static_cast<std::shared_ptr<Dispatcher>*>(PyCapsule_GetPointer(capsule, nullptr));
   if (held == nullptr) return nullptr;

@@ -15,7 +15,7 @@ namespace {
 
 const engine::Born loaded;
 
-/// All that live; the GIL is its lock.
+/// All buses that Python has; the GIL is its lock.
 std::set<NativeBus*>& living() {
   static auto& all = *new std::set<NativeBus*>;
   return all;
@@ -91,7 +91,7 @@ SubscriberStats Mailbox::stats() const {
 
 void Mailbox::close() noexcept {
   if (waiting_) {
-    closing_ = true;  // who waits closes it
+    closing_ = true;  // the waiting thread closes it
     return;
   }
   auto* box = std::exchange(box_, nullptr);
@@ -181,10 +181,10 @@ void NativeBus::set_linger_ms(double ms) noexcept {
 
 enum : std::int64_t { kDispatcherLingerNsMax = 5'000'000 };
 
-/// Of the thread that calls back, and of the workers that feed it.
+/// For the thread that calls back, and for the workers that feed it.
 void NativeBus::set_linger() noexcept {
   if (!dispatcher_ || forked()) return;
-  // It calls for all that workers have handed out by then: the longer wait is theirs.
+  // That thread hands on all that workers have handed out by then, so the workers rest longer.
   dispatcher_->linger_ns = std::min<std::int64_t>(linger_ns_, kDispatcherLingerNsMax);
   ringmain::detail::Erased::core(*bus_).engine().set_rest(linger_ns_);
 }
@@ -281,7 +281,7 @@ bool NativeBus::close(Seconds limit) {
 }
 
 void shut_down() {
-  // The engine destroys nothing in a fork's child that was made before, Python's callbacks neither.
+  // In a forked child the engine destroys nothing that the parent made, not even Python callbacks.
   if (loaded.forked()) nb::set_leak_warnings(false);
   const std::set<NativeBus*> all = living();
   for (NativeBus* bus : all) {
@@ -292,7 +292,7 @@ void shut_down() {
     if (living().contains(bus)) bus->end_python(Seconds(3.0));
   }
   begin_exit();
-  wait_for_released(std::chrono::seconds(10));  // who waits in slices is back at once
+  wait_for_released(std::chrono::seconds(10));  // a thread that waits in slices is back at once
   reclaim_retired();
 }
 

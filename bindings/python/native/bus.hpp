@@ -13,7 +13,7 @@
 
 namespace ringmain::python {
 
-/// What subscribe(), subscribe_inline() and mailbox() are asked for, as Python says it.
+/// The options of subscribe(), subscribe_inline() and mailbox(), as Python gives them.
 struct Asked {
   std::string name;
   std::string overflow = "drop_newest";
@@ -22,7 +22,7 @@ struct Asked {
   [[nodiscard]] SubscribeOptions options() const;
 };
 
-/// A queue that Python drains. Threads: one at a time, which the GIL sees to unless one waits.
+/// A queue that Python drains. Threads: one at a time; the GIL ensures that unless a thread waits.
 class Mailbox {
  public:
   explicit Mailbox(ringmain::detail::PullMailbox* box) noexcept : box_(box) {}
@@ -48,14 +48,14 @@ class NativeBus {
  public:
   /// The process's bus.
   explicit NativeBus(Bus& process);
-  /// One of its own.
+  /// A bus of its own.
   explicit NativeBus(const BusOptions& options);
   ~NativeBus();
   NativeBus(const NativeBus&) = delete;
   NativeBus& operator=(const NativeBus&) = delete;
 
   [[nodiscard]] Channel channel(const Layout& layout);
-  /// None: there is none of that name yet.
+  /// None if no channel has that name yet.
   [[nodiscard]] nb::object find(std::string_view name);
   [[nodiscard]] PublishedChannels& published() noexcept { return published_; }
 
@@ -71,7 +71,7 @@ class NativeBus {
   bool flush(Seconds limit);
   /// Ends Python's subscriptions, and the bus unless it is the process's. False: not in time.
   bool close(Seconds limit);
-  /// All that was heard in Python has left; nothing more will be. For the interpreter's exit.
+  /// Python hears nothing more, and all its subscribers have left. For the interpreter's exit.
   void end_python(Seconds limit);
   [[nodiscard]] nb::dict stats() const;
   [[nodiscard]] double linger_ms() const noexcept { return static_cast<double>(linger_ns_) / 1e6; }

@@ -108,7 +108,7 @@ PublishResult Channel::publish(const std::byte* event) const noexcept {
   Copied from{event, layout_->schema().bytes};
   engine::Lane* lane = engine::thread_lane(*core_);
   if (lane == nullptr) return ringmain::detail::result_of(engine::push_once(*core_, copy, &from));
-  // Where many come a rest is over: the lane must not fill up meanwhile.
+  // After many events a rest ends, because the lane must not fill up meanwhile.
   if (lane->published() % kManyEvents == kManyEvents - 1) core_->host().end_rests();
   return ringmain::detail::result_of(engine::push_slowly(*lane, copy, &from, 0));
 }

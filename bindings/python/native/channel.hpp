@@ -1,4 +1,4 @@
-// A channel as Python says something on it: by field names, or as rows of bytes.
+// How does Python publish on a channel? By field names, or as rows of bytes.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@
 
 namespace ringmain::python {
 
-/// Holds its core, so it may outlive the bus: then it says `closed`.
+/// Keeps the channel's core alive, so it may outlive the bus: publishing then returns `closed`.
 class Channel {
  public:
   explicit Channel(engine::ChannelCore& core)

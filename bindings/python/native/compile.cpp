@@ -1,5 +1,5 @@
-// What PyTorch says of its compiles reaches the bus from Python's hooks: the tap of
-// adapters/sources/compile, one record a call.
+// How does PyTorch's trace of its compiles reach the bus from Python's hooks? Through the tap of
+// adapters/sources/compile, one record per call.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

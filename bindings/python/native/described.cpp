@@ -1,5 +1,5 @@
-// Which events does ringmain describe in C++? Python knows their fields before anybody has said
-// one.
+// Which events does ringmain describe in C++? Python knows their fields before the first of them is
+// published.
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -15,7 +15,7 @@ std::vector<const Schema*> described_events() {
   AllEvents::for_each([&all](const auto& event) {
     using Type = std::remove_cvref_t<decltype(event)>;
     const Schema& schema = ringmain::schema<Type>();
-    // A field that a Python caller leaves out reads as in C++: not every default is 0.
+    // A field that a Python caller leaves out reads as in C++, where not every default is 0.
     std::vector<std::byte> bytes(sizeof event);
     std::memcpy(bytes.data(), &event, sizeof event);
     Layout::of(schema).set_initial(std::move(bytes));

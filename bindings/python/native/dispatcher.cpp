@@ -150,7 +150,7 @@ bool Dispatcher::wait_until_called(Seconds limit) {
   const auto heard = [this, &marks] {
     if (stopping_) return true;
     for (const Mark& m : marks) {
-      // Who was removed meanwhile hears no more, but its callback may still be under way.
+      // A subscriber that was removed meanwhile hears no more; its callback may still be running.
       if (m.subscriber->closed ? m.subscriber->busy
                                : !ringmain::detail::mailbox_reached(*m.subscriber->box, m.lanes))
         return false;
@@ -160,7 +160,7 @@ bool Dispatcher::wait_until_called(Seconds limit) {
   return wait_in_slices(limit, [&](std::chrono::nanoseconds slice) {
     Lock lock(mutex_);
     ++waiters_;
-    wake();  // it lingers for nobody who waits
+    wake();  // the thread does not linger while somebody waits
     const bool done = changed_.wait_for(lock, slice, heard);
     --waiters_;
     return done;
@@ -208,7 +208,7 @@ void Dispatcher::end_turn(const std::shared_ptr<QueuedSubscriber>& subscriber) {
   ringmain::detail::PullMailbox* box = nullptr;
   {
     const Lock lock(mutex_);
-    if (subscriber->closed) {  // meanwhile; who waits for it finds it done, and reclaims
+    if (subscriber->closed) {  // meanwhile; the waiting thread finds it done, and reclaims
       box = take_out(*subscriber);
       retire(std::exchange(subscriber->callback, nullptr));
     }
@@ -269,7 +269,7 @@ void Dispatcher::linger() noexcept {
   if (ns <= 0) return;
   timespec limit{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   pollfd woken{wake_, POLLIN, 0};
-  (void)::ppoll(&woken, 1, &limit, nullptr);  // who comes to wait wakes it
+  (void)::ppoll(&woken, 1, &limit, nullptr);  // a thread that begins to wait wakes it
 }
 
 void Dispatcher::run() {

@@ -1,11 +1,11 @@
-// Who calls Python back? One thread for each bus, which takes the GIL once for each batch.
+// Which thread calls Python back? One for each bus, which takes the GIL once for each batch.
 //
 //   channel ── feeder ──► mailbox ──► this thread ── GIL ──► callback(batch)
 //
 // Workers copy events into mailboxes and never see the GIL. The thread sleeps on the mailboxes'
 // descriptors, and lingers between two turns, unless somebody waits for what it has. It is made by
-// Python's threading, so that debuggers and threading.local know it, and the interpreter's exit
-// ends it before it may no longer ask for the GIL.
+// Python's threading, so that debuggers and threading.local know it. The interpreter's exit ends it
+// while it may still ask for the GIL.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -24,7 +24,7 @@ namespace ringmain::python {
 
 /// One callback and its mailbox.
 struct QueuedSubscriber {
-  ringmain::detail::PullMailbox* box = nullptr;  // none: closed
+  ringmain::detail::PullMailbox* box = nullptr;  // nullptr: closed
   PyObject* callback = nullptr;                  // dropped with the GIL
   std::string name;
   bool detach_on_raise = false;
@@ -54,17 +54,18 @@ class Dispatcher : public engine::Born, public std::enable_shared_from_this<Disp
   /// Takes `box` over. Throws std::system_error (no descriptor), std::bad_alloc. With the GIL.
   std::shared_ptr<QueuedSubscriber> add(ringmain::detail::PullMailbox* box, nb::object callback,
                                         std::string name, bool detach_on_raise);
-  /// No call to it is running or will start once it returns done. Inside a callback it is deferred
-  /// at most. With the GIL, which is given up while it waits.
+  /// After done is returned no call to `subscriber` is running or will start. Inside a callback it
+  /// returns deferred and does not wait. With the GIL, which is given up while it waits.
   Detached remove(QueuedSubscriber& subscriber, Seconds limit);
   [[nodiscard]] SubscriberStats stats(const QueuedSubscriber& subscriber) const;
-  /// Waits until all that lies in the mailboxes now was heard. With the GIL, given up meanwhile.
+  /// Waits until all that lay in the mailboxes at the call was heard. With the GIL, given up
+  /// meanwhile.
   bool wait_until_called(Seconds limit);
   /// Ends the thread after the callback that is running, and removes all. False: it did not end.
   bool stop(Seconds limit);
 
-  /// The thread's body: with the GIL, which it gives up but for calls. Not noexcept: a thread that
-  /// is stuck at the interpreter's end is ended by unwinding it.
+  /// The thread's body. Called with the GIL, which it holds only during callbacks. Not noexcept: a
+  /// thread that is stuck at the interpreter's end is ended by unwinding it.
   void run();
   [[nodiscard]] bool started() const noexcept { return started_; }
   void set_started() noexcept { started_ = true; }
@@ -72,7 +73,7 @@ class Dispatcher : public engine::Born, public std::enable_shared_from_this<Disp
   void forget() noexcept;
 
   DispatcherCounts counts;
-  /// After a turn that found few events it leaves the mailboxes alone for so long: a handful of
+  /// For how long the thread leaves the mailboxes alone after a turn that found few events, so that
   /// events that come one by one are heard together. The first after a rest is heard at once.
   std::atomic<std::int64_t> linger_ns{0};
 
@@ -80,7 +81,7 @@ class Dispatcher : public engine::Born, public std::enable_shared_from_this<Disp
   using Lock = std::unique_lock<engine::ForkMutex>;
   std::shared_ptr<QueuedSubscriber> begin_turn(std::uint64_t id);
   void end_turn(const std::shared_ptr<QueuedSubscriber>& subscriber);
-  /// How many events it found.
+  /// Returns how many events it found.
   std::size_t serve(std::uint64_t id, PyThreadState*& saved);
   void linger() noexcept;
   void call(QueuedSubscriber& subscriber, PyObject* batch);

@@ -16,7 +16,7 @@ std::atomic<bool> something_retired{false};
 
 enum : unsigned { kForkRetired = 8, kForkReleased = 9 };  // leaves: nothing is locked under them
 
-/// In a fork's child there are no other threads that could be in Released.
+/// In a forked child no other thread can be in Released.
 class Forgetting final : public engine::ForkWitness {
  public:
   Forgetting() : ForkWitness(kForkReleased) { begin_watching(); }
@@ -33,7 +33,7 @@ RetiredObjects& retired_objects() {
       *new RetiredObjects;  // never destroyed: captures may die after static objects
   return all;
 }
-// Made before there are threads: a fork while another one is in the guard would leave it locked.
+// Made before there are threads: a fork while another thread makes it would leave its guard locked.
 [[maybe_unused]] const RetiredObjects& made_at_load = retired_objects();
 
 }  // namespace
@@ -50,14 +50,14 @@ void wait_for_released(std::chrono::nanoseconds limit) noexcept {
   std::condition_variable never;
   std::unique_lock lock(mutex);
   const auto end = std::chrono::steady_clock::now() + limit;
-  PyThreadState* const saved = PyEval_SaveThread();  // they want it to come back
+  PyThreadState* const saved = PyEval_SaveThread();  // those threads need the GIL to come back
   while (released > 0 && std::chrono::steady_clock::now() < end)
     never.wait_for(lock, std::chrono::milliseconds(1));
   PyEval_RestoreThread(saved);
 }
 
 Released::Released() noexcept {
-  ++released;  // before the look: the exit sees either this, or no one come
+  ++released;  // before the look at exit_begun: the exit sees this, or this thread sees the exit
   if (!exit_begun) {
     saved_ = PyEval_SaveThread();
   } else {
@@ -76,7 +76,7 @@ void retire(PyObject* object) noexcept {
   try {
     retired_objects().objects.push_back(object);
     something_retired = true;
-  } catch (const std::bad_alloc&) {  // it is kept for ever, which harms nobody
+  } catch (const std::bad_alloc&) {  // the object is kept for ever, which harms nobody
   }
 }
 

@@ -1,8 +1,8 @@
 // When does native code hold the GIL, and what does it do without it?
 //
-// It waits without it (Released, wait_in_slices), and lets go of Python objects without it by
-// retiring them: whoever holds the GIL next reclaims them. The interpreter's exit waits for all who
-// are in Released, so that no thread comes back to an interpreter that is gone.
+// It waits without the GIL (Released, wait_in_slices), and lets go of Python objects without it by
+// retiring them: the next thread that holds the GIL reclaims them. The interpreter's exit waits for
+// all threads in Released, so that none comes back to an interpreter that is gone.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -16,11 +16,11 @@ namespace nb = nanobind;
 /// True once the interpreter has begun to exit: nothing is called back from here on.
 [[nodiscard]] bool exiting() noexcept;
 void begin_exit() noexcept;
-/// Waits until nobody is in Released, at most `limit`. With the GIL, which it gives up meanwhile.
+/// Waits until no thread is in Released, at most `limit`. With the GIL, given up meanwhile.
 void wait_for_released(std::chrono::nanoseconds limit) noexcept;
 
-/// The GIL is given up while this lives; but not once the exit has begun, for then there might be
-/// no coming back.
+/// The GIL is given up while this lives; but not once the exit has begun, because then this thread
+/// might never get it back.
 class Released {
  public:
   Released() noexcept;
@@ -32,14 +32,14 @@ class Released {
   PyThreadState* saved_ = nullptr;
 };
 
-/// Drops a reference, when somebody holds the GIL. Threads: any, with or without the GIL.
+/// Drops a reference later, when a thread holds the GIL. Threads: any, with or without the GIL.
 void retire(PyObject* object) noexcept;
 /// Drops what was retired. With the GIL.
 void reclaim_retired() noexcept;
 
 /// What Python gives as a timeout: seconds, or None for ever.
 using Seconds = std::optional<double>;
-/// As the clock counts them; what is no number is no time.
+/// As the clock counts them; not-a-number gives no time at all.
 inline std::chrono::nanoseconds counted(double seconds) {
   const double in_range = seconds > 0 ? std::min(seconds, 1e9) : 0;
   return std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -1,5 +1,5 @@
 // PyTorch's guard-complete hook. An exception in it aborts the process, also one that a signal's
-// handler raises between two lines of Python; so it is none.
+// handler raises between two lines of Python; so the hook is no Python function.
 
 #include <nanobind/stl/string.h>
 #include <utility>
@@ -11,8 +11,8 @@
 namespace ringmain::python {
 namespace {
 
-/// Stands in PyTorch's one slot for a hook that is told whether a call found compiled code; the
-/// one that would stand there without us is chained after it, and its verdict counts.
+/// Stands in PyTorch's one slot for a hook that is told whether a call found compiled code. The
+/// hook that would stand there without us is chained after it, and that one's verdict counts.
 class GuardHook {
  public:
   GuardHook(compile::TraceTap& tap, nb::object chained)
@@ -23,7 +23,7 @@ class GuardHook {
     tap_->guard_checked(verdict);
     return verdict;
   }
-  /// Puts another one after this; returns the one that was there.
+  /// Chains another hook after this one; returns the hook that was chained before.
   nb::object chain(nb::object next) { return std::exchange(chained_, std::move(next)); }
   [[nodiscard]] std::uint64_t errors() const noexcept { return errors_; }
   [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
@@ -39,7 +39,7 @@ class GuardHook {
     put_aside();
     return hit;
   }
-  /// What the chained hook raised must not leave. An interrupt comes again, outside of here.
+  /// What the chained hook raised must not leave. An interrupt is raised again later, elsewhere.
   void put_aside() noexcept {
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) PyErr_SetInterrupt();
     ++errors_;
@@ -65,7 +65,7 @@ class GuardHook {
 }  // namespace
 
 void bind_guard_hook(nb::module_& m) {
-  // PyTorch keeps what was imported and hooked in beyond the interpreter's end: no leak to warn of.
+  // PyTorch keeps what was imported and hooked beyond the interpreter's end: no leak to warn of.
   nb::set_leak_warnings(false);
   nb::class_<GuardHook>(m, "GuardHook")
       .def(nb::init<compile::TraceTap&, nb::object>(), nb::arg("tap"), nb::arg("chained").none(),

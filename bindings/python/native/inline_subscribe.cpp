@@ -27,7 +27,7 @@ struct Judge {
   ~Judge() { retire(callback); }  // on whichever thread called last
 };
 
-/// What Python raised, for those who hear of throwing subscribers.
+/// What Python raised, as an exception that is counted like any that a subscriber throws.
 struct Raised : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -17,17 +17,17 @@ class Layout {
   struct Field {
     const FieldSchema* schema;
     PyObject* name;                // interned
-    std::vector<PyObject*> words;  // of an enumeration that says them
+    std::vector<PyObject*> words;  // of an enumeration whose enumerators have names
   };
 
-  /// The one of that schema. With the GIL; throws std::bad_alloc, nanobind::python_error.
+  /// The layout of that schema. With the GIL; throws std::bad_alloc, nanobind::python_error.
   static Layout& of(const Schema& schema);
-  /// What fields read that nobody wrote: zeroes without it.
+  /// The event whose values fields have that are not given; without it, zeroes.
   void set_initial(std::vector<std::byte> bytes) noexcept { initial_ = std::move(bytes); }
 
   [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
   [[nodiscard]] const std::vector<Field>& fields() const noexcept { return fields_; }
-  /// nullptr: there is none of that name.
+  /// nullptr if no field has that name.
   [[nodiscard]] const Field* find(PyObject* name) const noexcept;
 
   /// The value of a field of the event at `event`: int, float, bool, or str for names, text and
@@ -35,9 +35,9 @@ class Layout {
   static PyObject* read(const Field& field, const std::byte* event) noexcept;
   /// Writes a Python value. Throws nanobind::python_error with one sentence where it does not fit.
   void write(const Field& field, PyObject* value, std::byte* event) const;
-  /// An event of which nothing was given yet: all as it is in C++.
+  /// An event before any field was given: all as it is in C++.
   void begin(std::byte* event) const noexcept;
-  /// The field of that name. Throws as write(), also where there is none.
+  /// The field of that name. Throws as write(), also if there is none.
   void write_named(PyObject* name, PyObject* value, std::byte* event) const;
 
  private:

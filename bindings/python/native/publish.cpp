@@ -18,7 +18,7 @@ PyObject* known_results[static_cast<std::size_t>(PublishCode::forked) + 1] = {};
 
 unsigned name_changes = 0;  // under the GIL
 
-/// Also when nobody listens all fields are looked at: a mistake is one everywhere.
+/// All fields are checked even when nobody listens, so that a mistake is found in every run.
 PyObject* publish_fields(const Channel& channel, PyObject* const* values, PyObject* names) {
   alignas(16) std::byte event[1024];
   channel.layout().begin(event);
@@ -49,7 +49,7 @@ PyObject* publish_fields(PyObject* self, PyObject* const* values, Py_ssize_t unn
   return guarded([&] { return publish_fields(*nb::inst_ptr<Channel>(self), values, names); });
 }
 
-/// What @event found, of that very class; a new reference, or an invalid object.
+/// The event type that @event made of that very class; a new reference, or an invalid object.
 nb::object layout_of_class(PyTypeObject* type) {
   static PyObject* const key = PyUnicode_InternFromString("__ringmain_layout__");
 #if PY_VERSION_HEX >= 0x030c0000
@@ -86,7 +86,7 @@ PyObject* publish_on_bus(PyObject* self, PyObject* const* values, Py_ssize_t unn
       }
       return publish_object(*channel, what);
     }
-    // An EventType, or what cannot be said: Python's layer tells which.
+    // An EventType, or something that cannot be published: Python's layer finds out which.
     const nb::object layout =
         nb::module_::import_("ringmain._bus").attr("_layout_of")(nb::handle(what));
     return publish_fields(bus.published().of(bus, *nb::inst_ptr<Layout>(layout)), values + 1,

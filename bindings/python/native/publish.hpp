@@ -15,14 +15,15 @@ namespace ringmain::python {
 
 class NativeBus;
 
-/// The channels that a bus has said something on, by event type and by name. Under the GIL.
+/// The channels that Python has published on, by event type and by name. Under the GIL.
 class PublishedChannels {
  public:
-  /// Finds, or makes. Throws as NativeBus::channel().
+  /// Finds the channel, or makes it. Throws as NativeBus::channel().
   const Channel& of(NativeBus& bus, const Layout& layout);
-  /// Of an event of that class; nullptr where it is none. Throws as NativeBus::channel().
+  /// The channel of that class's events; nullptr if it is no event's. Throws as
+  /// NativeBus::channel().
   const Channel* of(NativeBus& bus, PyTypeObject* type);
-  /// Throws KeyError, ValueError where there is none of that name.
+  /// The channel of that name. Throws KeyError or ValueError if there is none.
   const Channel& of(PyObject* bus, PyObject* name);
   /// Names stand for other channels from now on: a class of that name was changed.
   static void names_changed() noexcept;
@@ -35,11 +36,11 @@ class PublishedChannels {
     }
   };
   using ByName = std::unordered_map<std::string, Channel, Hash, std::equal_to<>>;
-  // References into them stay good while Python code, which may run inside a publish, adds others.
+  // References into these stay valid while Python code, perhaps inside a publish, adds others.
   std::unordered_map<const Layout*, Channel> by_layout_;
-  // The class that was said last. Its version is another once it, or a class that it is made of,
-  // has been changed, and no other class ever has it; 0: Python has none for it.
-  PyTypeObject* last_type_ = nullptr;  // compared only: it may be gone
+  // The class of the last published event. Its version changes when the class, or one of its bases,
+  // is changed, and no other class ever has the same version; 0: Python gives it none.
+  PyTypeObject* last_type_ = nullptr;  // compared only: the class may be gone
   unsigned last_version_ = 0;
   const Channel* last_ = nullptr;
   ByName by_name_;
@@ -47,7 +48,7 @@ class PublishedChannels {
   unsigned changes_ = 0;                     // of names, that by_name_ has seen
 };
 
-/// The Python error that a C++ one stands for. Always nullptr.
+/// Sets the Python error that stands for a C++ one. Always returns nullptr.
 template <class Work>
 PyObject* guarded(Work work) noexcept {
   try {

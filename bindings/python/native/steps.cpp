@@ -1,5 +1,5 @@
-// Which training step is it, and in which was an event said? Python's scopes, on the C++ source of
-// steps, and a log of their edges.
+// Which training step is it, and in which was an event published? Python's scopes, on the C++
+// source of steps, and a log of their edges.
 #include <iterator>
 #include <memory>
 #include <nanobind/stl/string.h>
@@ -19,7 +19,7 @@
 namespace ringmain::python {
 namespace {
 
-/// Of one thread. Scopes end from the inside out.
+/// The scopes of one thread. They end from the inside out.
 class Steps {
  public:
   explicit Steps(step::Source made) : source_(std::move(made)) { scopes_.reserve(kUsualDepth); }
@@ -35,7 +35,7 @@ class Steps {
   void end() {
     if (!scopes_.empty()) scopes_.pop_back();
   }
-  /// Not this thread's, or not this process's: it has others.
+  /// True if it belongs to another thread or process: this one needs Steps of its own.
   [[nodiscard]] bool foreign() const noexcept {
     return born_.forked() || thread_ != PyThread_get_thread_ident();
   }
@@ -118,7 +118,7 @@ std::unique_ptr<StepLog> follow_steps(const NativeBus& bus) {
 
 Steps open_steps(const NativeBus& bus) {
   refuse_if_forked(bus);
-  // Channel<E> ends the process where somebody described another train.step: so it is asked before.
+  // Checked first: Channel<E> would end the process if train.step had been described otherwise.
   auto channel = ringmain::detail::Erased::channel(bus.bus(), ringmain::schema<step::Step>());
   if (!channel) throw nb::value_error(channel.error().message.c_str());
   auto source = step::Source::attach(bus.bus());
@@ -132,14 +132,14 @@ Steps open_steps(const NativeBus& bus) {
 struct StepMaker {
   nb::object bus;
   nb::object local;  // a threading.local: its .open are this thread's Steps
-  nb::object last;   // those that were asked for last: one thread trains
+  nb::object last;   // the Steps that were asked for last: usually one thread trains
 };
 
 /// A scope as Python holds it: a type of C, since making it is half of what a step costs.
 struct StepScope {
   PyObject ob_base;
   PyObject* maker;
-  PyObject* phase;  // none: it is not given
+  PyObject* phase;  // nullptr: not given
   PyObject* open;   // the Steps that it began on
   unsigned long long number;
   unsigned long micro_batch;
@@ -231,7 +231,7 @@ PyObject* make_scope(PyObject* self, PyObject* const* values, Py_ssize_t unnamed
   return made.ptr();
 }
 
-/// This thread's, in this process. Throws.
+/// The Steps of this thread, in this process. Throws.
 nb::object open_of(StepMaker& maker) {
   if (maker.last.is_valid() && !nb::inst_ptr<Steps>(maker.last)->foreign()) return maker.last;
   static PyObject* const key = PyUnicode_InternFromString("open");
@@ -275,7 +275,7 @@ PyObject* exit_scope(PyObject* self, PyObject* const*, Py_ssize_t) {
   StepScope& scope = scope_of(self);
   if (scope.open == nullptr) Py_RETURN_NONE;
   if (nb::inst_ptr<Steps>(nb::handle(scope.open))->foreign()) {
-    scope.begun = 0;  // the thread that began it ends it, with its own end at the latest
+    scope.begun = 0;  // the thread that began it ends it, at the latest when that thread ends
     Py_CLEAR(scope.open);
     PyErr_SetString(PyExc_RuntimeError,
                     "a step ends in the thread and process that began it; open one in each");
@@ -285,7 +285,7 @@ PyObject* exit_scope(PyObject* self, PyObject* const*, Py_ssize_t) {
   Py_RETURN_NONE;
 }
 
-/// Another scope of the same arguments, for a function that is decorated.
+/// Another scope with the same arguments, for a decorated function.
 PyObject* again(PyObject* self, PyObject*) {
   PyObject* made = scope_type->tp_alloc(scope_type, 0);
   if (made == nullptr) return nullptr;

@@ -15,7 +15,7 @@
 
     bus.publish(Loss(1, 2.5))
     bus.flush(10)
-    seen.remove()                   # returns: never called again
+    seen.remove()                   # after this, never called again
 
 docs/python.md says what runs in which thread, and what fork and exit do.
 """

@@ -22,12 +22,12 @@ Judge = Callable[[_native.Record], "bool | str | None"]
 
 
 class Channel:
-    """One kind of event of a bus: how to say it."""
+    """One kind of event of a bus: how to publish it."""
 
     def __init__(self, native: _native.Channel) -> None:
         self._native = native
         self.type = EventType(native.layout)
-        # What is called most: without this class's own call in front of it.
+        # Called most, so without a method of this class in between.
         self.publish = native.publish_function()  # type: ignore[method-assign]
 
     @property
@@ -44,7 +44,7 @@ class Channel:
         return self._native.wanted
 
     def publish(self, /, **fields: Any) -> _native.PublishResult:
-        """Says one event, by its fields; what is left out reads as in C++ (0 and "" in Python's own events).
+        """Publishes one event, by its fields; fields left out read as in C++ (0 and "" in Python's own events).
 
         Holds the GIL, and never waits for a subscriber. True unless it was lost; TypeError, ValueError or
         OverflowError for what the event cannot hold.
@@ -52,7 +52,7 @@ class Channel:
         return self._native.publish_function()(**fields)
 
     def publish_all(self, rows: np.ndarray[Any, Any]) -> _native.BatchResult:
-        """Says the rows of a structured array, in order. Without a copy where its dtype is the channel's."""
+        """Publishes the rows of a structured array, in order. Without a copy if its dtype is the channel's."""
         return self._native.publish_rows(_numpy.rows_of(np.atleast_1d(rows), self._native.layout))
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class Subscription:
 
     @property
     def raised(self) -> int:
-        """How often the callback raised. The first time is on the logger "ringmain"."""
+        """How often the callback raised. The logger "ringmain" has the first time."""
         return self._native.raised
 
     def stats(self) -> SubscriberStats:
@@ -87,11 +87,11 @@ class Subscription:
         return SubscriberStats(**self._bus._native.subscriber_stats(self._native), name=self.name)
 
     def remove(self, timeout: float | None = None) -> str:
-        """After "done", no call to it is running, or will start. Waits for a running one without the GIL.
+        """After "done", no call to the callback is running, or will start. Waits for a running one without the GIL.
 
-        "deferred": called inside a callback; it is closed at once, and ends after the running call. "timeout": it
-        is closed, but a call is still running; ask again. "was_not_attached": it had ended before. The caller must
-        hold no lock that the callback wants.
+        "deferred": called inside a callback; the subscription is closed at once, and ends after the running call.
+        "timeout": it is closed, but a call is still running; ask again. "was_not_attached": it had ended before. The
+        caller must hold no lock that the callback wants.
         """
         limit = _check.seconds(timeout)
         if isinstance(self._native, _native.InlineSubscriber):
@@ -124,8 +124,8 @@ class Subscription:
 class Bus:
     """A set of channels, the workers that drain them, and the thread that calls Python back.
 
-    `Bus.process()` is the one that all of the process share; `Bus()` is one's own, for tests or apart from others:
-    close() it, or use `with`. Threads: everything may be called from any thread.
+    `Bus.process()` is the one that the whole process shares; `Bus()` is a bus of your own, for tests or apart from
+    others: close() it, or use `with`. Threads: everything may be called from any thread.
     """
 
     _of_process: Bus | None = None
@@ -151,7 +151,7 @@ class Bus:
     @classmethod
     def process(cls) -> Bus:
         """The bus of this process, which all its libraries share. It is never stopped: close() ends what Python
-        subscribed. In a fork's child it is the parent's still, and says "forked"."""
+        subscribed. In a forked child it is still the parent's, and publishing there answers "forked"."""
         found = Bus._of_process
         if found is None or (found.closed and not found.forked):
             found = Bus.__new__(Bus)
@@ -159,11 +159,11 @@ class Bus:
             Bus._of_process = found
         return found
 
-    # --- say ---
+    # --- publish ---
 
     def channel(self, what: str | type | EventType, *, dtype: np.dtype[Any] | None = None) -> Channel:
         """The channel of an event type; of a name that is in use, or that ringmain describes; or of a name and a
-        structured dtype. ValueError: it holds another type; KeyError: nobody has said what it holds."""
+        structured dtype. ValueError: it holds another type; KeyError: nobody has described what it holds."""
         if isinstance(what, type):
             return Channel(self._native.channel(_layout_of_class(what)))
         if dtype is not None:
@@ -175,10 +175,10 @@ class Bus:
         return Channel(_find_channel(self._native, what))
 
     def publish(self, event: Any, /, **fields: Any) -> _native.PublishResult:
-        """Says an event: an instance of an @event class, or an event type or channel's name with its fields."""
+        """Publishes an event: an instance of an @event class, or an event type or channel's name with its fields."""
         return self._native.publish_function()(event, **fields)
 
-    # --- hear ---
+    # --- subscribe ---
 
     def subscribe(self, what: str | type | EventType | Channel, callback: Hear, *, name: str = "",
                   queue_events: int = 65536, overflow: str = "drop_newest", priority: int = 0,
@@ -186,11 +186,11 @@ class Bus:
         """Calls `callback(batch)` on the bus's dispatcher thread, one call at a time.
 
         `what`: an event type, a channel, or a pattern over present and future channels: "cuda.*" (one token),
-        "compile.>" (the rest). `overflow` ("drop_newest", "drop_oldest"): of the `queue_events` that wait for it per
-        channel. `on_raise`: "keep", or "detach" at the first.
+        "compile.>" (the rest). `queue_events` may wait for the callback per channel; `overflow` ("drop_newest",
+        "drop_oldest") says which are lost then. `on_raise`: "keep", or "detach" when it raises the first time.
 
-        A `name` that is given stands for one subscription to `what`: another of that name replaces it. In a notebook
-        or at a prompt so does a function's own name, so that a cell may be run again.
+        A `name` that is given stands for one subscription to `what`: a new one with that name replaces it. In a
+        notebook or at a prompt a function's own name does the same, so that a cell may be run again.
         """
         check_callback(callback)
         if on_raise not in ("keep", "detach"):
@@ -211,9 +211,9 @@ class Bus:
                          priority: int = 0, on_raise: str = "allow") -> Subscription:
         """Calls `callback(record)` in the publishing thread, before the event is queued.
 
-        None or True lets it go on; False or a reason (str) vetoes it. The publishing thread takes the GIL for it,
-        also where it is a C++ thread that has never seen Python, and waits for whoever has it: not for hot paths.
-        `on_raise`: "allow", "veto", or "detach" at the first. One channel, no pattern.
+        None or True lets the event go on; False or a reason (str) vetoes it. The publishing thread takes the GIL for
+        the call, even if it is a C++ thread that has never run Python, and waits until it gets it: not for hot paths.
+        `on_raise`: "allow", "veto", or "detach" when it raises the first time. One channel, no pattern.
         """
         check_callback(callback)
         channel = what if isinstance(what, Channel) else self.channel(what)
@@ -225,7 +225,7 @@ class Bus:
         return Subscription(self, native, callback)
 
     def subscriptions(self) -> list[Subscription]:
-        """Those that are attached, in order of subscription: also of cells whose result nobody kept."""
+        """The subscriptions that are attached, in their order: also those of cells whose result was not kept."""
         self._drop_ended()
         return [Subscription(self, heard.native, heard.callback) for heard in self._heard]
 
@@ -259,18 +259,18 @@ class Bus:
 
     def step(self, number: int | None = None, *, phase: str | None = None,
              micro_batch: int | None = None) -> _native.StepScope:
-        """Says on `train.step` that a step begins here and ends with the scope: `with bus.step(7, phase="forward")`.
+        """Publishes on `train.step` that a step begins here and ends with the scope: `with bus.step(7, phase="forward")`.
 
-        Without a number, a phase or micro-batch of the step that is open in this thread. Scopes end in the thread
-        that began them. As a decorator, each call of the function is one.
+        Without a number it is a phase or micro-batch of the step that is open in this thread. Scopes end in the thread
+        that began them. As a decorator it makes each call of the function a scope.
         """
         return self._step(number, phase=phase, micro_batch=micro_batch)
 
     def follow_steps(self) -> StepFollow:
-        """Tells of events in which step they were said: open it before the steps begin."""
+        """Tells in which step an event was published: open it before the steps begin."""
         return StepFollow(_native.follow_steps(self._native), self.name)
 
-    # --- know, and end ---
+    # --- figures, and the end ---
 
     def channel_names(self) -> list[str]:
         return self._native.channel_names()
@@ -284,7 +284,7 @@ class Bus:
         return self._native.flush(_check.seconds(timeout))
 
     def close(self, timeout: float | None = 5.0) -> bool:
-        """Delivers what was accepted and ends: this bus, or, of the process's, what Python subscribed to it. False:
+        """Delivers what was accepted, and ends this bus; of the process's bus, only what Python subscribed. False:
         not within `timeout` seconds."""
         in_time = self._native.close(_check.seconds(timeout))
         self._heard.clear()
@@ -300,9 +300,9 @@ class Bus:
 
     @property
     def linger_ms(self) -> float:
-        """For how long callbacks rest after a turn of few events, so that those that come one by one are heard together.
-        What comes after a rest is heard at once, what comes within it so much later at most; flush() and close() wait
-        for none. 0: each is heard as soon as it comes, at the price of a wake-up of two threads."""
+        """For how long callbacks rest after a turn of few events, so that events that come one by one are heard together.
+        An event after a rest is heard at once, one during a rest at most that much later; flush() and close() end a
+        rest. 0: each event is heard as soon as it comes, at the price of a wake-up of two threads."""
         return self._native.linger_ms
 
     @linger_ms.setter
@@ -311,7 +311,7 @@ class Bus:
 
     @property
     def forked(self) -> bool:
-        """This process is a fork's child, and the bus its parent's: nothing is said or heard on it."""
+        """This process is a forked child, and the bus is its parent's: nothing is published or heard on it."""
         return self._native.forked
 
     def __repr__(self) -> str:
@@ -333,7 +333,7 @@ def _layout_of_class(what: type) -> _native.Layout:
 
 
 def _layout_of(event: object) -> _native.Layout:
-    """Of what bus.publish() is given, where it is neither a name nor an event."""
+    """The event type of what bus.publish() is given, if that is neither a name nor an event."""
     if isinstance(event, EventType):
         return event._layout
     if isinstance(event, type):
@@ -342,7 +342,7 @@ def _layout_of(event: object) -> _native.Layout:
 
 
 def _find_channel(bus: _native.NativeBus, name: str) -> _native.Channel:
-    """That holds what the name stands for."""
+    """The channel that holds what the name stands for."""
     if not isinstance(name, str):
         raise TypeError(f"a channel is named by a str, an event class or an event type, and not by {name!r}")
     newest = newest_of(name)

@@ -1,4 +1,4 @@
-"""A queue that its owner drains: in a loop of his own, or by `async for`."""
+"""A queue that its owner drains: in a loop of its own, or by `async for`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ._stats import SubscriberStats
 
 
 class _Waiting(NamedTuple):
-    """Who waits for a mailbox in one event loop."""
+    """The tasks of one event loop that wait for a mailbox."""
 
     descriptor: int
     futures: set[asyncio.Future[None]]
 
 
 class Mailbox:
-    """Batches as they come. Threads: one at a time; in asyncio as many `async for` as wanted, of which each batch goes to
-    one. It may outlive its bus, and then ends."""
+    """Batches as they come. Threads: one at a time; in asyncio any number of `async for`, and each batch goes to one of
+    them. A mailbox may outlive its bus, and then ends."""
 
     def __init__(self, native: _native.Mailbox, of: str | _native.Channel) -> None:
         self._native = native
@@ -32,11 +32,11 @@ class Mailbox:
         self._waiting: dict[asyncio.AbstractEventLoop, _Waiting] = {}
 
     def take(self, events_max: int = 2048) -> _native.Batch | None:
-        """The next run of at most so many events, or None."""
+        """The next run of at most `events_max` events, or None."""
         return self._native.take(_check.whole("events_max", events_max, 1, 2**32 - 1))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits, without the GIL, until an event is there. False: time ran out, or it was closed."""
+        """Waits, without the GIL, until an event is there. False: time ran out, or the mailbox was closed."""
         return self._native.wait(_check.seconds(timeout))
 
     def fileno(self) -> int:
@@ -51,7 +51,7 @@ class Mailbox:
         return SubscriberStats(**self._native.stats())
 
     def close(self) -> None:
-        """Detaches; what is still inside is dropped. Who waits for it goes on."""
+        """Detaches; what is still inside is dropped. Threads and tasks that wait for it go on."""
         with self._lock:
             self._native.close()
             waiting = list(self._waiting)
@@ -86,8 +86,8 @@ class Mailbox:
                 self._end_waiting(loop, waiting)
 
     def _begin_waiting(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
-        """None: it was closed. A loop has one reader for a descriptor, so all that wait in a loop share it; and it is
-        one of our own, which close() does not close under the loop."""
+        """None: the mailbox was closed. A loop has one reader for a descriptor, so all that wait in a loop share it; the
+        descriptor is a copy of our own, which close() does not close while the loop uses it."""
         with self._lock:
             if self.closed:
                 return None

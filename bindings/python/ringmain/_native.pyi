@@ -1,4 +1,4 @@
-# The extension module, as type checkers see it. tests/bindings/python/test_typing.py compares it with what is there.
+# The extension module, as type checkers see it. tests/bindings/python/test_typing.py compares it with the module.
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, overload

@@ -47,7 +47,7 @@ def _structured(layout: _native.Layout, offset: int, size: int) -> np.dtype[Any]
 
 
 def dtype_of(layout: _native.Layout) -> np.dtype[Any]:
-    """Of an event as it is published."""
+    """The dtype of an event as it is published."""
     return _structured(layout, 0, layout.bytes)
 
 
@@ -58,7 +58,7 @@ def array_of(batch: _native.Batch) -> np.ndarray[Any, Any]:
 
 
 def rows_of(array: np.ndarray[Any, Any], layout: _native.Layout) -> np.ndarray[Any, Any]:
-    """The array as back to back events of that layout: itself where it is that already."""
+    """The array as back to back events of that layout: the array itself if it is that already."""
     dtype = dtype_of(layout)
     if array.dtype == dtype and array.flags.c_contiguous:
         return array

@@ -1,4 +1,4 @@
-"""Where is what the wheel carries?"""
+"""Where are the files that the wheel carries?"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a callback raised is said once, on the logger "ringmain"."""
+"""The logger "ringmain" gets what a callback raised, once."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""In which training step was an event said?"""
+"""In which training step was an event published?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StepFollow:
     """Follows the steps of a bus from `bus.follow_steps()` to `close()`, or as a context manager.
 
     A step that had begun before is not guessed at, and what lies more than 4,096 edges of `train.step` back is not
-    known. It costs who says these edges a look at the clock and a lock of their own; events cost nothing. Threads: any.
+    known. Publishing such an edge costs a look at the clock and an extra lock; events cost nothing. Threads: any.
     """
 
     def __init__(self, native: _native.StepLog, bus: str) -> None:
@@ -41,7 +41,7 @@ class StepFollow:
         return np.frombuffer(self._native.of(events), dtype=_ROW)
 
     def at(self, event: _native.Record) -> StepPlace | None:
-        """Where the loop was when that event was said, on whichever thread. None: in no step that is known, or heard inline."""
+        """Where the loop was when that event was published, on whichever thread. None: in no known step, or heard inline."""
         _check.instance("event", event, _native.Record, "an event of a batch")
         if event.stamp is None:  # inline: it is being said
             return None
@@ -65,7 +65,7 @@ class StepFollow:
 
 
 def around(scope: _native.StepScope, call: Callable[..., Any]) -> Callable[..., Any]:
-    """`@bus.step(phase="forward")` on a function: each of its calls is one."""
+    """`@bus.step(phase="forward")` on a function: each of its calls is a scope."""
     if not callable(call):
         raise TypeError(f"step() as a decorator takes a function, and not {call!r}")
 

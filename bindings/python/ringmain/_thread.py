@@ -1,4 +1,4 @@
-"""The thread that calls callbacks back: Python's own, so that debuggers and threading.local know it."""
+"""The thread that calls callbacks: made by Python, so that debuggers and threading.local know it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
 def start(dispatcher: _native.Dispatcher, name: str) -> None:
-    # A daemon: the interpreter's exit ends it itself, when it has heard what there was.
+    # A daemon: at_exit() ends it, after it has heard what there was.
     thread = threading.Thread(target=_native._run_dispatcher, args=(_native._capsule(dispatcher),),
                               name=f"{name}-dispatcher", daemon=True)
     _threads.add(thread)
@@ -19,9 +19,9 @@ def start(dispatcher: _native.Dispatcher, name: str) -> None:
 
 
 def at_exit() -> None:
-    """Callbacks end while the interpreter can still run them, and before its threads may no longer ask for the GIL."""
+    """Ends callbacks while the interpreter can still run them, and its threads may still ask for the GIL."""
     _native.shut_down()
     for thread in list(_threads):
         thread.join(1.0)  # it has ended, unless a callback never returns
     if threading.active_count() > 1:
-        _native.expect_leaks()  # of what daemon threads hold that the interpreter cuts off
+        _native.expect_leaks()  # of what daemon threads hold when the interpreter cuts them off

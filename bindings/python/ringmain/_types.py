@@ -50,7 +50,7 @@ class Text:
 
 
 def name(text: str) -> int:
-    """The number of a text as name fields hold it; the same text always has the same."""
+    """The number of a text as name fields hold it; the same text always has the same number."""
     return _native.name(_check.text("text", text))
 
 
@@ -99,7 +99,7 @@ class EventType:
 
 @dataclass_transform()
 def event(name: str) -> Callable[[type[T]], type[T]]:
-    """Makes a class an event of that channel; a dataclass, if it is none yet.
+    """Makes a class an event of that channel, and a dataclass if it is not one yet.
 
     Fields are annotated with int (64 bits), float, bool, str, an IntEnum, a NumPy scalar type such as np.uint32, or
     Annotated[one of these, Unit.BYTES, Text(64), "u32"].
@@ -121,7 +121,7 @@ def event(name: str) -> Callable[[type[T]], type[T]]:
 
 @dataclasses.dataclass
 class _Versions:
-    """What one class, by its module and name, has been."""
+    """The event types that one class, known by its module and name, has had."""
 
     of: tuple[str, str]
     types: list[EventType]
@@ -152,19 +152,19 @@ def _version_of(name: str, cls: type) -> EventType:
 
 
 def newest_of(name: str) -> _native.Layout | None:
-    """What a name stands for whose class was changed; None: it was not."""
+    """What a name stands for if its class was changed; None if it was not."""
     known = _versions.get(name)
     return known.newest._layout if known is not None and len(known.types) > 1 else None
 
 
 def declared(name: str) -> _native.Layout | None:
-    """What a class of this process says of a name, heard or said already or not."""
+    """The event type that a class of this process gives a name, whether a channel has it already or not."""
     known = _versions.get(name)
     return None if known is None else known.newest._layout
 
 
 def event_type_of(cls: type) -> EventType | None:
-    """What event() found, of that very class."""
+    """The event type that event() made of that very class."""
     found = cls.__dict__.get("__ringmain_event__")
     return found if isinstance(found, EventType) else None
 
@@ -182,7 +182,7 @@ def check_name(name: str) -> None:
 
 
 def check_pattern(what: str) -> None:
-    """Refuses what could never match, so that nobody waits for events that cannot come."""
+    """Refuses a pattern that could never match, so that nobody waits for events that cannot come."""
     tokens = what.split(".")
     if any(token != "*" and "*" in token for token in tokens):
         raise ValueError(f"pattern {what!r} has a * beside other characters; * stands for one whole word between dots, as in train.*")

@@ -1,6 +1,6 @@
 """The events that ringmain describes in C++, as event types: ringmain.events.train_step is that of "train.step".
 
-They are there before anybody has said one: `bus.channel(ringmain.events.cuda_memory_allocation)`.
+They are there before the first of them is published: `bus.channel(ringmain.events.cuda_memory_allocation)`.
 """
 
 from ._native import described as _described

@@ -1,8 +1,8 @@
 """PyTorch's extension entry point: `import torch` calls autoload(), which attaches PyTorch to ringmain if that is asked
 for, and else does nothing. It never raises: PyTorch would take that for its own failure, and not start.
 
-Outside of the package, so that who does not ask does not even import it. Asked for is it by RINGMAIN_ATTACH: `torch`,
-set by `ringmain run --source torch`, or `1`.
+It lies outside the package, so that a program that does not ask does not even import that. A program asks by
+RINGMAIN_ATTACH: `torch`, which `ringmain run --source torch` sets, or `1`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""PyTorch on the bus: attach() for its events, and its own registries with handles and without their traps."""
+"""PyTorch on the bus: attach() for its events, and its own registries with handles and without their defects."""
 
 from ._attach import AlreadyAttached, Attachment, Report, SurfaceReport, attach
 from ._hooks import CompileVetoed

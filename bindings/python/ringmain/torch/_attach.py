@@ -1,4 +1,4 @@
-"""What does attach() do, and what does it leave behind? One attachment per process: PyTorch has one slot of each kind."""
+"""What does attach() do, and what does detach() leave? One attachment per process: PyTorch has one slot of each kind."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _attached: Attachment | None = None
 
 
 class AlreadyAttached(RuntimeError):
-    """PyTorch speaks to another bus already."""
+    """PyTorch is attached to another bus already."""
 
 
 @dataclass(frozen=True)
 class SurfaceReport:
-    """Whether one of PyTorch's surfaces is heard."""
+    """Whether one of PyTorch's interfaces is heard."""
 
     name: str
     live: bool
@@ -108,11 +108,11 @@ def _lacks(surface: Surface) -> str:
 def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guards: bool = True,
            gpu_trace: bool | None = None, monitor: bool = True, backends: bool = True,
            waits: bool = True) -> Attachment:
-    """Puts PyTorch's events on the bus (without one: on Bus.process()) from now on, and says in report() which of its
-    surfaces are live.
+    """Puts PyTorch's events on the bus (without one: on Bus.process()) from now on; report() says which of PyTorch's
+    interfaces are live.
 
     gpu_trace: None takes it where PyTorch was built for a GPU; True activates it anyway, which cannot be undone.
-    The same bus again returns the attachment that there is; another one raises AlreadyAttached.
+    The same bus again returns the existing attachment; another bus raises AlreadyAttached.
     """
     global _attached
     from ringmain import Bus
@@ -151,7 +151,7 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
 
 
 def _is_closed_part_of(attached: Any, bus: Any) -> bool:
-    """The process's bus has another Python object after each close() of it: what had been attached ended with the first."""
+    """The process's bus has a new Python object after each close(): what was attached by the old one ended with it."""
     return bool(attached.closed and attached._native.same_bus(bus._native))
 
 
@@ -159,8 +159,8 @@ _LATER = "waits for TorchDynamo to be imported"
 
 
 def _when_dynamo_is_there() -> None:
-    """TorchDynamo's own modules take a second to import: whoever never compiles does not pay it. Its first trace
-    record comes before its first callback."""
+    """TorchDynamo's own modules take a second to import, and a program that never compiles does not pay that. Its first
+    trace record comes before its first callback."""
     if "torch._dynamo.callback" not in sys.modules:
         return
     with _lock:

@@ -1,4 +1,4 @@
-"""Who is called when something happens, while others come and go?
+"""Which callbacks are called when something happens, while others come and go?
 
 A list of callbacks that any thread may change at any time, also inside a callback. Firing goes through a snapshot, no
 lock is held while a callback runs, and a callback that has been removed is not called again: outside of callbacks
@@ -88,8 +88,8 @@ class Handle:
 class CallbackList(Generic[P]):
     """Callbacks in the order in which they came; the same one may be in it several times.
 
-    `follows`: a list of somebody else's. What they put into it is called, what they take out is not called again, and what
-    comes and goes here comes and goes there.
+    `follows`: a list that other code owns. What it puts into that list is called, what it takes out is not called again,
+    and what comes and goes here comes and goes there.
     """
 
     def __init__(self, follows: list[Callable[P, Any]] | None = None) -> None:
@@ -171,8 +171,8 @@ class CallbackList(Generic[P]):
 
 
 class LiveCalls(MutableSequence[Callable[..., Any]]):
-    """A CallbackList as the list that PyTorch has in its place: what is done to it is done. Walking along it is walking along
-    what was in it then."""
+    """A CallbackList as the list that PyTorch has in its place: what is done to the one is done to the other. A loop over it
+    sees what was in it when the loop began."""
 
     def __init__(self, calls: CallbackList[...], changed: Callable[[], None] = lambda: None) -> None:
         self._calls = calls

@@ -1,8 +1,8 @@
-"""How does one listen to TorchDynamo's own callbacks, and go on listening after a reset?
+"""How can we listen to TorchDynamo's own callbacks, and go on listening after a reset?
 
 PyTorch has one handler with two plain lists, which torch._dynamo.reset() empties. One function of ours stands in each
-list for everybody here who listens; the handler's clear() is wrapped on that one object, so that after it ours stand
-there again. Real events come while PyTorch holds its handler's lock: who listens must not compile.
+list for all our listeners; the handler's clear() is wrapped on that one object, so that our functions stand
+there again after it. Real events come while PyTorch holds its handler's lock: a listener must not compile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How do the ten kinds of PyTorch's GPU trace come onto the bus?
 
 Eight are calls to the GPU and go onto cuda.*, with layer `torch`. Memory is the caching allocator's blocks, not
-cudaMalloc: torch.memory_block. PyTorch says neither device nor size; handles are addresses that come again, so each
-carries how often it has been made anew. A handle whose making was not seen (from IPC, from before us) has generation 0.
+cudaMalloc: torch.memory_block. PyTorch gives neither device nor size. Handles are addresses that come again, so each
+comes with its generation: how often that address has been made. It is 0 if the making was not seen (IPC, before us).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ._surface import Publishers, Surface
 from .gpu_trace import take_out
 
-_HANDLES_MAX = 65_536  # more than this are not told apart by generation any more
+_HANDLES_MAX = 65_536  # beyond this many, handles are not told apart by generation
 NO_STREAM = 2**64 - 1
 
 # kind in PyTorch: channel, what its arguments are
@@ -34,7 +34,7 @@ _MADE = {"EventCreation": "event", "StreamCreation": "stream", "MemoryAllocation
 
 
 class GpuTrace(Surface):
-    """A callback in each of the ten registries. Activation is once and for good in a process, so it is only done where
+    """A callback in each of the ten registries. Activation cannot be undone in a process, so it is only done where
     PyTorch was built for a GPU, or if it is asked for."""
 
     name = "GPU trace"

@@ -1,4 +1,4 @@
-"""Where else does PyTorch let one listen? Compile callbacks, guard verdicts, torch.monitor, the backend registry."""
+"""Where else does PyTorch let us listen? Compile callbacks, guard verdicts, torch.monitor, the backend registry."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def _number(args: Any) -> int:
 
 
 class GuardVerdicts(Surface):
-    """PyTorch's one slot for a guard-complete hook. Ours stands in it, and whoever sets or clears the slot meanwhile,
-    as guard collectives do, is chained behind ours: their verdict counts, and what they are told was there before is
-    what they would have found without us."""
+    """PyTorch's one slot for a guard-complete hook. Ours stands in it. A hook that other code sets meanwhile, as guard
+    collectives do, is chained after ours: its verdict counts, and the setter returns the hook that would have been there
+    without us."""
 
     name = "guard verdicts"
 
@@ -96,7 +96,7 @@ class GuardVerdicts(Surface):
         hook = self._hook
         chained = hook.chain(None) if hook is not None else None
         found = self._set(chained)
-        if found is not hook:  # somebody who kept the original function took the slot from us: theirs it stays
+        if found is not hook:  # other code took the slot by the original function: it keeps it
             self._set(found)
 
     def lacks(self) -> str:
@@ -104,7 +104,7 @@ class GuardVerdicts(Surface):
         return f"everything: {other!r} took the slot" if other is not None else ""
 
     def _taken_by(self) -> Any:
-        """Who stands in the slot in place of us; None: we do. It can only be read by setting it."""
+        """The hook that stands in the slot in place of ours; None: ours does. The slot can only be read by setting it."""
         found = self._set(self._hook)
         if found is self._hook:
             return None
@@ -164,7 +164,7 @@ class MonitorEvents(Surface):
 
 
 class BackendNames(Surface):
-    """Which compiler backends there are: those that are known when one listens, and what happens to them then."""
+    """Which compiler backends there are: those that are known when we begin to listen, and what happens to them then."""
 
     name = "backend registry"
 

@@ -1,7 +1,7 @@
-"""With which arguments was torch.compile() called? The trace does not say, the compile that writes it knows.
+"""With which arguments was torch.compile() called? The trace does not say, but the compile that writes it knows.
 
-TorchDynamo's function _compile() stands on the stack when its start is written down: its arguments, and two of Dynamo's
-settings that `dynamic` sets meanwhile. What is not found there stays unsaid.
+TorchDynamo's function _compile() is on the stack when its start is written: we read its arguments there, and two of
+Dynamo's settings that `dynamic` sets meanwhile. What is not found there is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def with_options(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The record of a start, with its arguments: a copy, for other handlers see the same record."""
+    """The record of a start, with its arguments: a copy, because other handlers see the same record."""
     start = metadata["dynamo_start"]
     options = _options(sys._getframe(1))
     return metadata | {"dynamo_start": start | {"ringmain": options}} if isinstance(start, dict) else metadata
@@ -32,7 +32,7 @@ def _options(frame: FrameType | None) -> dict[str, str]:
 
 
 def _name(compiler: Any) -> str:
-    """As it was registered or written down; what wraps a compiler knows its name."""
+    """The name under which the compiler was registered, or its own; a wrapper knows the name of what it wraps."""
     for attribute in ("_compiler_name", "compiler_name", "__name__"):
         name = getattr(compiler, attribute, None)
         if isinstance(name, str) and name:

@@ -1,7 +1,7 @@
-"""Does PyTorch's structured trace work as _tap.py supposes? Tried out, with a record that nobody else gets to see.
+"""Does PyTorch's structured trace work as _tap.py supposes? We try it, with a record that no other handler sees.
 
-PyTorch's own function is asked to write a record of a name of ours. Our handler, the first of its logger, is asked whether it is
-wanted, and ends it by an exception as soon as it arrives.
+PyTorch's own function is called to write a record with a name of ours. Our handler, the first of its logger, is asked
+whether the record is wanted, and stops it by an exception as soon as it arrives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Seen(BaseException):
 
 
 class TraceProbe:
-    """One try. What other threads write meanwhile is none of its business."""
+    """One try. It ignores what other threads write meanwhile."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()

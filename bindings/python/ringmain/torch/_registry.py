@@ -1,8 +1,7 @@
 """Where does this PyTorch keep its compiler backends, and their tags?
 
-In torch._dynamo.backends.registry, under private names: functions in _COMPILER_FNS, plugins in _BACKENDS, tags since 2.14 in
-_BACKEND_TAGS and before on the functions themselves. A PyTorch that keeps them elsewhere has none of this, and
-registry_of_torch() says so.
+In torch._dynamo.backends.registry, under private names: functions in _COMPILER_FNS, plugins in _BACKENDS, tags from 2.14 on in
+_BACKEND_TAGS and before 2.14 on the functions themselves. If a PyTorch keeps them elsewhere, registry_of_torch() says so.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class Registry:
         return tuple(getattr(self.functions.get(name), "_tags", ()))
 
     def put(self, name: str, function: Callable[..., Any], tags: tuple[str, ...]) -> Callable[..., Any]:
-        """Makes the name known to torch.compile(). Returns what stands there: where PyTorch wants tags on the function and it
-        can have none, a function that calls it.
+        """Makes the name known to torch.compile(). Returns what was registered: the function, or, if PyTorch wants tags on
+        the function and it cannot have any, another function that calls it.
 
-        One function with two names has one set of tags there, so PyTorch's list may hide what ours shows."""
+        One function with two names has one set of tags in PyTorch, so PyTorch's list may hide what ours shows."""
         self.plugins[name] = None
         if self._tags is not None:
             self._tags[name] = tags
@@ -54,7 +53,7 @@ class Registry:
                 table.pop(name, None)
 
     def lacks(self) -> str:
-        """What is not found although the registry is: judged by a backend of PyTorch's whose tag is known."""
+        """What is missing although the registry was found: judged by a backend of PyTorch's whose tag is known."""
         if "eager" in self.functions and "debug" not in self.tags_of("eager"):
             return "tags, which this PyTorch keeps elsewhere"
         return ""

@@ -1,6 +1,6 @@
-"""How does a program that `ringmain run` started come by its attachment, with nothing changed in it?
+"""How is an unchanged program attached that `ringmain run` started?
 
-The run's library is loaded and asked for the process's bus, on which it opens the run's sinks. Where there is no run,
+The run's library is loaded and asked for the process's bus, on which it opens the run's sinks. Without a run,
 RINGMAIN_ATTACH alone attaches PyTorch to the process's bus.
 """
 

@@ -10,7 +10,7 @@ log = logging.getLogger("ringmain.torch")
 
 
 class GuardHook(Protocol):
-    """A guard-complete hook that never raises; the one after it decides."""
+    """A guard-complete hook that never raises; the hook chained after it decides."""
 
     @property
     def errors(self) -> int: ...
@@ -21,11 +21,11 @@ class GuardHook(Protocol):
     def __call__(self, hit: bool) -> bool: ...
 
     def chain(self, next: Any) -> Any:
-        """Puts another one after it; returns the one that was there."""
+        """Chains another hook after this one; returns the hook that was chained before."""
 
 
 class Publishers(Protocol):
-    """Where the hooks say what they hear. Nothing in it waits or raises for a bus that has closed."""
+    """Where the hooks publish what they hear. Nothing in it waits, or raises because a bus has closed."""
 
     def wanted(self, channel: str) -> bool: ...
 
@@ -70,7 +70,7 @@ class Surface:
 
     @property
     def errors(self) -> int:
-        """How many were kept away from PyTorch."""
+        """How many errors of ours were kept away from PyTorch."""
         return self._errors
 
     @property
@@ -96,7 +96,7 @@ class Surface:
             self.failed(error)
 
     def _undo(self) -> None:
-        """Takes out what was in when hooking in went wrong."""
+        """Takes out the hooks that were in when hooking failed."""
         try:
             self.hook_out()
         except Exception:

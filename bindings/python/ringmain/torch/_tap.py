@@ -1,10 +1,10 @@
-"""How does one hear TorchDynamo's structured trace without paying for what nobody wants?
+"""How can we hear TorchDynamo's structured trace without paying for what nobody wants?
 
-PyTorch builds a record, its payload included, as soon as its trace logger has a handler at all; graphs as text are dear.
-The one question that it asks before is whether the logger's list of handlers is empty. So ours stands in a list that
-answers it record by record: while no other handler is there, by the record's name and by who listens on the bus.
+PyTorch builds a record, its payload included, as soon as its trace logger has any handler; graphs as text cost much.
+The one question that it asks before is whether the logger's list of handlers is empty. So our handler stands in a list
+that answers for each record: while no other handler is there, by the record's name and by what is subscribed on the bus.
 
-Whether this PyTorch still asks that question, and of whom, is tried out when we hook in (_probe.py).
+Whether this PyTorch asks that question, and of which list, is tried when we hook in (_probe.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What PyTorch waits for in C++: its wait counters, on compile.wait.
 
-PyTorch looks for who hears them once, before its first counter, and keeps what it found for ever. So this is for
-Bus.process(), which is never destroyed, and it can come too late; `ringmain run --source torch_waits` never does.
+PyTorch looks once for a library that hears them, before its first counter, and keeps what it found for ever. So this is
+for Bus.process(), which is never destroyed, and it can come too late; `ringmain run --source torch_waits` never does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WaitCounters(Surface):
 
     def hook_in(self) -> str:
         if not self._on_process_bus:
-            return "PyTorch keeps who hears them for ever: attach to Bus.process() for these"
+            return "PyTorch keeps for ever what hears them: attach to Bus.process() for these"
         from torch._C._monitor import _WaitCounter
 
         library = self._library()

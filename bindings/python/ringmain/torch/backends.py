@@ -1,9 +1,9 @@
 """torch._dynamo.backends.registry, for code that moves over by changing its import.
 
 The same names and forms; what is registered here is known to torch.compile(backend=...) too, and PyTorch's own backends
-are listed and found here. Mended are: a taken name is a typed error, or replaced on purpose; tags belong to the name,
+are listed and found here. What is mended: a taken name is a typed error, or replaced on purpose; tags belong to the name,
 not to the function; plugins are listed without being loaded, found when they come later, loaded once, tried again after
-a failure; a backend can be taken away; registrations can be heard.
+a failure; a backend can be removed; registrations can be heard.
 
 A plugin's tags are known before it is loaded if it writes them as extras: `name = module:function [debug]`.
 """
@@ -54,7 +54,7 @@ class BackendLoadError(BackendError):
 
 @functools.cache
 def _invalid_backend() -> Any:
-    """InvalidBackend, of which PyTorch's is a base: TorchDynamo, which holds it, takes a second to import."""
+    """InvalidBackend, with PyTorch's as a base; made late, because TorchDynamo, which has that, takes a second to import."""
     try:
         from torch._dynamo.exc import InvalidBackend as of_torch
     except Exception:  # no PyTorch here
@@ -131,7 +131,7 @@ def register_backend(compiler_fn: CompilerFn | None = None, name: str | None = N
                      *, replace: bool = False) -> Callable[..., Any]:
     """Gives a compiler a name: bare, as a decorator with arguments, or as a call. Returns the function.
 
-    Raises DuplicateBackend if the name is taken and `replace` is not said, NoBackend if it cannot be called.
+    Raises DuplicateBackend if the name is taken and `replace` is not given, NoBackend if the compiler cannot be called.
     """
     if compiler_fn is None:
         return functools.partial(register_backend, name=name, tags=tags, replace=replace)
@@ -264,7 +264,7 @@ def _plugin(name: str, plugin: Any) -> _Entry:
 
 
 def _load(entry: _Entry) -> CompilerFn:
-    """Loads a plugin once, however many threads ask; those who waited for a failed try get its reason."""
+    """Loads a plugin once, however many threads ask; threads that waited for a failed try get its reason."""
     tries_before = entry.tries
     with entry.lock:
         if entry.function is not None:

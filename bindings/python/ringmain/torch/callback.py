@@ -1,9 +1,9 @@
 """torch._dynamo.callback, for code that moves over by changing its import.
 
-The same names, the same outermost pair: nested and concurrent compiles have one start and one end. Mended are: register
-and remove from any thread, also inside a callback; no lock is held while callbacks run; a start callback that raises
-vetoes the compile behind the others' backs no more (all are called, and the end says `cancelled`); one that raises at
-the end is logged and changes nothing; torch._dynamo.reset() leaves registrations alone; the arguments say more.
+The same names, the same outermost pair: nested and concurrent compiles have one start and one end. What is mended: register
+and remove from any thread, also inside a callback; no lock is held while callbacks run; if a start callback raises it
+vetoes the compile, but all others are called and the end says `cancelled`; an end callback that raises
+is logged and changes nothing; torch._dynamo.reset() leaves registrations alone; the arguments say more.
 
 Real compiles come from PyTorch's own handler, which holds its lock meanwhile: there a callback must not compile.
 """
@@ -152,7 +152,7 @@ class CompilationCallbackHandler:
         return _remove(self._ends, callback)
 
     def run_start_callbacks(self, args: CallbackArgs) -> None:
-        """Calls all; then raises what the first that raised has raised: a veto."""
+        """Calls all; then raises the first of their exceptions, if any: a veto."""
         vetoes: list[Exception] = []
         self._starts.fire(lambda _, error: vetoes.append(error), args)
         for error in vetoes[1:]:

@@ -83,8 +83,8 @@ class CallbackRegistry(Generic[P]):
 
 
 def take_out(registry: Any, callback: Callable[..., Any]) -> bool:
-    """Takes a callback out of a registry of PyTorch's, which knows no removal; its list is replaced, since somebody
-    may be walking along the old one."""
+    """Takes a callback out of a registry of PyTorch's, which has no removal; its list is replaced, since a thread
+    may be in a loop over the old one."""
     calls = getattr(registry, "callback_list", None)
     if not isinstance(calls, list) or callback not in calls:
         return False
