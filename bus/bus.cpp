@@ -1,7 +1,6 @@
 #include "bus/bus.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -42,17 +41,6 @@ Bus::~Bus() {
   }
 }
 
-namespace {
-// Each side writes its own and then looks at the other's: one of the two sees it.
-constinit std::atomic<void (*)() noexcept> tell_first_use{nullptr};
-constinit std::atomic<bool> process_bus_is_made{false};
-}  // namespace
-
-bool detail::before_first_use(void (*tell)() noexcept) noexcept {
-  tell_first_use = tell;
-  return !process_bus_is_made;
-}
-
 Bus& Bus::process() {
   // Never destroyed: threads publish until the process is gone. Made after a flag that a fork in
   // the middle resets, as it does not with a guarded static.
@@ -62,9 +50,9 @@ Bus& Bus::process() {
     bus = new Bus;
     engine::count_missed_of(bus->core_->engine());
     detail::tell_of_copies();
-    process_bus_is_made = true;
+    detail::say_process_bus_is_made();
   });
-  auto* const tell = tell_first_use.load();
+  auto* const tell = detail::told_of_first_use();
   if (tell != nullptr && !bus->core_->forked()) [[unlikely]]
     tell();
   return *bus;
@@ -227,170 +215,4 @@ unsigned Bus::workers() const noexcept {
   return core_->engine().running();
 }
 
-namespace detail {
-
-Stamp stamp_of(const engine::Run& run, std::size_t i) noexcept {
-  const engine::SlotHeader& header = run.header(i);
-  if (const engine::Envelope* e = run.envelope(i)) {
-    return {header.time_ns, e->sequence, e->publisher, static_cast<TimeFrom>(e->time_from)};
-  }
-  Stamp stamp;
-  stamp.sequence = header.sequence - run.first_sequence;
-  stamp.publisher = run.publisher;
-  if (run.source_time) {
-    stamp.time_ns = header.time_ns;
-    stamp.time_from = TimeFrom::source;
-  } else if (header.time_ns != 0) {
-    stamp.time_ns = header.time_ns;
-    stamp.time_from = TimeFrom::publisher;
-  } else {
-    stamp.time_ns = run.taken();
-  }
-  return stamp;
-}
-
-EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noexcept {
-  const auto& from = run.source->options();
-  return {from.name, *static_cast<const Schema*>(from.schema), run.payload(i), stamp};
-}
-
-Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
-                    SubscribeOptions options, KeyWriter key) {
-  Orphan orphan{subscriber};
-  if (channel.inert()) return {};
-  engine::Ref<MailboxHold> mailbox;
-  if (key.bytes != 0 && options.served == Served::shared) options.served = Served::isolated;
-  check(options, options.served != Served::shared);
-  if (options.served != Served::shared) {
-    mailbox = new MailboxHold(
-        channel.host(),
-        options.name.empty() ? "mailbox of " + channel.options().name : options.name,
-        drained_by(options, channel.host()), options);
-  }
-  const engine::Ref<SubscriptionCore> made =
-      new SubscriptionCore(subscriber, mailbox, std::move(options));
-  orphan.subscriber = nullptr;
-  made->set_owner(static_cast<BusCore*>(channel.options().owner));
-  made->listen(mailbox ? mailbox->core() : channel);
-  made->start_thread(channel.options().name);
-  if (mailbox) made->feed_from(channel, std::move(key));
-  return SubscriptionCore::handle(made);
-}
-
-Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOptions& options) {
-  if (channel.inert()) {
-    return Error{Error::Code::refused,
-                 "channel '" + channel.options().name +
-                     "' belongs to the process that forked this one; make a Bus in the child"};
-  }
-  if (options.capacity_events == 0) {
-    return Error{Error::Code::refused,
-                 "capacity_events is 0: nothing could be published; use 1 or more"};
-  }
-  if (options.realtime && options.overflow == Overflow::block) {
-    return Error{Error::Code::refused,
-                 "a realtime publisher must never wait; use Overflow::drop_newest or drop_oldest"};
-  }
-  if (channel.options().parallel) {
-    if (options.realtime || options.lane == LaneKind::ring) {
-      return Error{Error::Code::refused,
-                   "channel '" + channel.options().name +
-                       "' delivers in parallel, which rings and so realtime publishers cannot; use "
-                       "LaneKind::moodycamel, or Delivery::serial"};
-    }
-    if (options.overflow == Overflow::drop_oldest) {
-      return Error{Error::Code::refused,
-                   "channel '" + channel.options().name +
-                       "' delivers in parallel and so knows no oldest event; use "
-                       "Overflow::drop_newest or block"};
-    }
-  }
-  engine::LaneOptions lane_options;
-  lane_options.capacity = options.capacity_events;
-  lane_options.ring = options.realtime || options.lane == LaneKind::ring;
-  lane_options.realtime = options.realtime;
-  lane_options.overflow = options.overflow;
-  lane_options.source_time = options.source_time;
-  if (options.overflow == Overflow::block)
-    lane_options.block_ns_max = engine::ns_of_us(options.block_us_max.count());
-  engine::Lane* lane = channel.take_lane(lane_options, channel);
-  if (lane == nullptr) {
-    if (channel.lane_count() < channel.options().lanes_max)
-      return Error{
-          Error::Code::no_memory,
-          "out of memory for a publisher of channel '" + channel.options().name +
-              "'; lower PublisherOptions::capacity_events, which a ring allocates at once"};
-    return Error{Error::Code::no_memory,
-                 "no lane left in channel '" + channel.options().name + "' (" +
-                     std::to_string(channel.options().lanes_max) +
-                     " publishers at most); raise ChannelOptions::lanes_max"};
-  }
-  channel.hold();
-  return lane;
-}
-
-void give_back(engine::Lane& lane) noexcept {
-  engine::ChannelCore* channel = lane.channel;
-  engine::ChannelCore::give_lane(lane);
-  channel->release();
-}
-
-engine::PushResult push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
-                           std::int64_t time_ns) noexcept {
-  return engine::push_slowly(lane, build, from, lane.options.source_time ? time_ns : 0);
-}
-
-Ledger ledger_of(const engine::Lane& lane) noexcept {
-  Ledger ledger;
-  const std::uint64_t consumed = lane.consumed.load();
-  const std::uint64_t published = std::max(lane.published(), consumed);
-  // Behind consumed, so that nothing lost is taken for delivered, and no more than was consumed.
-  const std::uint64_t lost = std::min(
-      lane.discarded.load() - lane.discarded_before + lane.evicted.load() - lane.evicted_before,
-      consumed - lane.published_before);
-  const std::uint64_t observed = lane.observed.load() - lane.observed_before;
-  const std::uint64_t unqueued = lane.refused.load() - lane.refused_before;
-  ledger.in_flight = published - consumed;
-  ledger.dropped = unqueued - std::min(unqueued, observed) + lost;
-  ledger.delivered = consumed - lane.published_before - lost + observed;
-  ledger.offered = published - lane.published_before + unqueued;
-  return ledger;
-}
-
-ChannelStats stats_of(const engine::ChannelCore& channel) {
-  ChannelStats s;
-  const engine::ChannelCounts c = channel.counts();
-  s.name = channel.options().name;
-  s.mailbox = channel.options().mailbox;
-  s.accepted = c.accepted;
-  s.full = c.full;
-  s.closed = c.closed;
-  s.no_memory = c.no_memory;
-  s.too_deep = c.too_deep;
-  s.vetoed = c.vetoed;
-  s.depth_max = std::max(c.pending, channel.looked.depth_max.get());
-  s.offered = channel.offered();
-  s.delivered = c.delivered;
-  s.observed = c.observed;
-  s.evicted = c.evicted;
-  s.discarded = c.discarded;
-  s.pending = c.pending;
-  s.publishers = c.live_lanes;
-  s.lanes = c.lanes;
-  if (const engine::LaneOrder* m = channel.lane_order()) {
-    s.order_gaps = m->gaps.get();
-    s.order_late = m->late.get();
-  }
-  s.subscribers = static_cast<std::uint32_t>(channel.subscribers());
-  if (const engine::Histogram* h = channel.latency()) {
-    s.latency_count = h->count();
-    s.latency_p50_ns = h->quantile(0.50);
-    s.latency_p90_ns = h->quantile(0.90);
-    s.latency_p99_ns = h->quantile(0.99);
-    s.latency_max_ns = h->max();
-  }
-  return s;
-}
-
-}  // namespace detail
 }  // namespace ringmain

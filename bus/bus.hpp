@@ -15,6 +15,7 @@
 #include "interest.hpp"
 #include "mailbox.hpp"
 #include "options.hpp"
+#include "pattern.hpp"
 #include "rank.hpp"
 #include "result.hpp"
 #include "stats.hpp"
@@ -209,10 +210,5 @@ struct overloaded : F... {
 };
 template <class... F>
 overloaded(F...) -> overloaded<F...>;
-
-/// "cuda.*" matches "cuda.event_record"; "cuda.>" matches all below cuda; ">" matches all.
-/// "train.loss" also matches "train.loss@2", the channel of a type that was changed while the
-/// program ran; "train.loss@2" matches that alone.
-[[nodiscard]] bool pattern_matches(std::string_view pattern, std::string_view name) noexcept;
 
 }  // namespace ringmain

@@ -14,7 +14,7 @@
 
 #include "engine/deliver/merge.hpp"
 
-#include "bus/bus.hpp"
+#include "bus/pattern.hpp"
 #include "bus/reporter.hpp"
 #include "bus/subscription_core.hpp"
 

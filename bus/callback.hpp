@@ -38,6 +38,7 @@ concept Filter = std::predicate<P&, const E&>;
 
 namespace detail {
 [[nodiscard]] Stamp stamp_of(const engine::Run& run, std::size_t i) noexcept;
+[[nodiscard]] EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noexcept;
 template <class E>
 const E& event_of(const engine::Run& run, std::size_t i) noexcept {
   return *std::launder(reinterpret_cast<const E*>(run.payload(i)));

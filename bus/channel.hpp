@@ -21,8 +21,6 @@ namespace detail {
 /// that contradict how it is called.
 [[nodiscard]] Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
                                   SubscribeOptions options, KeyWriter key = {});
-[[nodiscard]] Result<engine::Lane*> take_lane(engine::ChannelCore& channel,
-                                              const PublisherOptions& options);
 [[nodiscard]] ChannelStats stats_of(const engine::ChannelCore& channel);
 }  // namespace detail
 

@@ -23,6 +23,8 @@ struct Erased {
 };
 
 /// As schema_hash<E>(), of fields that are known at run time only.
-[[nodiscard]] std::uint64_t schema_hash_of(const Schema& schema) noexcept;
+[[nodiscard]] inline std::uint64_t schema_hash_of(const Schema& schema) noexcept {
+  return hash_of(schema.name, schema.fields, schema.bytes);
+}
 
 }  // namespace ringmain::detail

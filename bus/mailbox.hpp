@@ -43,7 +43,6 @@ void finish_run_of(PullMailbox& box) noexcept;
 /// Has all that those marks stand for been read? Threads: any.
 [[nodiscard]] bool mailbox_reached(const PullMailbox& box,
                                    const std::vector<std::uint64_t>& marks) noexcept;
-[[nodiscard]] EventView view_of(const engine::Run& run, std::size_t i, const Stamp& stamp) noexcept;
 }  // namespace detail
 
 /// What Mailbox<E> and AnyMailbox share. Move-only. Threads: one at a time per mailbox. May outlive

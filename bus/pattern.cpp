@@ -1,7 +1,4 @@
-// Does a pattern match a channel's name, token by token?
-#include <string_view>
-
-#include "bus/bus.hpp"
+#include "bus/pattern.hpp"
 
 namespace ringmain {
 namespace {

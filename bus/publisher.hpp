@@ -31,6 +31,9 @@ template <class F, class E>
 concept Makes = std::invocable<F&> && std::same_as<std::invoke_result_t<F&>, E>;
 
 namespace detail {
+/// A lane of that channel, which it holds until give_back().
+[[nodiscard]] Result<engine::Lane*> take_lane(engine::ChannelCore& channel,
+                                              const PublisherOptions& options);
 void give_back(engine::Lane& lane) noexcept;
 [[nodiscard]] Ledger ledger_of(const engine::Lane& lane) noexcept;
 engine::PushResult push_at(engine::Lane& lane, engine::BuildFn* build, void* from,

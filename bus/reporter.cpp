@@ -7,7 +7,7 @@
 
 #include "engine/engine.hpp"
 
-#include "bus/bus.hpp"
+#include "bus/pattern.hpp"
 
 namespace ringmain::detail {
 namespace {

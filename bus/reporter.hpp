@@ -16,8 +16,8 @@
 #include "../engine/watch/housekeeper.hpp"
 
 #include "bus_events.hpp"
-#include "channel.hpp"
 #include "interest.hpp"
+#include "publisher.hpp"
 
 namespace ringmain::engine {
 class Engine;

@@ -1,3 +1,5 @@
+#include "bus/text.hpp"
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -8,8 +10,6 @@
 #include <vector>
 
 #include "engine/system/fork.hpp"
-
-#include "bus/text.hpp"
 
 namespace ringmain {
 namespace {

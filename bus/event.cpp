@@ -1,3 +1,5 @@
+#include "bus/event.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cxxabi.h>
@@ -8,10 +10,6 @@
 #include <vector>
 
 #include "engine/system/fork.hpp"
-
-#include "bus/erased.hpp"
-#include "bus/event.hpp"
-#include "bus/result.hpp"
 
 namespace ringmain {
 namespace {
@@ -67,10 +65,6 @@ const Schema& keep_schema(const Schema& made) {
   auto& kept = all.by_hash[made.hash];
   if (!kept) kept = keep(made);
   return kept->schema;
-}
-
-std::uint64_t schema_hash_of(const Schema& schema) noexcept {
-  return hash_of(schema.name, schema.fields, schema.bytes);
 }
 
 std::string conflict_of(std::string_view channel, const Schema& has, const Schema& asked) {
@@ -143,44 +137,6 @@ std::string_view to_string(Kind kind) noexcept {
       return "name";
     case Kind::text:
       return "text";
-  }
-  return "?";
-}
-
-std::string_view to_string(PublishCode code) noexcept {
-  switch (code) {
-    case PublishCode::accepted:
-      return "accepted";
-    case PublishCode::unheard:
-      return "unheard";
-    case PublishCode::full:
-      return "full";
-    case PublishCode::closed:
-      return "closed";
-    case PublishCode::would_deadlock:
-      return "would_deadlock";
-    case PublishCode::no_memory:
-      return "no_memory";
-    case PublishCode::too_deep:
-      return "too_deep";
-    case PublishCode::vetoed:
-      return "vetoed";
-    case PublishCode::forked:
-      return "forked";
-  }
-  return "?";
-}
-
-std::string_view to_string(Detached detached) noexcept {
-  switch (detached) {
-    case Detached::done:
-      return "done";
-    case Detached::deferred:
-      return "deferred";
-    case Detached::timeout:
-      return "timeout";
-    case Detached::was_not_attached:
-      return "was_not_attached";
   }
   return "?";
 }
