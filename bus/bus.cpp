@@ -15,6 +15,8 @@
 #include "bus/bus_core.hpp"
 #include "bus/copies.hpp"
 #include "bus/first_use.hpp"
+#include "bus/mailbox_hold.hpp"
+#include "bus/ordered.hpp"
 #include "bus/subscription_core.hpp"
 
 namespace ringmain {
@@ -95,12 +97,11 @@ Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* s
   const engine::Ref<detail::SubscriptionCore> made =
       new detail::SubscriptionCore(subscriber, mailbox, std::move(options));
   orphan.subscriber = nullptr;
-  made->set_owner(core_);
-  made->set_bus(core_);
+  made->set_host(core_);
   made->listen(mailbox->core());
   made->start_thread(pattern);
   core_->add_pattern(*made, pattern);
-  return detail::SubscriptionCore::handle(made);
+  return detail::handle_of(*made);
 }
 
 Subscription Bus::subscribe_once_made(const Schema& schema, engine::Subscriber* subscriber,
@@ -111,11 +112,27 @@ Subscription Bus::subscribe_once_made(const Schema& schema, engine::Subscriber* 
   const engine::Ref<detail::SubscriptionCore> made =
       new detail::SubscriptionCore(subscriber, {}, std::move(options));
   orphan.subscriber = nullptr;
-  made->set_owner(core_);
-  made->set_bus(core_);
+  made->set_host(core_);
   made->set_awaited(schema);
   core_->add_pattern(*made, schema.name);
-  return detail::SubscriptionCore::handle(made);
+  return detail::handle_of(*made);
+}
+
+Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> channels,
+                                         engine::Subscriber* subscriber, OrderOptions options) {
+  detail::Orphan orphan{subscriber};
+  if (channels.front()->inert()) return {};
+  const engine::Ref<detail::MailboxHold> mailbox = detail::make_ordered_mailbox(channels, options);
+  SubscribeOptions consumer;
+  consumer.name = std::move(options.name);
+  consumer.on_throw = options.on_throw;
+  const engine::Ref<detail::SubscriptionCore> made =
+      new detail::SubscriptionCore(subscriber, mailbox, std::move(consumer));
+  orphan.subscriber = nullptr;
+  made->set_host(core_);
+  made->listen(mailbox->core());
+  for (engine::ChannelCore* c : channels) made->feed_from(*c);
+  return detail::handle_of(*made);
 }
 
 Subscription Bus::on_interest_core(engine::ChannelCore* channel, std::string_view pattern,
@@ -125,9 +142,9 @@ Subscription Bus::on_interest_core(engine::ChannelCore* channel, std::string_vie
   const engine::Ref<detail::SubscriptionCore> made =
       new detail::SubscriptionCore(subscriber, {}, std::move(options));
   orphan.subscriber = nullptr;
-  made->set_owner(core_);
-  made->watch(*core_, channel, pattern);
-  return detail::SubscriptionCore::handle(made);
+  made->set_host(core_);
+  made->watch(channel, pattern);
+  return detail::handle_of(*made);
 }
 
 bool Bus::wait_told(nanoseconds limit) {

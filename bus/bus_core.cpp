@@ -163,7 +163,7 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
   engine::ChannelCoreOptions core_options;
   core_options.name = name;
   core_options.schema = &schema;
-  core_options.owner = this;
+  core_options.owner = static_cast<SubscriptionHost*>(this);
   core_options.payload_bytes = schema.bytes;
   core_options.tells_no_losses = BusReporter::is_own(name, schema);
   if (options != nullptr) {
@@ -219,6 +219,7 @@ void BusCore::feed_matching(engine::ChannelCore& channel) {
 }
 
 void BusCore::add_pattern(SubscriptionCore& subscription, std::string_view pattern) {
+  subscription.set_by_pattern();
   const std::lock_guard lock(mutex_);
   // The bus says nothing of itself before it is asked: so it is asked now.
   for (const BusReporter::Own& own : BusReporter::own()) {
@@ -249,6 +250,19 @@ void BusCore::remember(SubscriptionCore& subscription) noexcept {
 void BusCore::forget(SubscriptionCore& subscription) noexcept {
   const std::lock_guard lock(attachments_mutex_);
   subscriptions_.erase(&subscription);
+}
+
+void BusCore::watch_interest(engine::Subscriber* subscriber,
+                             engine::Ref<engine::ChannelCore> channel, std::string pattern) {
+  reporter_->watch_interest(subscriber, std::move(channel), std::move(pattern));
+}
+
+std::uint64_t BusCore::waits(std::string subscriber, std::string channel, std::int64_t since_ns) {
+  return reporter_->waits(std::move(subscriber), std::move(channel), since_ns);
+}
+
+void BusCore::waits_no_more(std::uint64_t which) noexcept {
+  reporter_->waits_no_more(which);
 }
 
 bool BusCore::keep_until_the_end(SubscriptionCore& subscription) noexcept {

@@ -12,17 +12,16 @@
 #include "event.hpp"
 #include "options.hpp"
 #include "result.hpp"
-#include "subscription.hpp"
+#include "subscription_host.hpp"
 
 namespace ringmain::detail {
 
-class SubscriptionCore;
 class BusReporter;
 
 /// Channels by name, and the patterns that new channels are matched against. One lock, never held
 /// while a callback runs or is waited for. In a forked child channels are still found and made, so
 /// that one program text serves both, but nothing is attached to them.
-class BusCore final : public engine::Counted {
+class BusCore final : public SubscriptionHost {
  public:
   explicit BusCore(const BusOptions& options);
   /// Without threads: test_bus.hpp.
@@ -30,7 +29,6 @@ class BusCore final : public engine::Counted {
   explicit BusCore(ByHand);
 
   [[nodiscard]] engine::Engine& engine() const noexcept { return *engine_; }
-  [[nodiscard]] BusReporter& reporter() const noexcept { return *reporter_; }
   /// Finds or makes. `options` given: it must be new.
   Result<engine::ChannelCore*> channel(std::string_view name, const Schema& schema,
                                        const ChannelOptions* options);
@@ -39,20 +37,24 @@ class BusCore final : public engine::Counted {
   /// Feeds `subscription` from all channels that match, and from those that will. Throws
   /// std::bad_alloc.
   void add_pattern(SubscriptionCore& subscription, std::string_view pattern);
-  void remove_pattern(const SubscriptionCore& subscription) noexcept;
-  /// Live subscriptions, for figures.
-  void remember(SubscriptionCore& subscription) noexcept;
-  void forget(SubscriptionCore& subscription) noexcept;
   /// `f(subscription)` for each, under a lock.
   template <class F>
   void for_each_subscription(F f) const {
     const std::lock_guard lock(attachments_mutex_);
     for (const SubscriptionCore* a : subscriptions_) f(*a);
   }
-  /// False: the bus has ended already.
-  [[nodiscard]] bool keep_until_the_end(SubscriptionCore& subscription) noexcept;
   /// The bus ends: stops, and detaches what was kept. Not inside callbacks.
   void end() noexcept;
+
+  void remember(SubscriptionCore& subscription) noexcept override;
+  void forget(SubscriptionCore& subscription) noexcept override;
+  void remove_pattern(const SubscriptionCore& subscription) noexcept override;
+  [[nodiscard]] bool keep_until_the_end(SubscriptionCore& subscription) noexcept override;
+  void watch_interest(engine::Subscriber* subscriber, engine::Ref<engine::ChannelCore> channel,
+                      std::string pattern) override;
+  [[nodiscard]] std::uint64_t waits(std::string subscriber, std::string channel,
+                                    std::int64_t since_ns) override;
+  void waits_no_more(std::uint64_t which) noexcept override;
 
  private:
   struct Pattern {

@@ -23,11 +23,11 @@ Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber
   const engine::Ref<SubscriptionCore> made =
       new SubscriptionCore(subscriber, mailbox, std::move(options));
   orphan.subscriber = nullptr;
-  made->set_owner(static_cast<BusCore*>(channel.options().owner));
+  made->set_host(SubscriptionHost::of(channel));
   made->listen(mailbox ? mailbox->core() : channel);
   made->start_thread(channel.options().name);
   if (mailbox) made->feed_from(channel, std::move(key));
-  return SubscriptionCore::handle(made);
+  return handle_of(*made);
 }
 
 ChannelStats stats_of(const engine::ChannelCore& channel) {

@@ -1,6 +1,7 @@
 // Which subscriber carries a channel's events into a mailbox? Not for users of the library.
 #pragma once
-#include "subscription_core.hpp"
+#include "coalesce.hpp"
+#include "mailbox_hold.hpp"
 
 namespace ringmain::detail {
 

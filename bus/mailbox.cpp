@@ -8,6 +8,7 @@
 #include "engine/deliver/drain.hpp"
 #include "engine/deliver/pull.hpp"
 
+#include "bus/bus_core.hpp"
 #include "bus/subscription_core.hpp"
 
 namespace ringmain::detail {
@@ -158,7 +159,7 @@ PullMailbox* make_pull_mailbox(engine::ChannelCore& channel, SubscribeOptions op
   if (channel.inert()) return nullptr;
   const auto subscription =
       pulled(channel.host(), "mailbox of " + channel.options().name, std::move(options));
-  subscription->set_owner(static_cast<BusCore*>(channel.options().owner));
+  subscription->set_host(SubscriptionHost::of(channel));
   subscription->feed_from(channel, std::move(key));
   return new PullMailbox(subscription);
 }
@@ -167,8 +168,7 @@ PullMailbox* make_pull_mailbox(BusCore& bus, std::string_view pattern, Subscribe
   if (bus.forked()) return nullptr;
   const auto subscription =
       pulled(bus.engine(), "mailbox of " + std::string(pattern), std::move(options));
-  subscription->set_bus(&bus);
-  subscription->set_owner(&bus);
+  subscription->set_host(&bus);
   bus.add_pattern(*subscription, pattern);
   return new PullMailbox(subscription);
 }

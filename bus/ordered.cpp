@@ -1,6 +1,5 @@
-// How do several channels come to be heard in one order? Each publish takes a ticket while somebody
-// wants that; a feeder on each channel copies events and tickets into a mailbox, a lane there for
-// each lane here, and the mailbox hands them out by ticket (engine/deliver/merge.hpp).
+#include "bus/ordered.hpp"
+
 #include <climits>
 #include <new>
 #include <stdexcept>
@@ -10,12 +9,9 @@
 
 #include "engine/deliver/merge.hpp"
 
-#include "bus/bus.hpp"
 #include "bus/feed.hpp"
-#include "bus/subscription_core.hpp"
 
-namespace ringmain {
-namespace detail {
+namespace ringmain::detail {
 namespace {
 
 /// An ordered feeder's captures: its lanes in the mailbox, and the wish for tickets.
@@ -82,19 +78,8 @@ class OrderedFeed {
 
 }  // namespace
 
-engine::Subscriber* make_ordered_feeder(const engine::Ref<MailboxHold>& mailbox,
-                                        engine::ChannelCore& source) {
-  engine::Subscriber* feeder = make_subscriber(OrderedFeed(mailbox, &source));
-  feeder->priority = INT_MAX;  // it only copies: nobody waits long for it, others may for them
-  return feeder;
-}
-
-}  // namespace detail
-
-Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> channels,
-                                         engine::Subscriber* subscriber, OrderOptions options) {
-  detail::Orphan orphan{subscriber};
-  if (channels.front()->inert()) return {};
+engine::Ref<MailboxHold> make_ordered_mailbox(std::span<engine::ChannelCore* const> channels,
+                                              const OrderOptions& options) {
   engine::ChannelCoreOptions order;
   order.name = options.name.empty() ? "ordered mailbox" : options.name;
   order.merged = true;
@@ -107,18 +92,15 @@ Subscription Bus::subscribe_ordered_core(std::span<engine::ChannelCore* const> c
     }
     order.sources.emplace_back(c);
   }
-  const engine::Ref<detail::MailboxHold> mailbox = new detail::MailboxHold(
-      channels.front()->host(), std::move(order), detail::feeding_options(options.queue_events));
-  SubscribeOptions consumer;
-  consumer.name = std::move(options.name);
-  consumer.on_throw = options.on_throw;
-  const engine::Ref<detail::SubscriptionCore> made =
-      new detail::SubscriptionCore(subscriber, mailbox, std::move(consumer));
-  orphan.subscriber = nullptr;
-  made->set_owner(core_);
-  made->listen(mailbox->core());
-  for (engine::ChannelCore* c : channels) made->feed_from(*c);
-  return detail::SubscriptionCore::handle(made);
+  return new MailboxHold(channels.front()->host(), std::move(order),
+                         feeding_options(options.queue_events));
 }
 
-}  // namespace ringmain
+engine::Subscriber* make_ordered_feeder(const engine::Ref<MailboxHold>& mailbox,
+                                        engine::ChannelCore& source) {
+  engine::Subscriber* feeder = make_subscriber(OrderedFeed(mailbox, &source));
+  feeder->priority = INT_MAX;  // it only copies: nobody waits long for it, others may for them
+  return feeder;
+}
+
+}  // namespace ringmain::detail

@@ -33,7 +33,7 @@ class Parts {
         new MailboxHold(channel_->host(), part, drained_by(options_, channel_->host()), options_);
     const engine::Ref<SubscriptionCore> made = new SubscriptionCore(consumer, mailbox, options_);
     orphan.subscriber = nullptr;
-    made->set_owner(static_cast<BusCore*>(channel_->options().owner));
+    made->set_host(SubscriptionHost::of(*channel_));
     made->listen(mailbox->core());
     made->start_thread(part);
     engine::Lane* lane = mailbox->core().take_lane(mailbox->lanes(), *channel_);
@@ -102,9 +102,9 @@ Subscription attach_parts(engine::ChannelCore& channel, Parts& parts, engine::Su
   const engine::Ref<SubscriptionCore> made =
       new SubscriptionCore(sorter, {}, std::move(options), parts.subscriptions());
   orphan.subscriber = nullptr;
-  made->set_owner(static_cast<BusCore*>(channel.options().owner));
+  made->set_host(SubscriptionHost::of(channel));
   made->listen(channel);
-  return SubscriptionCore::handle(made);
+  return handle_of(*made);
 }
 
 }  // namespace ringmain::detail

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "options.hpp"
-#include "subscription.hpp"
 
 namespace ringmain {
 
@@ -39,6 +38,24 @@ struct WorkerStats {
   std::uint64_t wakes = 0;  // was woken (the rest: a timer, for realtime publishers)
   std::uint64_t batches = 0, events = 0;
 };
+
+/// Events this subscriber was due, and what became of each. While no batch is running and the
+/// subscription lives: offered = delivered + threw + filtered + skipped + dropped +
+/// coalesced + pending (I3).
+struct SubscriberStats {
+  std::uint64_t offered = 0;
+  std::uint64_t delivered = 0;  // the callback returned
+  std::uint64_t threw = 0;
+  std::uint64_t filtered = 0;
+  std::uint64_t skipped = 0;  // it was closed, or its owner was gone
+  std::uint64_t dropped = 0;  // its mailbox was full, pushed it out, or discarded it at stop(abort)
+  std::uint64_t coalesced = 0;  // a newer one of its key took its place in the mailbox
+  std::uint64_t pending = 0;    // in its mailbox
+  std::uint64_t slow = 0;       // turns over its budget
+  std::int64_t longest_ns = 0;  // of those, as far as it was seen
+  std::uint64_t order_gaps = 0, order_late = 0;  // subscribe_ordered() only: as in ChannelStats
+};
+
 struct SubscriptionStats {
   std::string name;
   std::string channel;  // or its mailbox; "" for one that is told of interest by pattern

@@ -6,6 +6,11 @@
 
 namespace ringmain {
 
+Subscription detail::handle_of(SubscriptionCore& held) noexcept {
+  held.hold();
+  return Subscription(&held);
+}
+
 Subscription::~Subscription() {
   if (held_ == nullptr) return;
   reset();
@@ -30,9 +35,9 @@ Detached Subscription::reset_for(nanoseconds limit) noexcept {
 
 void Subscription::release() noexcept {
   if (held_ == nullptr) return;
-  const auto bus = held_->owner();
+  const auto host = held_->host();
   if (held_->forked()) return std::exchange(held_, nullptr)->release();
-  if (!bus || !bus->keep_until_the_end(*held_)) held_->detach_deferred();  // the bus has ended
+  if (!host || !host->keep_until_the_end(*held_)) held_->detach_deferred();  // the bus has ended
   std::exchange(held_, nullptr)->release();
 }
 

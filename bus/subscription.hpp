@@ -5,28 +5,16 @@
 
 #include "options.hpp"
 #include "result.hpp"
+#include "stats.hpp"
 
 namespace ringmain {
 
-/// Events this subscriber was due, and what became of each. While no batch is running and the
-/// subscription lives: offered = delivered + threw + filtered + skipped + dropped +
-/// coalesced + pending (I3).
-struct SubscriberStats {
-  std::uint64_t offered = 0;
-  std::uint64_t delivered = 0;  // the callback returned
-  std::uint64_t threw = 0;
-  std::uint64_t filtered = 0;
-  std::uint64_t skipped = 0;  // it was closed, or its owner was gone
-  std::uint64_t dropped = 0;  // its mailbox was full, pushed it out, or discarded it at stop(abort)
-  std::uint64_t coalesced = 0;  // a newer one of its key took its place in the mailbox
-  std::uint64_t pending = 0;    // in its mailbox
-  std::uint64_t slow = 0;       // turns over its budget
-  std::int64_t longest_ns = 0;  // of those, as far as it was seen
-  std::uint64_t order_gaps = 0, order_late = 0;  // subscribe_ordered() only: as in ChannelStats
-};
+class Subscription;
 
 namespace detail {
 class SubscriptionCore;
+/// A handle that holds it.
+[[nodiscard]] Subscription handle_of(SubscriptionCore& held) noexcept;
 }  // namespace detail
 
 /// Keeps one subscriber attached. After reset() or destruction outside callbacks, no call to it is
@@ -62,7 +50,7 @@ class [[nodiscard]] Subscription {
   void swap(Subscription& other) noexcept { std::swap(held_, other.held_); }
 
  private:
-  friend class detail::SubscriptionCore;
+  friend Subscription detail::handle_of(detail::SubscriptionCore& held) noexcept;
   explicit Subscription(detail::SubscriptionCore* held) noexcept : held_(held) {}
   detail::SubscriptionCore* held_ = nullptr;  // one holder of it
 };

@@ -1,79 +1,21 @@
 #include "bus/subscription_core.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "engine/deliver/merge.hpp"
 #include "engine/system/clock.hpp"
 
-#include "bus/feed.hpp"
 #include "bus/feeder.hpp"
-#include "bus/reporter.hpp"
+#include "bus/ordered.hpp"
 
 namespace ringmain::detail {
-
-// --- the mailbox ---
-
-DrainedBy drained_by(const SubscribeOptions& options, const engine::ChannelHost& host) noexcept {
-  return options.served == Served::own_thread && !host.manual() ? DrainedBy::own_thread
-                                                                : DrainedBy::workers;
-}
-
-void check(const SubscribeOptions& options, bool has_mailbox) {
-  if (options.overflow == Overflow::block) {
-    throw std::invalid_argument(
-        "ringmain: a worker feeds the subscriber's queue and must never wait, so Overflow::block "
-        "is refused; use drop_newest or drop_oldest, or let the publishers block");
-  }
-  if (!has_mailbox && options.overflow != Overflow::drop_newest) {
-    throw std::invalid_argument(
-        "ringmain: a shared subscriber has no queue that could overflow; use Served::isolated, or "
-        "PublisherOptions::overflow");
-  }
-}
-
-namespace {
-
-engine::ChannelCoreOptions mailbox_options(std::string name, DrainedBy by) {
-  engine::ChannelCoreOptions options;
-  options.name = std::move(name);
-  options.pulled = by != DrainedBy::workers;
-  options.own_thread = by == DrainedBy::own_thread;
-  return options;
-}
-
-engine::LaneOptions lanes_of(const SubscribeOptions& options) noexcept {
-  engine::LaneOptions lanes = feeding_options(options.queue_events);
-  lanes.overflow = options.overflow;
-  return lanes;
-}
-
-}  // namespace
-
-MailboxHold::MailboxHold(engine::ChannelHost& host, std::string name, DrainedBy by,
-                         const SubscribeOptions& options)
-    : MailboxHold(host, mailbox_options(std::move(name), by), lanes_of(options)) {}
-
-MailboxHold::MailboxHold(engine::ChannelHost& host, engine::ChannelCoreOptions options,
-                         const engine::LaneOptions& lanes)
-    : lanes_(lanes) {
-  options.mailbox = true;
-  options.lanes_max = engine::ChannelCore::kLanesMax;
-  const bool for_its_user = options.for_its_user();
-  core_ = engine::make_channel_core(&host, std::move(options));
-  if (!host.add(*core_)) throw std::bad_alloc();
-  if (for_its_user) core_->begin_listening();
-}
-
-MailboxHold::~MailboxHold() {
-  if (core_) core_->host().retire(*core_);
-}
-
-// --- the core of a subscription ---
 
 SubscriptionCore::SubscriptionCore(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
                                    SubscribeOptions options,
@@ -107,7 +49,7 @@ SubscriptionCore::SubscriptionCore(engine::Subscriber* subscriber, engine::Ref<M
 }
 
 SubscriptionCore::~SubscriptionCore() {
-  if (owner_ && !owner_->forked()) owner_->forget(*this);
+  if (host_ && !host_->forked()) host_->forget(*this);
   if (!closed_) detach_deferred();  // it never came to a handle: something threw on the way
   for (const Listed& l : listed_) engine::drop_subscriber(l.subscriber);
   if (consumer_ != nullptr && !listens_) discard(consumer_);
@@ -133,13 +75,13 @@ void SubscriptionCore::listen_locked(engine::ChannelCore& channel) {
   throw std::bad_alloc();
 }
 
-void SubscriptionCore::watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern) {
+void SubscriptionCore::watch(engine::ChannelCore* channel, std::string_view pattern) {
   const std::lock_guard lock(mutex_);
   listed_.push_back({nullptr, consumer_});
   listens_ = true;
   consumer_->holders.fetch_add(1);
   try {
-    bus.reporter().watch_interest(consumer_, channel, std::string(pattern));
+    host_->watch_interest(consumer_, channel, std::string(pattern));
   } catch (...) {
     engine::drop_subscriber(consumer_);
     throw;
@@ -243,25 +185,25 @@ engine::Gate::Waited SubscriptionCore::wait_for(const Listed& listed,
   engine::Gate& gate = listed.subscriber->gate;
   // A realtime publisher that leaves an inline callback wakes nobody.
   const std::int64_t look = listed.subscriber->judge != nullptr ? std::int64_t{kLookNs} : -1;
-  if ((limit_ns >= 0 && limit_ns <= kQuietNs) || !owner_) return gate.wait(limit_ns, look);
+  if ((limit_ns >= 0 && limit_ns <= kQuietNs) || !host_) return gate.wait(limit_ns, look);
   const engine::Gate::Waited waited = gate.wait(kQuietNs, look);
   if (waited != engine::Gate::Waited::timeout) return waited;
   const std::int64_t since = engine::now_ns() - kQuietNs;
   std::uint64_t which = 0;
   try {
-    which = owner_->reporter().waits(options_.name,
-                                     listed.channel ? listed.channel->options().name : "", since);
+    which =
+        host_->waits(options_.name, listed.channel ? listed.channel->options().name : "", since);
   } catch (const std::bad_alloc&) {
     // Nobody is told; waiting is what matters.
   }
   const engine::Gate::Waited late = gate.wait(limit_ns < 0 ? limit_ns : limit_ns - kQuietNs, look);
-  if (which != 0) owner_->reporter().waits_no_more(which);
+  if (which != 0) host_->waits_no_more(which);
   return late;
 }
 
 Detached SubscriptionCore::detach(std::int64_t limit_ns) noexcept {
   if (forked()) return Detached::was_not_attached;
-  if (bus_) bus_->remove_pattern(*this);
+  if (by_pattern_) host_->remove_pattern(*this);
   const bool inside = engine::in_callback();
   close_all(inside);
   if (inside) return Detached::deferred;
@@ -276,13 +218,13 @@ Detached SubscriptionCore::detach(std::int64_t limit_ns) noexcept {
 
 void SubscriptionCore::detach_deferred() noexcept {
   if (forked()) return;
-  if (bus_) bus_->remove_pattern(*this);
+  if (by_pattern_) host_->remove_pattern(*this);
   close_all(true);
 }
 
-void SubscriptionCore::set_owner(BusCore* bus) noexcept {
-  owner_ = bus;
-  if (owner_) owner_->remember(*this);
+void SubscriptionCore::set_host(SubscriptionHost* host) noexcept {
+  host_ = host;
+  if (host_) host_->remember(*this);
 }
 
 bool SubscriptionCore::readmit() noexcept {
@@ -295,9 +237,132 @@ bool SubscriptionCore::readmit() noexcept {
   return true;
 }
 
-Subscription SubscriptionCore::handle(engine::Ref<SubscriptionCore> subscription) noexcept {
-  subscription->hold();
-  return Subscription(subscription.get());
+// --- its figures, and whether they balance (I3) ---
+
+SubscriberStats SubscriptionCore::stats() const noexcept {
+  SubscriberStats s;
+  // Before the figures of its subscriber: what comes out of the mailbox after its end meets
+  // nobody.
+  const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (!forked()) lock.lock();  // else it may never be free again
+  if (consumer_ != nullptr) {
+    s.delivered = consumer_->delivered.get();
+    s.threw = consumer_->threw.get();
+    s.filtered = consumer_->filtered.get();
+    s.skipped = consumer_->skipped.get();
+    s.offered = consumer_->offered.get();
+    if (came_out > s.offered) s.skipped += came_out - s.offered;
+    s.slow = consumer_->slow.get();
+    s.longest_ns = static_cast<std::int64_t>(consumer_->longest_ns.get());
+  }
+  if (!parts_.empty()) s.delivered = 0;  // sorted: what became of them the parts know
+  for (const auto& p : parts_) {
+    const SubscriberStats part = p->stats();
+    s.delivered += part.delivered;
+    s.threw += part.threw;
+    s.filtered += part.filtered;
+    s.skipped += part.skipped;
+    s.dropped += part.dropped;
+    s.pending += part.pending;
+    s.slow += part.slow;
+    s.longest_ns = std::max(s.longest_ns, part.longest_ns);
+  }
+  if (!mailbox_) return s;
+  const engine::ChannelCounts box = mailbox_->core().counts();
+  s.dropped = box.full + box.no_memory + box.closed + box.evicted + box.discarded;
+  s.pending = box.pending;
+  s.coalesced = box.coalesced;
+  s.offered = box.accepted + box.full + box.no_memory + box.closed + box.coalesced;
+  if (consumer_ == nullptr) s.delivered = box.delivered;
+  if (const engine::LaneOrder* m = mailbox_->core().lane_order()) {
+    s.order_gaps = m->gaps.get();
+    s.order_late = m->late.get();
+  }
+  for (const Listed& l : listed_) {
+    if (l.subscriber == consumer_) continue;
+    s.threw += l.subscriber->threw.get();  // in a key function: it never came to the mailbox
+    s.offered += l.subscriber->threw.get();
+  }
+  return s;
+}
+
+bool SubscriptionCore::quarantined() const noexcept {
+  return (consumer_ != nullptr && consumer_->gate.barred()) ||
+         std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->quarantined(); });
+}
+
+/// What has been published and consumed of all that it hears. None: a run of it may be going on, or
+/// a publisher is busy, whose event may be heard before it counts as published.
+std::optional<std::uint64_t> SubscriptionCore::at_rest() const {
+  std::uint64_t so_far = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Listed& l : listed_) {
+      const std::uint32_t lanes = l.channel ? l.channel->lane_count() : 0;
+      for (std::uint32_t i = 0; i < lanes; ++i) {
+        const engine::Lane::Moment now = l.channel->lane(i).moment();
+        if (now.busy || now.published != now.consumed) return {};
+        so_far += now.published;
+      }
+    }
+  }
+  for (const auto& p : parts_) {
+    const auto part = p->at_rest();
+    if (!part) return {};
+    so_far += *part;
+  }
+  return so_far;
+}
+
+bool SubscriptionCore::called_by_drainers() const {
+  const std::lock_guard lock(mutex_);
+  const bool of_a_channel = listed_.empty() || listed_.front().channel;
+  return consumer_ == nullptr || (consumer_->judge == nullptr && of_a_channel);
+}
+
+SubscriptionStats SubscriptionCore::row() const {
+  SubscriptionStats row;
+  row.figures = stats();
+  const std::lock_guard lock(mutex_);
+  row.name = options_.name;
+  row.served = options_.served;
+  row.priority = options_.priority;
+  row.called_inline = consumer_ != nullptr && consumer_->judge != nullptr;
+  row.pulled = consumer_ == nullptr;
+  row.attached = !closed_;
+  row.quarantined = quarantined();
+  if (mailbox_) {
+    row.channel = mailbox_->core().options().name;
+  } else if (!listed_.empty() && listed_.front().channel) {
+    row.channel = listed_.front().channel->options().name;
+  }
+  return row;
+}
+
+/// It can be checked only where nothing of it was under way from before its counts were read until
+/// after that. Beside publishers that go on there may be no such moment: then nothing is claimed.
+std::string SubscriptionCore::unbalanced() const {
+  enum { kLooks = 100 };
+  SubscriberStats s;
+  for (int look = 0;; ++look) {
+    if (look == kLooks || closed_) return {};  // closed: what it is not told any more is nobody's
+    const auto before = at_rest();
+    if (!before) return {};
+    s = stats();
+    if (at_rest() == before) break;
+    std::this_thread::yield();
+  }
+  const std::uint64_t sum =
+      s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending;
+  // Calls by publishing threads and the housekeeper are not seen above: offered, and then settled.
+  const bool in_call = !called_by_drainers() && sum < s.offered;
+  if (closed_ || sum == s.offered || in_call) return {};
+  return "subscription '" + options_.name + "' does not balance (I3): offered " +
+         std::to_string(s.offered) + ", delivered " + std::to_string(s.delivered) + ", threw " +
+         std::to_string(s.threw) + ", filtered " + std::to_string(s.filtered) + ", skipped " +
+         std::to_string(s.skipped) + ", dropped " + std::to_string(s.dropped) + ", coalesced " +
+         std::to_string(s.coalesced) + ", pending " + std::to_string(s.pending);
 }
 
 }  // namespace ringmain::detail

@@ -6,8 +6,8 @@
 //   own_thread  the same, drained by a thread that serves it alone
 //   pulled      channel ── feeder ──► mailbox ◄── its user's thread
 //
-// A mailbox is a channel core of its own: same lanes, same ledger, same workers. A feeder is a
-// subscriber whose callback copies events, with their stamps, into its lane there.
+// A feeder is a subscriber whose callback copies events, with their stamps, into its lane of the
+// mailbox.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -18,40 +18,14 @@
 
 #include "../engine/deliver/own_thread.hpp"
 
-#include "bus_core.hpp"
 #include "coalesce.hpp"
+#include "mailbox_hold.hpp"
 #include "options.hpp"
+#include "result.hpp"
 #include "stats.hpp"
-#include "subscription.hpp"
+#include "subscription_host.hpp"
 
 namespace ringmain::detail {
-
-enum class DrainedBy : std::uint8_t { workers, own_thread, its_user };
-/// Who drains the mailbox of a subscriber that has one. A manual bus has no threads: deliver()
-/// serves it.
-[[nodiscard]] DrainedBy drained_by(const SubscribeOptions& options,
-                                   const engine::ChannelHost& host) noexcept;
-/// Throws std::invalid_argument with one sentence for options that cannot hold.
-void check(const SubscribeOptions& options, bool has_mailbox);
-
-/// Keeps a mailbox's core under its workers' care until the last feeder and reader are gone.
-class MailboxHold final : public engine::Counted {
- public:
-  /// Throws std::bad_alloc.
-  MailboxHold(engine::ChannelHost& host, std::string name, DrainedBy by,
-              const SubscribeOptions& options);
-  /// With options of one's own; what makes it a mailbox is added.
-  MailboxHold(engine::ChannelHost& host, engine::ChannelCoreOptions options,
-              const engine::LaneOptions& lanes);
-  ~MailboxHold() override;
-  [[nodiscard]] engine::ChannelCore& core() const noexcept { return *core_; }
-  /// Of the lanes of its feeders.
-  [[nodiscard]] const engine::LaneOptions& lanes() const noexcept { return lanes_; }
-
- private:
-  engine::Ref<engine::ChannelCore> core_;
-  engine::LaneOptions lanes_;
-};
 
 class SubscriptionCore final : public engine::Counted {
  public:
@@ -73,11 +47,12 @@ class SubscriptionCore final : public engine::Counted {
   void feed_from(engine::ChannelCore& source, KeyWriter key = {});
   /// There is no mailbox: feed_from() a channel of that event is listen() to it.
   void set_awaited(const Schema& schema) noexcept { awaited_ = &schema; }
+  /// The bus feeds it from channels to come, until it is told to remove its pattern.
+  void set_by_pattern() noexcept { by_pattern_ = true; }
   /// Is told who listens to `channel`, or to all that match `pattern`. Throws std::bad_alloc.
-  void watch(BusCore& bus, engine::ChannelCore* channel, std::string_view pattern);
+  void watch(engine::ChannelCore* channel, std::string_view pattern);
   /// Undoes feed_from(source), of which nothing was heard yet, if it was done.
   void stop_feeding_from(const engine::ChannelCore& source) noexcept;
-  void set_bus(engine::Ref<BusCore> bus) noexcept { bus_ = std::move(bus); }
 
   /// Ends a quarantine. False: it was in none.
   bool readmit() noexcept;
@@ -97,12 +72,10 @@ class SubscriptionCore final : public engine::Counted {
   [[nodiscard]] const engine::Ref<MailboxHold>& mailbox() const noexcept { return mailbox_; }
   /// From here on the bus's figures show it, from any thread: what they read is const, or under the
   /// lock.
-  void set_owner(BusCore* bus) noexcept;
-  [[nodiscard]] engine::Ref<BusCore> owner() const noexcept { return owner_; }
+  void set_host(SubscriptionHost* host) noexcept;
+  [[nodiscard]] engine::Ref<SubscriptionHost> host() const noexcept { return host_; }
 
   SubscriptionCore* next_kept = nullptr;  // the bus's, once it keeps this
-  /// A handle that holds this.
-  static Subscription handle(engine::Ref<SubscriptionCore> subscription) noexcept;
 
  private:
   void listen_locked(engine::ChannelCore& channel);
@@ -125,8 +98,8 @@ class SubscriptionCore final : public engine::Counted {
   const engine::Ref<MailboxHold> mailbox_;
   engine::Ref<engine::OwnThread> thread_;
   const std::vector<engine::Ref<SubscriptionCore>> parts_;
-  engine::Ref<BusCore> bus_;    // patterns only
-  engine::Ref<BusCore> owner_;  // where release() leaves it
+  engine::Ref<SubscriptionHost> host_;
+  bool by_pattern_ = false;
   const Schema* awaited_ = nullptr;
   const SubscribeOptions options_;
   std::atomic<bool> closed_{false};
@@ -144,9 +117,5 @@ struct Orphan {
     if (subscriber != nullptr) SubscriptionCore::discard(subscriber);
   }
 };
-
-/// Copies events with their tickets. Throws std::bad_alloc.
-[[nodiscard]] engine::Subscriber* make_ordered_feeder(const engine::Ref<MailboxHold>& mailbox,
-                                                      engine::ChannelCore& source);
 
 }  // namespace ringmain::detail
