@@ -4,21 +4,12 @@
 #include <cctype>
 #include <cstdlib>
 #include <cxxabi.h>
-#include <map>
 #include <tuple>
 
 #include "adapters/registry/core.hpp"
 
 namespace ringmain::registry {
 namespace {
-
-bool good_name(std::string_view name) {
-  const auto fine = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-  };
-  return !name.empty() && name.size() <= 64 && name.front() != '-' && name.front() != '.' &&
-         std::all_of(name.begin(), name.end(), fine);
-}
 
 std::string snake_case(std::string_view camel) {
   std::string made;
@@ -33,24 +24,6 @@ std::string snake_case(std::string_view camel) {
     made += static_cast<char>(std::tolower(static_cast<unsigned char>(camel[i])));
   }
   return made;
-}
-
-std::string joined(const std::vector<std::string_view>& words) {
-  std::string made;
-  for (const std::string_view word : words) made += (made.empty() ? "" : ", ") + std::string(word);
-  return made;
-}
-
-/// "[MS]" may be left out, "FILE" must be there, "" takes none.
-std::string argument_fault(const Entry& entry, const std::optional<std::string_view>& argument) {
-  const Provider& p = entry.provider();
-  const std::string name = std::string(to_string(p.kind)) + " " + p.name;
-  if (p.argument.empty() && argument) return name + " takes no argument: write " + p.name;
-  if (p.argument_fault && argument && !argument->empty()) return p.argument_fault(*argument);
-  if (p.argument.empty() || p.argument.front() == '[') return "";
-  if (argument && !argument->empty()) return "";
-  return name + " wants " + (p.argument == "FILE" ? "a file" : "an argument") + ": " + p.name +
-         ":" + p.argument;
 }
 
 }  // namespace
@@ -157,7 +130,7 @@ Result<ProviderInfo> Registry::check(ProviderKind kind, std::string_view text) {
   const Spec spec = Spec::of(text);
   auto found = core_->find(*this, kind, spec.name);
   if (!found) return found.error();
-  if (const std::string fault = argument_fault(*found.value(), spec.argument); !fault.empty()) {
+  if (const std::string fault = Core::fault_in(*found.value(), spec.argument); !fault.empty()) {
     return Error{Error::Code::refused, fault};
   }
   return found.value()->info();
@@ -252,102 +225,6 @@ Result<bool> Registry::unload(std::string_view library) {
 
 Result<bool> Registry::tell(Bus* bus) {
   return core_->publishers.publish_on(bus);
-}
-
-// --- what the registry does with its entries ---
-
-Result<bool> Registry::Core::add(const std::shared_ptr<Entry>& entry, Taken taken) {
-  const Provider& p = entry->provider();
-  if (!good_name(p.name)) {
-    return Error{Error::Code::refused,
-                 in_quotes(p.name) +
-                     " cannot be a provider's name; use a-z, 0-9, '_', '-' and '.', 64 at most"};
-  }
-  const std::lock_guard lock(mutex);
-  auto& held = by_key[{p.kind, p.name}];
-  const bool replaced = held != nullptr;
-  if (replaced && taken == Taken::refuse) {
-    const std::string& from = held->provider().from;
-    return Error{Error::Code::conflict,
-                 "there is a " + held->title() + " already" +
-                     (from.empty() ? std::string() : ", from " + from) +
-                     "; give this one another name, or replace that one on purpose"};
-  }
-  held = entry;
-  publishers.queue(Registered{Name(p.name), Name(p.from), p.kind, replaced});
-  return true;
-}
-
-std::shared_ptr<Entry> Registry::Core::take_out(ProviderKind kind, std::string_view name) {
-  const std::lock_guard lock(mutex);
-  const auto found = by_key.find({kind, std::string(name)});
-  if (found == by_key.end()) return nullptr;
-  const std::shared_ptr<Entry> gone = found->second;
-  by_key.erase(found);
-  publishers.queue(Unregistered{Name(name), Name(gone->provider().from), kind});
-  return gone;
-}
-
-std::vector<std::shared_ptr<Entry>> Registry::Core::entries() const {
-  const std::lock_guard lock(mutex);
-  std::vector<std::shared_ptr<Entry>> all;
-  for (const auto& [key, entry] : by_key) all.push_back(entry);
-  return all;
-}
-
-Result<std::shared_ptr<Entry>> Registry::Core::find(Registry& self, ProviderKind kind,
-                                                    std::string_view name) {
-  for (const bool again : {false, true}) {
-    {
-      const std::lock_guard lock(mutex);
-      const auto found = by_key.find({kind, std::string(name)});
-      if (found != by_key.end()) return found->second;
-    }
-    if (again) break;
-    self.refresh();  // it may have been installed since
-  }
-  return unknown(kind, name);
-}
-
-Error Registry::Core::unknown(ProviderKind kind, std::string_view name) const {
-  const std::string what(to_string(kind));
-  const auto all = entries();
-  std::vector<std::string_view> names;
-  for (const auto& entry : all) {
-    if (entry->provider().kind == kind) {
-      names.push_back(entry->provider().name);
-    } else if (entry->provider().name == name) {
-      return Error{Error::Code::not_found, "there is no " + what + " " + in_quotes(name) + "; " +
-                                               in_quotes(name) + " is a " +
-                                               std::string(to_string(entry->provider().kind))};
-    }
-  }
-  std::string sentence = "there is no " + what + " " + in_quotes(name.substr(0, 64));
-  if (const std::string nearest = did_you_mean(name, names); !nearest.empty()) {
-    sentence += nearest;
-  } else {
-    sentence += names.empty() ? "; none is registered" : "; there are " + joined(names);
-  }
-  return Error{Error::Code::not_found, sentence};
-}
-
-Entry::Loads Registry::Core::factory_of(Entry& entry) {
-  std::optional<std::chrono::nanoseconds> took;
-  auto factory = entry.factory(took);
-  const Provider& p = entry.provider();
-  if (took && factory) {
-    publishers.queue(Loaded{Name(p.name), Name(p.from), p.kind, took->count()});
-  } else if (took) {
-    const std::string_view reason = factory.error().message;
-    publishers.queue(LoadFailed{Name(p.name), Name(p.from), p.kind, reason});
-  }
-  publishers.publish_queued();
-  return factory;
-}
-
-std::string Registry::Core::fault_in(const Entry& entry,
-                                     const std::optional<std::string_view>& argument) {
-  return argument_fault(entry, argument);
 }
 
 }  // namespace ringmain::registry

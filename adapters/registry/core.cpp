@@ -1,16 +1,31 @@
-// How do plugins come into the registry, and out of it again?
+#include "adapters/registry/core.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "adapters/did_you_mean.hpp"
 #include "adapters/plugin.hpp"
 #include "adapters/plugins/library.hpp"
-#include "adapters/registry/core.hpp"
 
 namespace ringmain::registry {
 namespace {
+
+bool good_name(std::string_view name) {
+  const auto fine = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= 64 && name.front() != '-' && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), fine);
+}
+
+std::string joined(const std::vector<std::string_view>& words) {
+  std::string made;
+  for (const std::string_view word : words) made += (made.empty() ? "" : ", ") + std::string(word);
+  return made;
+}
 
 /// A loader that knows that it cannot: so the reason is found where the provider is looked for.
 Loader refuses(std::string why) {
@@ -31,6 +46,110 @@ std::string abi_fault(const PluginPlaces::Found& found) {
 }
 
 }  // namespace
+
+Result<bool> Registry::Core::add(const std::shared_ptr<Entry>& entry, Taken taken) {
+  const Provider& p = entry->provider();
+  if (!good_name(p.name)) {
+    return Error{Error::Code::refused,
+                 in_quotes(p.name) +
+                     " cannot be a provider's name; use a-z, 0-9, '_', '-' and '.', 64 at most"};
+  }
+  const std::lock_guard lock(mutex);
+  auto& held = by_key[{p.kind, p.name}];
+  const bool replaced = held != nullptr;
+  if (replaced && taken == Taken::refuse) {
+    const std::string& from = held->provider().from;
+    return Error{Error::Code::conflict,
+                 "there is a " + held->title() + " already" +
+                     (from.empty() ? std::string() : ", from " + from) +
+                     "; give this one another name, or replace that one on purpose"};
+  }
+  held = entry;
+  publishers.queue(Registered{Name(p.name), Name(p.from), p.kind, replaced});
+  return true;
+}
+
+std::shared_ptr<Entry> Registry::Core::take_out(ProviderKind kind, std::string_view name) {
+  const std::lock_guard lock(mutex);
+  const auto found = by_key.find({kind, std::string(name)});
+  if (found == by_key.end()) return nullptr;
+  const std::shared_ptr<Entry> gone = found->second;
+  by_key.erase(found);
+  publishers.queue(Unregistered{Name(name), Name(gone->provider().from), kind});
+  return gone;
+}
+
+std::vector<std::shared_ptr<Entry>> Registry::Core::entries() const {
+  const std::lock_guard lock(mutex);
+  std::vector<std::shared_ptr<Entry>> all;
+  for (const auto& [key, entry] : by_key) all.push_back(entry);
+  return all;
+}
+
+Result<std::shared_ptr<Entry>> Registry::Core::find(Registry& self, ProviderKind kind,
+                                                    std::string_view name) {
+  for (const bool again : {false, true}) {
+    {
+      const std::lock_guard lock(mutex);
+      const auto found = by_key.find({kind, std::string(name)});
+      if (found != by_key.end()) return found->second;
+    }
+    if (again) break;
+    self.refresh();  // it may have been installed since
+  }
+  return unknown(kind, name);
+}
+
+Error Registry::Core::unknown(ProviderKind kind, std::string_view name) const {
+  const std::string what(to_string(kind));
+  const auto all = entries();
+  std::vector<std::string_view> names;
+  for (const auto& entry : all) {
+    if (entry->provider().kind == kind) {
+      names.push_back(entry->provider().name);
+    } else if (entry->provider().name == name) {
+      return Error{Error::Code::not_found, "there is no " + what + " " + in_quotes(name) + "; " +
+                                               in_quotes(name) + " is a " +
+                                               std::string(to_string(entry->provider().kind))};
+    }
+  }
+  std::string sentence = "there is no " + what + " " + in_quotes(name.substr(0, 64));
+  if (const std::string nearest = did_you_mean(name, names); !nearest.empty()) {
+    sentence += nearest;
+  } else {
+    sentence += names.empty() ? "; none is registered" : "; there are " + joined(names);
+  }
+  return Error{Error::Code::not_found, sentence};
+}
+
+Entry::Loads Registry::Core::factory_of(Entry& entry) {
+  std::optional<std::chrono::nanoseconds> took;
+  auto factory = entry.factory(took);
+  const Provider& p = entry.provider();
+  if (took && factory) {
+    publishers.queue(Loaded{Name(p.name), Name(p.from), p.kind, took->count()});
+  } else if (took) {
+    const std::string_view reason = factory.error().message;
+    publishers.queue(LoadFailed{Name(p.name), Name(p.from), p.kind, reason});
+  }
+  publishers.publish_queued();
+  return factory;
+}
+
+/// "[MS]" may be left out, "FILE" must be there, "" takes none.
+std::string Registry::Core::fault_in(const Entry& entry,
+                                     const std::optional<std::string_view>& argument) {
+  const Provider& p = entry.provider();
+  const std::string name = std::string(to_string(p.kind)) + " " + p.name;
+  if (p.argument.empty() && argument) return name + " takes no argument: write " + p.name;
+  if (p.argument_fault && argument && !argument->empty()) return p.argument_fault(*argument);
+  if (p.argument.empty() || p.argument.front() == '[') return "";
+  if (argument && !argument->empty()) return "";
+  return name + " wants " + (p.argument == "FILE" ? "a file" : "an argument") + ": " + p.name +
+         ":" + p.argument;
+}
+
+// --- how plugins come in, and go out again ---
 
 Registry::Core::Plugin Registry::Core::take_in(const PluginPlaces::Found& found) {
   Plugin made;
