@@ -1,4 +1,5 @@
-// How long does a worker take for a backlog? It is held, fed, let go and timed by its own calls.
+// How long does a worker take for a backlog? It is held in a call while events are queued, let go,
+// and timed by its own calls.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,7 +17,7 @@ class Backlogs {
     pushed_ = prime<Payload>(system, watch);
     watch.last.store(kEvents - 1);
   }
-  /// Backlogs for so long; `meanwhile` is called again and again while one is taken.
+  /// Takes backlogs for that long; `meanwhile` is called again and again while one is taken.
   template <class Meanwhile>
   void take(double ns, Meanwhile meanwhile) {
     const std::int64_t until = ticks() + ticks_of(ns);

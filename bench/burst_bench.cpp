@@ -1,4 +1,4 @@
-// Question: what does a publish cost in a burst, with nobody taking and with the worker awake (2a)?
+// Question: what does a publish cost in a burst, while nobody drains, and while a worker does (2a)?
 #include "bench/on_bus.hpp"
 #include "bench/questions.hpp"
 #include "bench/reference.hpp"

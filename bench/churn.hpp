@@ -1,4 +1,4 @@
-// Subscribers that come and go while something is measured, and are never called after they went.
+// Subscribers that come and go while something is measured; none may be called after it has gone.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ringmain::bench {
 
-/// So many comings and goings a second that none waits for the next.
+/// Comings and goings per second: a rate so high that each follows the last one at once.
 constexpr std::int64_t kFlatOut = 1'000'000'000;
 
 class Churn {

@@ -16,7 +16,7 @@ namespace {
 enum : std::uint64_t { kChurnBurst = 6 * kBurst };
 static_assert(kChurnBurst < kInFlight);
 
-/// From the other side: a second thread lets subscribers come and go while bursts are timed. The
+/// A second thread lets subscribers come and go while bursts are timed in the publishing one. The
 /// worker sleeps in a callback meanwhile, so that the two do not share a core.
 template <class Of>
 void publish_churn(Repetition& repetition, std::int64_t per_second) {
@@ -56,8 +56,8 @@ void publish_churn(Repetition& repetition, std::int64_t per_second) {
   repetition.figure("changes_per_second", static_cast<double>(changes) / seconds);
 }
 
-/// From the publisher's side: its thread lets four subscribers' company change while the worker
-/// takes a backlog.
+/// The publishing thread lets subscribers come and go beside four others while the worker takes a
+/// backlog.
 template <class Of>
 void dispatch_churn(Repetition& repetition, std::int64_t per_second) {
   Stopwatch watch;

@@ -33,7 +33,7 @@ E make_event(std::uint64_t number, std::int64_t sent) noexcept {
   }
 }
 
-/// Whoever hears this number waits until it is told to go on: so backlogs are made.
+/// A callback that hears this number waits until it is told to go on: that makes a backlog.
 constexpr std::uint64_t kHold = ~std::uint64_t{0};
 
 }  // namespace ringmain::bench

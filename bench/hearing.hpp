@@ -1,4 +1,4 @@
-// Who hears in the benchmarks: counts, can be held inside a call, keeps latencies.
+// The callbacks of the benchmarks: they count, can be held inside a call, and keep latencies.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace ringmain::bench {
 
 /// Counts what it hears. An event numbered kHold keeps it inside the call until go_on(): spinning,
-/// or asleep where its core is needed meanwhile.
+/// or asleep if another thread needs its core meanwhile.
 struct alignas(engine::kLineBytes) Counter {
   template <class E>
   void operator()(const E& event) noexcept {

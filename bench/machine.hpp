@@ -31,7 +31,7 @@ void unpin() noexcept;
 /// What the worker thread of a raw loop or a peer calls first: its core, unless a repetition lets
 /// threads run anywhere.
 void pin_worker() noexcept;
-/// For such a repetition: this thread and the workers made meanwhile run on any core.
+/// While it lives, this thread and the workers that are made run on any core.
 class AnyCore {
  public:
   AnyCore() noexcept;

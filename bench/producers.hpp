@@ -46,8 +46,8 @@ void publishers(Repetition& repetition, unsigned count) {
     threads.clear();
     while (counter.heard.load(std::memory_order_acquire) < pushed) std::this_thread::yield();
   };
-  // Until memory is touched and lanes are warm: with more threads than cores some hardly ran at
-  // first. Whoever never comes to an end of it is measured with it.
+  // Rounds until memory is touched and lanes are warm: with more threads than cores some threads
+  // hardly run at first. A system that causes page faults for ever is measured with them.
   for (int round = 0; round < kWarmRoundsMax; ++round) {
     const std::int64_t before = page_faults();
     const std::uint64_t had = pushed;

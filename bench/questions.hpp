@@ -1,7 +1,7 @@
 // The loops that every queue, lane and peer goes through alike: one function template per question.
 //
-// A system is built from whoever hears, and says push(make): false means full, try again. It has
-// one publishing thread, this one, on the publisher's core.
+// A system is constructed with the callback that hears, and has push(make): false means full, try
+// again. It has one publishing thread, this one, on the publisher's core.
 #pragma once
 #include <algorithm>
 #include <cstdint>

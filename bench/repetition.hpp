@@ -36,7 +36,7 @@ class Repetition {
   benchmark::State& state_;
 };
 
-/// Registers one contender at one point of the axes. Call before main().
+/// Registers one contender at one point of the axes. Call it before main().
 bool add(const std::string& question, const std::string& contender, const std::vector<Axis>& axes,
          std::function<void(Repetition&)> run);
 

@@ -2,8 +2,8 @@
 //
 // Segments of slots with the sequence inside the slot, linked as they are filled; the reader hands
 // read segments back, so that a steady stream goes round in a few of them, in the cache. One
-// writer, one reader, no bound, memory as used. Measured beside the raw loops; decision 3 of the
-// design.
+// writer, one reader, no bound, memory as it is used. Measured beside the raw loops; decision 3 of
+// the design.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How long does something take that is over in a cycle or two?
+// How is something timed that takes a cycle or two?
 #pragma once
 #include <cstdint>
 #include <vector>

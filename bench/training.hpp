@@ -1,4 +1,5 @@
-// A loop that computes, and says what it does, as a training loop would: for every contender alike.
+// A loop that computes and publishes what it does, as a training loop would: the same for each
+// contender.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,5 @@
-// A program that compiles things: it says so, hears how it went, and is stopped once it serves.
+// A program that compiles things: it publishes each compile, hears how it ended, and is refused
+// further compiles once it serves.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

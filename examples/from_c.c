@@ -1,5 +1,5 @@
-/* How does a C program say and hear? It describes its event once, publishes it, and a callback on a
- * worker and a queue of its own hear it. */
+/* How does a C program publish and subscribe? It describes its event once and publishes it; a
+ * callback on a worker hears it, and so does a queue that the program drains. */
 #include <stdio.h>
 
 #include <ringmain/c/ringmain.h>

@@ -1,4 +1,4 @@
-! How does a Fortran program say and hear? The same calls as in C, through the module ringmain.
+! How does a Fortran program publish and subscribe? By the same calls as in C, through the module ringmain.
 module hearing
   use ringmain
   implicit none
@@ -70,7 +70,7 @@ program from_fortran
   call check(ringmain_stats_of_channel(steps, stats))
   print '(a, f5.3, a, i0, a)', 'losses add up to ', total, ', ', stats%delivered, ' heard'
 
-  ! What is wrong is said in one sentence.
+  ! A mistake is reported in one sentence.
   if (ringmain_publish(steps, c_loc(event), 3_c_size_t) /= RINGMAIN_REFUSED) stop 4
   if (index(ringmain_last_error(), 'sizeof the event') == 0) stop 5
   call check(ringmain_close(bus, -1_c_int64_t))

@@ -1,4 +1,4 @@
-// Bus, channel, publisher, subscription: they may end in any order. What does each say then?
+// Bus, channel, publisher, subscription: they may end in any order. What does each return then?
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -18,8 +18,8 @@ struct Panel {
   void saw(const Tick&) { ++heard; }
 };
 
-/// A part of a program that hears for as long as it lives. Its last member goes first: when the
-/// others are destroyed, nobody calls any more.
+/// An object that hears for as long as it lives. Its last member is destroyed first, so no call is
+/// running when the others are destroyed.
 struct Meter {
   int heard = 0;
   ringmain::Subscription ticks;

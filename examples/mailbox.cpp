@@ -1,4 +1,4 @@
-// Hear in one's own time: a mailbox to drain, and a sink for every channel that matches a pattern.
+// Read when you like, from a mailbox; and let a sink hear every channel that matches a pattern.
 #include <chrono>
 #include <cstdio>
 

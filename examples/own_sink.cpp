@@ -1,4 +1,4 @@
-// A sink of one's own: a class in one file, and one line that gives it a name.
+// A sink of your own: a class in one file, and one line that gives it a name.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -16,7 +16,8 @@ constexpr auto describe(ringmain::EventOf<Step>) {
                          ringmain::field<&Step::seconds>("seconds"));
 }
 
-/// Says at the end which step took longest. One call at a time: nothing here needs a lock.
+/// Prints at the end which step took longest. It is called by one thread at a time and needs no
+/// lock.
 class Slowest final : public ringmain::registry::Sink {
  public:
   explicit Slowest(std::string_view title) : title_(title) {}  // what follows "slowest:"

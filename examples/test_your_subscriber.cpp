@@ -1,4 +1,4 @@
-// Test code that listens: on a bus without threads, event by event, the same at every run.
+// How is code that listens tested? On a bus without threads: event by event, the same in every run.
 #include <cstdio>
 
 #include <ringmain/bus/test_bus.hpp>
@@ -20,8 +20,8 @@ constexpr auto describe(ringmain::EventOf<Spike>) {
                          ringmain::field<&Spike::calm_ns>("calm_ns", ringmain::Unit::ns));
 }
 
-// What is tested: says so when the loss doubles from one step to the next, and since when it had
-// not.
+// The code under test: it publishes a Spike when the loss more than doubles from one step to the
+// next, with the time since the last spike.
 class SpikeWatch {
  public:
   explicit SpikeWatch(ringmain::Bus& bus) : spikes_(bus.channel<Spike>()) {

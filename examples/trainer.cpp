@@ -1,4 +1,4 @@
-// What does a training loop look like that says what it does? Loader, ranks, all-reduce and
+// What does a training loop look like that publishes what it does? Loader, ranks, all-reduce and
 // checkpoints publish; a memory budget vetoes, a watch names a step that is stuck.
 //
 // It trains for real, a linear model by gradient descent, in rounds with and without the bus, and
@@ -67,7 +67,7 @@ constexpr std::uint64_t kBudgetBytes = kRows * sizeof(float);
 
 struct Options {
   std::uint64_t steps = 1000;
-  std::uint64_t stall = 0;  // from that step on rank 1 stops once, until that is found; 0: never
+  std::uint64_t stall = 0;  // from that step on rank 1 stops once, until found stuck; 0: never
   bool json = false;
 };
 
@@ -115,7 +115,7 @@ class Queue {
   std::deque<Batch> batches_;
 };
 
-/// All that publishes, and all that listens. A training loop without one says nothing.
+/// All that publishes, and all that listens. A training loop without it publishes nothing.
 class Publishers {
  public:
   explicit Publishers(ringmain::Bus& bus)
@@ -139,11 +139,11 @@ class Publishers {
   ringmain::Channel<Saved>& saved;
   ringmain::step::Source steps;
   std::int64_t waited_ns = 0;           // the worker's, until the bus is flushed
-  std::atomic<std::uint64_t> stuck{0};  // the last step that was; 0: none
+  std::atomic<std::uint64_t> stuck{0};  // the last stuck step; 0: none
 
  private:
-  /// A step that began and has said nothing for long is stuck. Looks in its own time, so that
-  /// neither a worker nor the training wakes it.
+  /// A step that began and has published nothing for long is stuck. This thread looks at intervals,
+  /// so that neither a worker nor the training need wake it.
   void watch(const std::stop_token& stop) {
     std::uint64_t open = 0;
     auto news = Clock::now();
@@ -278,7 +278,7 @@ class Trainer {
     if (out != nullptr) (void)out->saved.publish({checkpoint_.size()});
   }
 
-  /// Goes on once the watch has named the step, or after a minute, which the end then shows.
+  /// Goes on once the watch has named the step, or after a minute, which the results then show.
   void stall(std::uint64_t step, const Publishers& out) {
     const auto end = Clock::now() + std::chrono::minutes(1);
     while (out.stuck != step && Clock::now() < end)

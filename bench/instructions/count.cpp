@@ -70,7 +70,7 @@ bool unheard() {
 }
 
 /// One subscriber; the worker is held in its callback, so that the channel is attended and only
-/// this thread moves. The second round is counted: memory is there, blocks are used again.
+/// this thread runs. The second round is counted: memory is there by then, and blocks are reused.
 template <class Count>
 bool publishes(LaneKind kind, Count count) {
   Bus bus;
@@ -103,7 +103,7 @@ bool publishes(LaneKind kind, Count count) {
   return let_go() && accepted == kEvents;
 }
 
-/// `at_once`: so many events wait for each call of `count`.
+/// `at_once`: how many events wait for each call of `count`.
 template <class Count>
 bool dispatches(LaneKind kind, std::uint64_t at_once, Count count) {
   TestBus bus;

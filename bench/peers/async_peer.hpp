@@ -1,5 +1,5 @@
-// A peer that hands events to a worker thread: the questions it is asked, and what most have in
-// common.
+// A peer that hands events to a worker thread: the questions that are measured with it, and what
+// most such peers have in common.
 #pragma once
 #include <atomic>
 #include <cstdint>

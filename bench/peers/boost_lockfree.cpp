@@ -1,4 +1,4 @@
-// Peer: Boost.Lockfree's bounded queue. It has no way to sleep: its worker looks and yields.
+// Peer: Boost.Lockfree's bounded queue. It has no way to sleep, so its worker looks and yields.
 #include <boost/lockfree/queue.hpp>
 
 #include "bench/peers/async_peer.hpp"

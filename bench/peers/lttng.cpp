@@ -1,5 +1,5 @@
 // Peer: an LTTng-UST tracepoint of 32 bytes, which is on only while a session of its daemon wants
-// it. Off, it answers row 1's question; on, it records and calls nobody back.
+// it. While off, it is a peer of row 1; while on, it records and has no callbacks.
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "bench/peers/lttng_provider.hpp"

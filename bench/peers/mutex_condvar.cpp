@@ -1,4 +1,4 @@
-// Peer: a deque behind a mutex, a condition variable, a worker that takes all that is there.
+// Peer: a deque with a mutex and a condition variable, and a worker that takes all that is there.
 #include <condition_variable>
 #include <deque>
 #include <mutex>

@@ -1,5 +1,5 @@
-// Peer: quill, version 4 or later. It calls nobody back that could count: only the publishing
-// side's cost in a burst is asked, until its backend says that all is written.
+// Peer: quill, version 4 or later. It has no callback that could count, so only the publishing
+// side's cost in a burst is measured, until its backend says that all is written.
 #include <quill/Backend.h>
 #include <quill/Frontend.h>
 #include <quill/LogMacros.h>

@@ -1,5 +1,5 @@
-// Peers: what a callback registry is, functions in a vector behind a mutex; and behind a
-// shared_mutex.
+// Peers: a callback registry as most are, functions in a vector that a mutex protects; and the same
+// with a shared_mutex.
 #include <algorithm>
 #include <functional>
 #include <mutex>

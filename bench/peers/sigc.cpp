@@ -1,4 +1,4 @@
-// Peer: sigc++. It knows nothing of threads, so it is asked by one only.
+// Peer: sigc++. It knows nothing of threads, so only one uses it.
 #include <sigc++/sigc++.h>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Peer: spdlog's asynchronous logger. It formats, and what hears it reads the text again: that is
+// Peer: spdlog's asynchronous logger. It formats text, and its listener parses that again: this is
 // what a log costs that is used as a bus.
 #include <charconv>
 #include <memory>

@@ -1,6 +1,7 @@
-// A peer that calls its subscribers in the publishing thread: the questions it is asked.
+// A peer that calls its subscribers in the publishing thread: the questions that are measured with
+// it.
 //
-// It says subscribe(function), which gives something whose destruction or detach() unsubscribes,
+// It has subscribe(function), which returns an object whose destruction or detach() unsubscribes,
 // and publish(event).
 #pragma once
 #include <atomic>
@@ -75,7 +76,7 @@ void inline_publish(Repetition& repetition, unsigned subscribers) {
   }
 }
 
-/// Four subscribers, and a second thread that comes and goes flat out.
+/// Four subscribers, and a second thread that subscribes and unsubscribes without a pause.
 template <class Peer>
 void inline_churn(Repetition& repetition, bool churning) {
   const Bystander bystander;
@@ -98,7 +99,7 @@ void inline_churn(Repetition& repetition, bool churning) {
     while (churning && changes.load(std::memory_order_relaxed) == 0) engine::pause();
     const std::int64_t since = ticks();
     const std::uint64_t before = changes.load(std::memory_order_relaxed);
-    // The mean over all of them: who is kept waiting for milliseconds, is so seldom.
+    // The mean over all of them, because publishes that wait for milliseconds are rare.
     const std::vector<double> ns = time_publishes(peer);
     double sum = 0;
     for (const double one : ns) sum += one;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does a publish, and a dispatch, still take the instructions that it took?
+"""Do a publish and a dispatch take as many instructions as recorded?
 
 usage: bench_instructions.py PROGRAM COMPILER FOLDER [--record]
 Counts under callgrind and compares with FOLDER/COMPILER.json, such as GNU-12.json: more or less by 2 % and by at

@@ -60,7 +60,7 @@ class Measures:
         self.built = set()
 
     def add(self, report, disturbed=False):
-        """Takes over a report; of a disturbed process everything is left out but its faults."""
+        """Adds a report; from a disturbed process only the faults are kept."""
         for case, figures in repetitions(report):
             self.built.add(case)
             self.seen[case] = self.seen.get(case, 0) + 1
@@ -74,7 +74,7 @@ class Measures:
             self.kept.setdefault(case, {}).setdefault(placed or "moved", []).append(figures)
 
     def of(self, case, placed):
-        """The repetitions of a case in a class; placed None: wherever it ran. What has none stands beside every class."""
+        """The repetitions of a case in a class; placed None: wherever it ran. One without a class counts in every class."""
         by_class = self.kept.get(case, {})
         if placed is not None and set(by_class) != {"single"}:
             return by_class.get(placed, [])
@@ -141,7 +141,7 @@ class InClass:
 
 
 class Wanted(InClass):
-    """Answers 1 to everything and remembers what was asked for."""
+    """Stands in for the figures: answers 1 to everything, and remembers which cases a row asks for."""
 
     def __init__(self):
         super().__init__(None, None)

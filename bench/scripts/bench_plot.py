@@ -39,7 +39,7 @@ class Figures:
                 self.by_case[case] = (placed, groups[placed])
 
     def elsewhere(self, case):
-        """The class that a case ran in, if it is another one than the picture's: only to be shown with its name."""
+        """The class that a case ran in, if that is not the plot's: such a case is shown with its class's name."""
         placed = self.by_case[case][0]
         return "" if placed in (self.placed, "single") else placed
 
@@ -85,7 +85,7 @@ def draw_lines(axes, figures, question, axis, scale=1.0):
 
 
 def draw_latency(plot, figures):
-    """How many events took longer than so long: at 100 k/s on the left, 1 M/s on the right."""
+    """How many events took longer than a given time: at 100 k/s on the left, 1 M/s on the right."""
     figure, sides = plot.subplots(1, 2, figsize=(11, 4.2), sharey=True)
     for side, (rate, word) in zip(sides, ((100000, "100 k/s"), (1000000, "1 M/s"))):
         for contender in (*RAW, *OURS):

@@ -25,7 +25,7 @@ class Part:
     compute: Callable
     margin: float = NOISE
     by_class: bool = True
-    # What the bare reference reads in the same unit: where even that is beyond the target, this machine cannot say.
+    # What the bare reference reads in the same unit: if even that misses the target, this machine cannot tell.
     floor: Callable = None
 
     def cases(self):
@@ -102,7 +102,7 @@ def ratio(case, reference, figure="value"):
 
 
 def best(m, cases, choose):
-    """The best figure of those peers that are built; at least one must be."""
+    """The best figure of the peers that were built; there must be at least one."""
     found = [m.median(case) for case in cases if m.built(case)]
     if not found:
         raise Absent(cases[0])
@@ -110,7 +110,7 @@ def best(m, cases, choose):
 
 
 def parking(m):
-    """The best of those that slept at least three times in ten events: at this rate some spin on, and park seldom."""
+    """The best of the peers that slept at least three times in ten events: at this rate some go on spinning, and park seldom."""
     built = [case for case in PARKING if m.built(case)]
     if not built:
         raise Absent(PARKING[0])
@@ -174,7 +174,7 @@ def hot(rate):
 
 
 def per_callback(m, lane, subscribers):
-    """What one more callback costs, the hand-over taken off, against the better of two bare loops."""
+    """What one more callback costs without the hand-over, compared with the better of two bare loops."""
     at = "dispatch/{}/subscribers:{}".format
     one_more = (m.median(at(lane, subscribers)) - m.median(at(lane, 1))) / (subscribers - 1)
     bare = min(m.median(at(order, subscribers)) for order in ("bare_by_event", "bare_by_subscriber"))

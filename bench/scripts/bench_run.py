@@ -66,7 +66,7 @@ def busy_seconds():
 
 
 class Others:
-    """How much of the machine did other programs take, from its making to share()?"""
+    """How much of the machine did other programs take, from the constructor to share()?"""
 
     def __init__(self):
         self.began, self.busy, self.ours = time.monotonic(), busy_seconds(), self.own()
@@ -96,7 +96,7 @@ def call(program, *options):
 
 
 def python_with_ringmain():
-    """An interpreter that finds the package: the one that ./dev test built it for, or our own. Where neither does, our own."""
+    """An interpreter that finds the package: the one that ./dev test built it for, or this one; if neither does, this one."""
     built = [str(ROOT / "build" / preset / "python") for preset in ("release", "bench")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(
         [*built, *filter(None, [os.environ.get("PYTHONPATH")])])}
@@ -178,7 +178,7 @@ class Run:
             (f"; other programs took {100 * share:.0f} % of the machine" if disturbed else ""))
 
     def lacking(self, cases):
-        """Of these, those that have not enough in their commonest class and may still get it in their time."""
+        """The cases that have too few repetitions in their commonest class, and have time left to get them."""
         for case in cases:
             placed = self.measures.commonest(case)
             if case in self.measures.built and len(self.measures.of(case, placed) if placed else ()) < PLENTY \
@@ -282,7 +282,7 @@ def main(words=None):
 
 
 def draw(out):
-    """By whichever Python has the library: the system's packages are not seen by every interpreter."""
+    """Plots with a Python that has matplotlib: not every interpreter sees the system's packages."""
     for python in (sys.executable, "/usr/bin/python3"):
         run = subprocess.run([python, str(ROOT / "bench" / "scripts" / "bench_plot.py"), str(out / "bench.json"), str(out)],
                              capture_output=True, text=True, check=False)

@@ -28,7 +28,7 @@ def number(value):
 
 
 def verdict(part):
-    """In words: by how much it was missed, or why nothing can be said."""
+    """The verdict in words: by how much a target was missed, or why there is none."""
     if part["verdict"] == "missed":
         return f"missed by {100 * (part['excess'] - 1):.0f} %" if part["excess"] < 1e6 else "missed"
     if part["verdict"] == "met" and part["within_margin"]:

@@ -2,7 +2,7 @@
 """What does ringmain.torch cost a compile, and a training step of two ranks?
 
 Two figures for each. "ours": the CPU time of our own code, hook by hook (this thread's clock, read before and after each
-call; what the reading costs is said, and is in it) and of the bus's threads, as a share of the CPU time of the process.
+call; the cost of the reading is printed, and is included) and of the bus's threads, as a share of the CPU time of the process.
 "A/B": the same work with and without us, in turn in one process, as the ratio of each pair, its median and the 95 %
 interval of the median (bootstrap), of wall time and of the process's CPU time: that also holds what PyTorch does
 because we listen. Other work on the machine is in the wall times and hardly in the CPU times.
@@ -96,7 +96,7 @@ def interval(ratios, seed=1):
 
 
 def listen(bus):
-    """Everything, as a user who wants it all would: NumPy arrays, in batches."""
+    """Subscribes to everything, as a user would who wants it all: NumPy arrays, in batches."""
     heard = {}
 
     def hear(batch):

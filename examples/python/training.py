@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A training loop that says what it does, and three who listen: one to all batches, one that may refuse, one by asyncio.
+"""A training loop that publishes what it does, and three listeners: one for batches, one that may refuse, one in asyncio.
 
 usage: training.py [STEPS]
 """
