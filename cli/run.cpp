@@ -4,8 +4,6 @@
 // It becomes the command (exec), so that exit status, signals, terminal and output are the
 // command's own. What must happen in the command's processes is done in them, by libringmain_run
 // and the sources.
-#include "adapters/run.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -14,6 +12,8 @@
 #include <vector>
 
 #include "adapters/formats/output_file.hpp"
+#include "adapters/launch/part.hpp"
+#include "adapters/launch/plan.hpp"
 
 #include "cli/mpi_watchers.hpp"
 #include "cli/program_file.hpp"

@@ -1,4 +1,5 @@
-// Which processes of a run take no part in it, though a library of ours is in them?
+#include "adapters/launch/part.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -9,8 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "adapters/registry.hpp"
-#include "adapters/run.hpp"
+#include "adapters/library_folder.hpp"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)

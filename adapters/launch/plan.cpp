@@ -1,9 +1,11 @@
-// What does a run say to its processes? A few variables.
+#include "adapters/launch/plan.hpp"
+
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "adapters/formats/output_file.hpp"
-#include "adapters/run.hpp"
+#include "adapters/launch/part.hpp"
 
 namespace ringmain::run {
 namespace {

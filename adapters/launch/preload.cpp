@@ -19,12 +19,10 @@
 
 #include "adapters/launch/main_thread.hpp"
 #include "adapters/launch/original.hpp"
+#include "adapters/launch/run.hpp"
 #include "adapters/run.hpp"
 
 namespace ringmain::run {
-
-void start_at_start() noexcept;
-void leave_by(bool to_finish) noexcept;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "adapters/run.hpp"
+#include "adapters/launch/run.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -20,16 +20,15 @@
 #include "adapters/formats/output_open.hpp"
 #include "adapters/launch/files.hpp"
 #include "adapters/launch/main_thread.hpp"
+#include "adapters/launch/part.hpp"
+#include "adapters/launch/plan.hpp"
 #include "adapters/launch/running.hpp"
 #include "adapters/launch/text.hpp"
 #include "adapters/launch/thread.hpp"
 #include "adapters/registry.hpp"
-#include "adapters/run.h"
+#include "adapters/run.hpp"
 
 namespace ringmain::run {
-
-void clear_of_run();
-void leave_by(bool to_finish) noexcept;
 
 namespace {
 
@@ -159,7 +158,6 @@ void finish() {
   leave_by(true);
 }
 
-/// On the way to an exec or, to finish, to the end, from wherever that is.
 void leave_by(bool to_finish) noexcept {
   Running* const here = running;
   if (here == nullptr || here->in_child()) return;
@@ -192,7 +190,6 @@ void wait_for_use(const Plan& plan) {
 
 }  // namespace
 
-/// For the preload's first moment.
 void start_at_start() noexcept {
   try {
     clear_of_run();

@@ -21,6 +21,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "engine/system/clock.hpp"
 #include "engine/system/configure_thread.hpp"
 
 #include "bus/bus.hpp"
@@ -97,20 +98,16 @@ bool take_own_table(bool standard_output) noexcept {
 
 }  // namespace
 
+constinit std::atomic<RunThread*> the_thread{nullptr};
+
 void remember_standard_error() noexcept {
   standard_error.remember();
-}
-
-std::int64_t monotonic_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
 }
 
 void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                   std::int64_t until_ns) noexcept {
   const int saved = errno;
-  while (word == value && monotonic_ns() < until_ns) {
+  while (word == value && engine::now_ns() < until_ns) {
     const timespec until{until_ns / kSecond, until_ns % kSecond};
     // WAIT_BITSET takes a time, not a duration.
     ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, &until, nullptr,
@@ -188,10 +185,10 @@ int await_solitude_in(int threads) noexcept {
   // A process has the status of its last thread. That of one that is not the main thread cannot be
   // asked for; the C library's leave with 0.
   if (!others_are_there(threads)) return status_of_main_thread(threads);
-  const std::int64_t begun = monotonic_ns();
+  const std::int64_t begun = engine::now_ns();
   while (others_are_there(threads)) {
     const std::int64_t pause_ns =
-        std::clamp<std::int64_t>((monotonic_ns() - begun) / 64, 1'000'000, 100'000'000);
+        std::clamp<std::int64_t>((engine::now_ns() - begun) / 64, 1'000'000, 100'000'000);
     const timespec for_so_long{0, pause_ns};
     (void)::nanosleep(&for_so_long, nullptr);
   }
@@ -223,7 +220,7 @@ RunThread& RunThread::start(Work work, nanoseconds limit) {
   try {
     const engine::BlockedSignals blocked;  // they are the program's
     std::thread([made] { made->run(); }).detach();
-    await_change(made->done_, 0, monotonic_ns() + limit.count());
+    await_change(made->done_, 0, engine::now_ns() + limit.count());
   } catch (const std::system_error&) {
     made->alone_ = true;
     standard_error.keep_one_more();
@@ -282,7 +279,7 @@ void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
     if (errand != kNothing) do_errand(errand, limit);
     return;
   }
-  const std::int64_t until = monotonic_ns() + limit.count();
+  const std::int64_t until = engine::now_ns() + limit.count();
   limit_ns_ = limit.count();
   asked_ |= errand;
   const std::uint32_t mine = ++asks_;
@@ -290,7 +287,7 @@ void RunThread::ask(Errand errand, nanoseconds limit) noexcept {
   wake_all(notified_);
   for (std::uint32_t done = done_; static_cast<std::int32_t>(done - mine) < 0; done = done_) {
     await_change(done_, done, until);
-    if (monotonic_ns() >= until) return;
+    if (engine::now_ns() >= until) return;
   }
 }
 
@@ -345,6 +342,11 @@ void RunThread::say_what_is_waiting() noexcept {
     waiting.swap(sentences_);
   }
   for (const std::string& sentence : waiting) write_sentence(sentence);
+}
+
+void tell(std::string sentence) {
+  if (RunThread* const thread = the_thread) return thread->say(std::move(sentence));
+  write_sentence("ringmain: " + sentence + "\n");
 }
 
 }  // namespace ringmain::run

@@ -64,6 +64,11 @@ class RunThread {
   std::vector<std::string> sentences_;
 };
 
+/// The one of this process; nobody while it opens.
+extern std::atomic<RunThread*> the_thread;
+/// Has it say "ringmain: ", the sentence and the line's end; says that here while it opens.
+void tell(std::string sentence);
+
 /// From now on sentences go to what is standard error now, or nowhere. The first call holds.
 void remember_standard_error() noexcept;
 /// Makes Bus::process(), from a thread with a name of ours, which the bus's threads have from
@@ -73,7 +78,6 @@ void start_bus();
 void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                   std::int64_t until_ns) noexcept;
 void wake_all(std::atomic<std::uint32_t>& word) noexcept;
-[[nodiscard]] std::int64_t monotonic_ns() noexcept;
 /// One write to the standard error that the process began with, if it is still open; raises no
 /// SIGPIPE in the caller.
 void write_sentence(std::string_view sentence) noexcept;

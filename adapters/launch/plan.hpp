@@ -1,0 +1,28 @@
+// What does a run say to its processes? A few variables, which `ringmain run` sets and the library
+// in each process reads.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ringmain::run {
+
+/// What was asked for; in the environment of every process of the command.
+struct Plan {
+  std::vector<std::string> sources;  // "name:argument"
+  std::vector<std::string> sinks;
+  std::vector<std::string> except;  // names of commands that take no part, nor what they start
+  bool at_start = false;            // do not wait for the first join()
+  bool at_use = false;              // nor for it alone: the first use of the process's bus will do
+  bool summary = false;             // a line at the end of each process
+  std::int64_t started_ns = 0;
+
+  /// As environment variables. Nothing in it may hold a line's end.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables() const;
+  /// nullopt where this process belongs to no run, or takes no part in it (part.hpp).
+  static std::optional<Plan> from_environment();
+};
+
+}  // namespace ringmain::run

@@ -1,0 +1,46 @@
+// Which sources does a run hear in this process, and which of them came in vain?
+#pragma once
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bus/bus.hpp"
+#include "bus/rank.hpp"
+
+#include "adapters/registry.hpp"
+
+namespace ringmain::run {
+
+/// The sources of a run, on one bus. Threads: any.
+class RunSources {
+ public:
+  RunSources(Bus& bus, const RankIdentity& me, const std::vector<std::string>& asked)
+      : bus_(bus), me_(me), asked_(asked) {}
+
+  /// Opens one that lives in the process; the others have libraries of their own, which join().
+  /// What is wrong is said.
+  void open(const std::string& source);
+  /// False: the run did not ask for it.
+  [[nodiscard]] bool join(std::string_view name);
+  /// It came in vain, which is said.
+  void miss(std::string_view source, std::string_view why);
+  /// Ends those that were opened here. One that ends may call back.
+  void end();
+  /// By the name of those that came: "" or why they could not attach.
+  [[nodiscard]] std::map<std::string, std::string> attached() const;
+
+ private:
+  void open_here(const std::string& source);
+
+  Bus& bus_;
+  const RankIdentity& me_;
+  const std::vector<std::string>& asked_;
+  std::mutex opened_mutex_;
+  std::vector<registry::Opened<registry::Source>> opened_;
+  mutable std::mutex attached_mutex_;
+  std::map<std::string, std::string> attached_;
+};
+
+}  // namespace ringmain::run

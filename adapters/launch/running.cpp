@@ -1,0 +1,97 @@
+#include "adapters/launch/running.hpp"
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <pthread.h>
+#include <system_error>
+#include <thread>
+
+#include "engine/system/clock.hpp"
+
+namespace ringmain::run {
+namespace {
+
+template <class F>
+void try_to(F open) noexcept {
+  try {
+    open();
+  } catch (const std::exception& failed) {
+    tell_unheard(failed.what());
+  }
+}
+
+}  // namespace
+
+void Running::open() noexcept {
+  for (const std::string& sink : plan_.sinks) try_to([&] { sinks_.open(sink); });
+  if ((plan_.summary || !sinks_.all_are_open()) && sinks_.none_is_open())
+    try_to([&] { sinks_.open_one_that_counts(); });
+  for (const std::string& source : plan_.sources) try_to([&] { sources_.open(source); });
+}
+
+void Running::ask(RunThread::Errand errand) noexcept {
+  if (RunThread* const thread = the_thread) thread->ask(errand, limit_);
+}
+
+void Running::errand(RunThread::Errand errand, nanoseconds limit) {
+  if (errand == RunThread::kFlush && is_stuck()) return;
+  auto done = std::make_shared<std::atomic<std::uint32_t>>(0);
+  ++under_way_;
+  const auto work = [this, errand, limit, done] {
+    try {
+      errand == RunThread::kFinish ? finish() : flush(limit);
+    } catch (const std::bad_alloc&) {
+      write_sentence("ringmain: there was no memory to end sources and sinks\n");
+    }
+    --under_way_;
+    *done = 1;
+    wake_all(*done);
+  };
+  try {
+    // What blocks, a sink's file above all, holds up its own thread only. It inherits our table.
+    std::thread([work] {
+      ::pthread_setname_np(::pthread_self(), "ringmain:end");
+      work();
+    }).detach();
+  } catch (const std::system_error&) {
+    return work();
+  }
+  const std::int64_t share = limit.count() * 9 / 10;  // the rest is for what is to be said
+  await_change(*done, 0, engine::now_ns() + share);
+  if (*done == 0) stuck_at_ = sinks_.arrived();
+  if (*done == 0 && errand == RunThread::kFinish) late(limit);
+}
+
+void Running::flush(nanoseconds limit) {
+  (void)bus_.flush(limit);
+  sinks_.flush();
+}
+
+void Running::finish() {
+  sources_.end();
+  (void)bus_.flush(limit_ / 2);
+  const std::uint64_t lost = sinks_.close(over_);
+  if (!over_.exchange(true)) say_end(lost);
+}
+
+void Running::late(nanoseconds limit) {
+  if (over_.exchange(true)) return;  // it ends just now
+  const std::uint64_t lost = sinks_.give_up(limit);
+  if (lost == 0) {
+    tell(process_title(me_) + ": sources and sinks did not end within " + in_seconds(limit) +
+         " and are left alone");
+  }
+  say_end(lost);
+}
+
+bool Running::is_stuck() const noexcept {
+  return under_way_ > 0 && stuck_at_ == sinks_.arrived();
+}
+
+void Running::say_end(std::uint64_t lost) const {
+  lost += sinks_.say_unopened();
+  if (plan_.summary) tell(summary(me_, bus_.stats(), lost, plan_.sources, sources_.attached()));
+}
+
+}  // namespace ringmain::run
