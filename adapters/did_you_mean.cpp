@@ -6,7 +6,7 @@
 namespace ringmain::registry {
 namespace {
 
-/// Letters to change, add, leave out or swap with a neighbour.
+/// How many letters must be changed, added, left out or swapped with a neighbour?
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;

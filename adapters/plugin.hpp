@@ -1,4 +1,4 @@
-// How does one write a plugin? Include this, derive a Sink, a Source or a Bridge, and end with
+// How is a plugin written? Include this, derive a Sink, a Source or a Bridge, and end with
 //
 //   RINGMAIN_PLUGIN(ringmain::plugin::sink<Tally>("tally"),
 //   ringmain::plugin::source<Ticks>("ticks"))
@@ -20,12 +20,11 @@
 
 namespace ringmain::plugin {
 
-/// Raised when what a plugin and ringmain say to each other changes in meaning.
+/// Raised when the meaning of what a plugin and ringmain exchange changes.
 constexpr std::uint32_t kAbi = 1;
 
-/// Differs where a struct that inlined code of a plugin touches has another shape here than where
-/// the plugin was built, or where an event's hash is another: such a plugin is refused instead of
-/// loaded.
+/// A number that differs where a struct that a plugin's inlined code touches has another shape here
+/// than where the plugin was built, or where an event's hash differs. Such a plugin is refused.
 constexpr std::uint64_t layout() {
   constexpr FieldSchema kField[] = {{.name = "a", .enumerators = "b", .offset = 8, .bytes = 1}};
   std::uint64_t hash = ringmain::detail::hash_of("c", kField, 16);

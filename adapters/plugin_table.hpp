@@ -6,7 +6,7 @@
 
 extern "C" {
 
-/// What an open() that failed says: one sentence, ended by a zero, and Error::Code as a number.
+/// Why an open() failed: one sentence, ended by a zero, and Error::Code as a number.
 struct ringmain_plugin_error {
   std::int32_t code;
   char text[508];

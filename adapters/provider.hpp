@@ -1,8 +1,8 @@
 // What is a provider? A source, a sink or a bridge that users ask for by its name.
 //
 // A provider is a name, a few words about it, and a loader that gives a factory at the first use.
-// Whoever writes a sink derives from Sink and says `registry.add(sink_provider<MySink>())`; a
-// plugin says the same in a manifest and a table (adapters/plugin.hpp).
+// To add a sink, derive from Sink and call `registry.add(sink_provider<MySink>())`; a plugin says
+// the same in a manifest and a table (adapters/plugin.hpp).
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -42,7 +42,7 @@ class Bridge {
   Bridge(const Bridge&) = delete;
   Bridge& operator=(const Bridge&) = delete;
   virtual ~Bridge() = default;
-  /// An Error if anything that was to be carried is lost.
+  /// An Error if an event that was to be carried is lost.
   virtual Result<bool> close() { return true; }
 };
 
@@ -53,14 +53,14 @@ using BridgeFactory = std::function<Result<std::unique_ptr<Bridge>>(Bus&, std::s
 using Factory =
     std::variant<SourceFactory, SinkFactory, BridgeFactory>;  // in the order of the kinds
 
-/// Gives the factory: called once, at the first use, and again after it failed.
+/// Gives the factory. Called at the first use; after a failure again at the next use.
 using Loader = std::function<Result<Factory>()>;
 
-/// One variable that a source needs in the environment of a program it is to watch.
+/// One variable that a source needs in the environment of a program that it watches.
 struct EnvironmentEdit {
   enum class How : std::uint8_t {
     set,     // whatever was there is replaced
-    prepend  // to a list whose parts ':' divides
+    prepend  // to a list with ':' between its parts
   };
   std::string variable;
   std::string value;  // "{libdir}" stands for the folder of ringmain's libraries
@@ -95,7 +95,7 @@ namespace detail {
 [[nodiscard]] std::string default_name(const std::type_info& type);
 [[nodiscard]] Error thrown_error(const std::type_info& type, const char* what);
 
-/// Calls T::open(arguments…) where there is one, else a constructor; what they throw is an Error.
+/// Calls T::open(arguments…) where there is one, else a constructor. An exception becomes an Error.
 template <class Base, class T, class... A>
 Result<std::unique_ptr<Base>> make(A&&... arguments) noexcept {
   try {

@@ -70,7 +70,7 @@ Error thrown_error(const std::type_info& type, const char* what) {
   try {
     return Error{Error::Code::refused, default_name(type) + " could not be opened: " + what};
   } catch (const std::bad_alloc&) {
-    return Error{Error::Code::no_memory, "no memory left"};  // so short that it needs none
+    return Error{Error::Code::no_memory, "no memory left"};  // short enough to be kept in place
   }
 }
 
@@ -91,7 +91,8 @@ Registry& Registry::process() {
     if (const std::string folder = library_folder(); !folder.empty()) {
       registry->core_->plugins.add_quiet_place(folder + "/ringmain/plugins");
     }
-    // A program that runs with another user's rights loads nothing that this one names.
+    // A program that runs with another user's rights loads nothing that its caller's environment
+    // names.
     if (const char* places = ::secure_getenv("RINGMAIN_PLUGINS")) {
       registry->core_->plugins.add_places(places);
     }

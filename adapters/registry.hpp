@@ -1,7 +1,8 @@
-// Which sources, sinks and bridges are there, and how does one get at them by name?
+// Which sources, sinks and bridges are there, and how are they opened by name?
 //
-// Listing never runs a provider's code: it is loaded at its first use, once however many threads
-// ask, and again after a failure. Plugins are found by their manifests and refreshed on demand.
+// Listing never runs a provider's code. A provider is loaded at its first use, once however many
+// threads ask, and again after a failure. Plugins are found by their manifests and refreshed on
+// demand.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -34,14 +35,14 @@ struct ProviderInfo {
   std::string from;  // the plugin's library; "" for what is compiled in
   State state = State::not_loaded;
   std::string fault;         // why the last load failed
-  std::uint32_t opened = 0;  // objects of it that live
+  std::uint32_t opened = 0;  // objects of it that are open
   RunNeeds run;
 };
 
-/// Tags whose bearers a list leaves out unless it is told otherwise.
+/// A list leaves providers with one of these tags out, unless it is told otherwise.
 [[nodiscard]] const std::vector<std::string>& hidden_tags();
 
-/// Keeps what was opened, and the plugin that it came from, alive.
+/// Keeps an opened object alive, and the plugin that it came from.
 template <class T>
 class [[nodiscard]] Opened {
  public:
@@ -56,14 +57,14 @@ class [[nodiscard]] Opened {
   std::shared_ptr<T> object_;
 };
 
-/// "name", "name:argument", or an object, which goes through as it is.
+/// What a user chooses: "name", "name:argument", or an object, which is taken as it is.
 template <class T>
 class Choice {
  public:
   Choice(std::string_view spec) : said_(std::string(spec)) {}  // NOLINT: it is what was typed
   Choice(const std::string& spec) : said_(spec) {}             // NOLINT
   Choice(const char* spec) : said_(std::string(spec)) {}       // NOLINT
-  /// A shared_ptr or a unique_ptr of T, or of what derives from it.
+  /// A shared_ptr or a unique_ptr of T, or of a class that derives from it.
   template <std::convertible_to<std::shared_ptr<T>> P>
   Choice(P object) : said_(std::shared_ptr<T>(std::move(object))) {}  // NOLINT
   [[nodiscard]] const std::string* spec() const noexcept {
@@ -89,8 +90,8 @@ struct Spec {
   }
 };
 
-/// Threads: everything here may be called from any thread, loaders and factories may call back.
-/// What was opened must not outlive the bus it was opened with; it may outlive the registry.
+/// Threads: any; loaders and factories may call back. An opened object must not outlive the bus
+/// that it was opened with; it may outlive the registry.
 class Registry {
  public:
   Registry();
@@ -110,12 +111,13 @@ class Registry {
   /// one. not_found: there is none.
   Result<bool> remove(ProviderKind kind, std::string_view name);
 
-  /// not_found: the message names the nearest, or all. Looks for new plugins before it gives up.
+  /// not_found: the message names the nearest provider, or all. Looks for new plugins before it
+  /// gives up.
   Result<ProviderInfo> find(ProviderKind kind, std::string_view name);
-  /// Sorted by name, then kind, without those that bear one of these tags. Loads nothing.
+  /// Sorted by name, then kind, without those that have one of these tags. Loads nothing.
   [[nodiscard]] std::vector<ProviderInfo> list(
       const std::vector<std::string>& without = hidden_tags()) const;
-  /// Is this a provider's name with an argument as it wants one? Loads nothing.
+  /// Is this a provider's name, with an argument as that provider wants it? Loads nothing.
   Result<ProviderInfo> check(ProviderKind kind, std::string_view spec);
 
   Result<SinkHandle> open_sink(const Choice<Sink>& choice);
@@ -124,10 +126,10 @@ class Registry {
   /// Loads without opening.
   Result<bool> load(ProviderKind kind, std::string_view name);
 
-  /// Adds places where plugins are: folders, manifests, libraries; ':' divides them. Reads
+  /// Adds places where plugins are: folders, manifests or libraries, with ':' between them. Reads
   /// manifests and loads nothing.
   void search(std::string_view places);
-  /// Reads the places anew: plugins that came are added, those that went and are not loaded are
+  /// Reads the places again: new plugins are added; those that are gone and not loaded are
   /// forgotten.
   void refresh();
   /// One sentence for each manifest that could not be used.
@@ -136,7 +138,8 @@ class Registry {
   /// plugin. Its providers stay registered and are loaded again at their next use.
   Result<bool> unload(std::string_view library);
 
-  /// Publishes registry.* there from now on; nullptr: nowhere. The bus must outlive that.
+  /// From now on publishes registry.* on that bus, which must live until tell() names another;
+  /// nullptr: on none.
   Result<bool> tell(Bus* bus);
 
  private:
@@ -144,8 +147,9 @@ class Registry {
   std::unique_ptr<Core> core_;
 };
 
-/// Opens a sink of the process's registry, "json_lines:out.jsonl", or takes an object, and lets it
-/// hear the channels that match, present and future, until the handle goes: SinkHandle::attach().
+/// Opens a sink of the process's registry, "json_lines:out.jsonl", or takes an object. The sink
+/// hears the channels that match, present and future, until the handle is destroyed:
+/// SinkHandle::attach().
 Result<SinkHandle> attach_sink(Bus& bus, const Choice<Sink>& sink, std::string_view pattern = ">");
 
 /// Adds what comes with ringmain.

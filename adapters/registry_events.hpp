@@ -1,4 +1,4 @@
-// What does the registry say on itself? Registry::tell() chooses the bus.
+// What does the registry publish about itself? Registry::tell() chooses the bus.
 #pragma once
 #include <cstdint>
 
@@ -8,12 +8,12 @@
 
 namespace ringmain::registry {
 
-/// A provider is known from now on: not loaded, not opened.
+/// A provider was registered. It is neither loaded nor opened yet.
 struct Registered {
   Name provider;
   Name from;  // the plugin's library, or ""
   ProviderKind kind = ProviderKind::sink;
-  bool replaced = false;  // another one of the same name, on purpose
+  bool replaced = false;  // it took the place of one of the same name
 };
 constexpr auto describe(EventOf<Registered>) {
   return event("registry.registered", field<&Registered::provider>("provider"),
@@ -22,7 +22,7 @@ constexpr auto describe(EventOf<Registered>) {
                field<&Registered::replaced>("replaced"));
 }
 
-/// Its factory is there: at the first use, or again after an unload.
+/// Its factory was loaded: at the first use, or again after an unload.
 struct Loaded {
   Name provider;
   Name from;
@@ -35,7 +35,7 @@ constexpr auto describe(EventOf<Loaded>) {
                field<&Loaded::took_ns>("took_ns", Unit::ns));
 }
 
-/// The loader failed; the next use tries again.
+/// Its loader failed; the next use tries again.
 struct LoadFailed {
   Name provider;
   Name from;
@@ -49,7 +49,7 @@ constexpr auto describe(EventOf<LoadFailed>) {
                field<&LoadFailed::reason>("reason"));
 }
 
-/// It is not known any more. What was opened of it lives on.
+/// It was removed. Objects that were opened live on.
 struct Unregistered {
   Name provider;
   Name from;

@@ -1,5 +1,5 @@
 // What is a sink? A class that is told of events, one call at a time. It has no thread, no mailbox
-// and no subscription of its own: SinkHandle sees to those.
+// and no subscription of its own: a SinkHandle has them.
 #pragma once
 #include <cstdint>
 
@@ -9,8 +9,7 @@
 
 namespace ringmain::registry {
 
-/// Hears events of any described type. A SinkHandle subscribes it and sees to it that one call runs
-/// at a time.
+/// Hears events of any described type. A SinkHandle subscribes it and makes one call at a time.
 class Sink {
  public:
   Sink() = default;
@@ -18,17 +17,17 @@ class Sink {
   Sink& operator=(const Sink&) = delete;
   virtual ~Sink() = default;
 
-  /// One event. What it throws is counted, and the next event comes all the same.
+  /// One event. An exception is counted, and the next event comes all the same.
   virtual void hear(const EventView& event) = 0;
-  /// No more events are at hand: a good moment to write out what is held.
+  /// No more events are at hand: a good moment to write what is held.
   virtual void idle() {}
   /// Nothing more will be heard. An Error if anything that was heard is lost.
   virtual Result<bool> close() { return true; }
 };
 
-/// A sink may say besides how much of what it heard has not arrived, and be told not to wait any
-/// longer for whoever reads it. Both are called while another call of it may be under way, and must
-/// wait for nobody.
+/// A sink that may have to wait for a reader of its output can derive from this too: it says how
+/// many of the events that it heard have not arrived, and can be told to wait no longer. Both may
+/// be called during another call of the sink, and must not wait.
 class Arrivals {
  public:
   Arrivals() = default;
@@ -39,15 +38,16 @@ class Arrivals {
   virtual void give_up() noexcept = 0;
 };
 
-/// A sink may want idle() called at least so often, whether or not there are events: to write a
-/// line every second.
+/// A sink that wants idle() called at least every so often, with events or without, for instance to
+/// write a line every second, derives from this too.
 class Periodic {
  public:
   Periodic() = default;
   Periodic(const Periodic&) = delete;
   Periodic& operator=(const Periodic&) = delete;
   virtual ~Periodic() = default;
-  /// Asked once, before the first event. 0 ms: only when no more events are at hand, as others.
+  /// Asked once, before the first event. 0 ms: only when no more events are at hand, as for other
+  /// sinks.
   [[nodiscard]] virtual milliseconds idle_every() const noexcept = 0;
 };
 

@@ -32,8 +32,8 @@ struct SinkHandle::Core {
   }
   ~Core() { end(); }
 
-  /// What the sink throws is the mailbox's, too: it is counted here, so that both ways say the
-  /// same.
+  /// Counts what the sink throws, so that events from a mailbox and from a channel are counted
+  /// alike.
   void hear(const EventView& event) {
     heard.fetch_add(1);
     try {
@@ -50,7 +50,7 @@ struct SinkHandle::Core {
     }
   }
 
-  /// False when nothing was there.
+  /// False: no event was there.
   bool hand_over_some(std::size_t max = 256) {
     const std::lock_guard lock(turn);
     return box.drain(
@@ -77,7 +77,7 @@ struct SinkHandle::Core {
     }
     hand_over_pending();
   }
-  /// For a sink that hears on workers only, which call it when there are events.
+  /// The thread of a sink that hears on workers only, which call it when there are events.
   void tick(const std::stop_token& stop) {
     ::pthread_setname_np(::pthread_self(), "ringmain:sink");
     std::mutex unused;
@@ -89,7 +89,7 @@ struct SinkHandle::Core {
     }
   }
   [[nodiscard]] bool is_periodic() const noexcept { return period > milliseconds(0); }
-  /// What is there now: publishers may go on for ever.
+  /// Hands over what is there now, and no more: publishers may go on for ever.
   void hand_over_pending() {
     for (std::uint64_t left = box.stats().pending; left > 0 && hand_over_some();) {
       left -= left < 256 ? left : 256;
@@ -144,7 +144,7 @@ Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
     return Error{Error::Code::conflict,
                  "sink '" + core_->name + "' is attached already, or closed"};
   }
-  core_->stop();  // it ticks
+  core_->stop();  // the thread that ticks, if there is one
   core_->steps.emplace(bus);
   core_->box = bus.mailbox(pattern, {.name = core_->name});
   try {

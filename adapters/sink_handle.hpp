@@ -1,5 +1,5 @@
-// How does a sink that knows no types get events? By a subscription of the typed channel, on its
-// worker, or through a mailbox, in a thread of its own.
+// How does a sink that knows no types get events? By a subscription of a typed channel, on that
+// channel's worker, or through a mailbox, in a thread of the sink's own.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace ringmain::registry {
 
-/// An open sink and what it hears. Move-only; closed at its end. The bus must outlive it. Threads:
-/// one at a time.
+/// An open sink and its subscriptions. Move-only; its destructor closes it. The bus must outlive
+/// it. Threads: one at a time.
 class [[nodiscard]] SinkHandle {
  public:
   SinkHandle(std::string name, std::shared_ptr<Sink> sink);
@@ -20,8 +20,8 @@ class [[nodiscard]] SinkHandle {
   SinkHandle& operator=(SinkHandle&&) noexcept;
   ~SinkHandle();
 
-  /// Every event of one channel, on its worker: none is dropped here, and a slow sink holds up the
-  /// channel.
+  /// Hears every event of one channel, on the channel's worker: no event is dropped for the sink,
+  /// and a slow sink holds up the channel.
   template <Described E>
   void listen(Channel<E>& channel) {
     Core* core = core_.get();
@@ -35,22 +35,23 @@ class [[nodiscard]] SinkHandle {
         },
         {.name = this->name()}));
   }
-  /// Every event of the channels that match, present and future, from a thread of its own, which
-  /// sleeps while there are none, with the training step in which each was said. It keeps up to
-  /// SubscribeOptions::queue_events per channel; what comes on top is dropped: stats().
+  /// Hears every event of the channels that match, present and future, with the training step in
+  /// which it was published. A thread of the sink's own calls it, and sleeps while there is
+  /// nothing. A mailbox keeps up to SubscribeOptions::queue_events per channel; further events are
+  /// dropped and counted in stats().
   Result<bool> attach(Bus& bus, std::string_view pattern = ">");
 
-  /// Hears, in this thread, what is in its mailbox now.
+  /// The sink hears, in this thread, what is in its mailbox now.
   void flush();
-  /// Hears what is still in its mailbox, then nothing more. An Error if anything was lost.
+  /// The sink hears what is still in its mailbox, then it is closed. An Error if an event was lost.
   Result<bool> close();
   [[nodiscard]] const std::string& name() const noexcept;
-  /// Of attach().
+  /// Figures of the mailbox of attach().
   [[nodiscard]] SubscriberStats stats() const;
-  /// Of the events that the sink heard, those that did not arrive where it writes, as far as is
-  /// known now; 0 of a sink that does not say so (Arrivals). Threads: any. Waits for nobody.
+  /// How many of the events that the sink heard did not arrive where it writes, as far as is known
+  /// now; 0 for a sink that is no Arrivals. Threads: any. Does not wait.
   [[nodiscard]] std::uint64_t not_arrived() const noexcept;
-  /// Lets the sink wait no longer for whoever reads it. Threads: any. Waits for nobody.
+  /// Tells the sink to wait no longer for a reader of its output. Threads: any. Does not wait.
   void give_up() noexcept;
   /// Events handed to the sink, and calls of it that threw.
   [[nodiscard]] std::uint64_t heard() const noexcept;
@@ -58,7 +59,7 @@ class [[nodiscard]] SinkHandle {
 
  private:
   struct Core;
-  /// The sink is ours until the end of the turn, then it is told that nothing is at hand.
+  /// Keeps other threads from the sink while it lives; its end calls idle().
   class Turn {
    public:
     explicit Turn(Core& core);

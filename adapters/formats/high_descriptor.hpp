@@ -1,13 +1,13 @@
-// Which numbers may a descriptor of ours have among the program's? High ones: the program counts on
-// the low ones.
+// Which numbers may a descriptor of ringmain have in another program's process? High ones: the
+// program may count on the low ones.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>
 
 namespace ringmain::formats {
 
-/// The same file at a number from three quarters of the limit on (of 4096 at most), closed at an
-/// exec; -1 where there are few numbers.
+/// Duplicates `fd` to a free number at or above three quarters of the limit (of 4096 at most),
+/// closed at an exec; -1 where the limit is low.
 inline int duplicate_high(int fd) noexcept {
   constexpr long kLowest = 24;
   constexpr long kHighest = 4096;

@@ -77,19 +77,19 @@ inline void append_json_field(std::string& to, const FieldSchema& field, const s
     case Kind::text: {  // Text<N>: its size, then its bytes
       std::uint16_t size = 0;
       std::memcpy(&size, at, sizeof size);
-      // What was not written as text, from C say, is not read past its field.
+      // A size that is wrong, from C for instance, does not lead past the field.
       const std::size_t held = std::min<std::size_t>(size & 0x7fffu, field.bytes - sizeof size);
       return append_json_string(to, {reinterpret_cast<const char*>(at) + sizeof size, held});
     }
   }
 }
 
-/// The words in front of an event's own fields.
+/// The keys in front of an event's own fields.
 constexpr std::array<std::string_view, 9> kLineWords = {
     "channel", "time_ns",  "publisher",      "sequence",      "origin",
     "in_step", "in_phase", "in_micro_batch", "origin_process"};
 
-/// Whose lines these are, once for all of them.
+/// Which process's lines these are, once for all of them.
 inline void append_json_origin(std::string& to, const Origin& origin) {
   const RankIdentity& me = origin.process;
   const auto text = [&to](std::string_view key, std::string_view value) {
@@ -115,10 +115,11 @@ inline void append_json_origin(std::string& to, const Origin& origin) {
   to += '}';
 }
 
-/// The event and where it comes from, as one line with its line end. A field that is called like
-/// one of the words in front (collective.issued has a sequence of its own) gets "event_" before its
-/// name, since names must be unique. The step, phase and micro-batch in which it was said are there
-/// where they are known; `origin` where there is one, at length where `introduce` says so.
+/// Appends the event, and where it comes from, as one line with its line end. A field with the name
+/// of one of the keys in front (collective.issued has a sequence of its own) gets "event_" before
+/// its name, since names must be unique. The step, phase and micro-batch of the event are there
+/// where they are known. `origin` is there where it is not empty, and in full where `introduce` is
+/// true.
 inline void append_json_line(std::string& to, const EventView& event,
                              const Origin* origin = nullptr, bool introduce = false) {
   const Stamp& stamp = event.stamp();

@@ -1,7 +1,7 @@
-// How is JSON written? Strings and numbers that end up in text, and answers for programs, member by
-// member. The one place in C++ that knows how.
+// How is JSON written? Strings, numbers, and whole objects member by member. No other C++ file
+// writes JSON.
 //
-// RFC 8259: numbers are exact, whatever is not UTF-8 becomes U+FFFD, and what JSON has no word for
+// RFC 8259: numbers are exact, bytes that are not UTF-8 become U+FFFD, and what JSON cannot say
 // (nan, inf) becomes null.
 #pragma once
 #include <charconv>
@@ -33,7 +33,7 @@ inline std::size_t utf8_length(std::string_view s) noexcept {
 
 }  // namespace detail
 
-/// `text` as a JSON string (RFC 8259): whatever is not UTF-8 becomes U+FFFD.
+/// Appends `text` as a JSON string (RFC 8259); bytes that are not UTF-8 become U+FFFD.
 inline void append_json_string(std::string& to, std::string_view text) {
   to += '"';
   while (!text.empty()) {
@@ -57,7 +57,7 @@ inline void append_json_string(std::string& to, std::string_view text) {
   to += '"';
 }
 
-/// Exactly: reading it gives the same value. JSON has no words for what is not finite.
+/// Appends a number so that reading it gives the same value; null where it is not finite.
 template <class T>
 requires std::integral<T> || std::floating_point<T>
 void append_json_number(std::string& to, T value) {
@@ -71,7 +71,7 @@ void append_json_number(std::string& to, T value) {
   to.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
-/// An object or an array, member by member: commas and indents are seen to.
+/// Writes an object or an array member by member, with its commas and indents.
 class JsonText {
  public:
   JsonText& open(char bracket) {

@@ -1,5 +1,5 @@
-// How do lines get into a file? Held until there are enough of them or nothing else is to be done,
-// written whole, and counted: what sinks, and whatever else writes lines, share.
+// How do lines get into a file? They are held until there are enough of them or no more events are
+// at hand, written whole, and counted. For sinks and all else that writes lines.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -16,8 +16,8 @@
 
 namespace ringmain::formats {
 
-/// Where the lines go. After the first write that failed (a full disk, a closed pipe) nothing more
-/// is written, so that no torn line is followed by others; the lines are counted. Threads: any.
+/// A file of lines. After the first write that failed (a full disk, a closed pipe) it writes
+/// nothing more, so that no line follows a torn one, and counts the lines instead. Threads: any.
 class LineFile {
  public:
   struct Figures {
@@ -33,7 +33,7 @@ class LineFile {
   LineFile& operator=(const LineFile&) = delete;
   ~LineFile() { close(); }
 
-  /// One line: append(std::string&) puts it after what is held, with its line end.
+  /// Adds one line: append(std::string&) puts it after what is held, with its line end.
   template <class F>
   void add(F append) {
     const std::lock_guard lock(mutex_);
@@ -41,7 +41,7 @@ class LineFile {
     ++added_;
     if (text_.size() >= kBytesHeld) write();
   }
-  /// Writes what is held: called whenever no more events are at hand.
+  /// Writes what is held. Call it whenever no more events are at hand.
   void flush() {
     const std::lock_guard lock(mutex_);
     write();
@@ -57,12 +57,12 @@ class LineFile {
     const std::lock_guard lock(mutex_);
     return {written_, added_ - written_, error_};
   }
-  /// Lines that are in no file, as far as is known now. Waits for nobody.
+  /// How many lines are not in the file, as far as is known now. Does not wait.
   [[nodiscard]] std::uint64_t unwritten() const noexcept {
-    const std::uint64_t written = written_;  // before what was added: never more than that
+    const std::uint64_t written = written_;  // read first, so that it never exceeds what was added
     return added_ - written;
   }
-  /// Ends a write that waits for a reader, now and from now on. Waits for nobody.
+  /// Ends a write that waits for a reader, now and later. Does not wait.
   void give_up() noexcept { give_up_ = true; }
 
  private:

@@ -1,8 +1,8 @@
-// How does a sink write its file, so that nobody else's file is ever written, and no line is torn?
+// How does a sink write its file, so that it never writes into another file, and tears no line?
 //
-// The descriptor may be closed or taken over by others in the process, so each write looks first
-// whether it still is the file that was opened. A pipe that nobody reads yet is opened again at
-// each write.
+// Other code in the process may close the descriptor or take over its number, so each write first
+// checks that it still is the file that was opened. A pipe without a reader is opened again at each
+// write.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -52,7 +52,7 @@ class OutputFile {
     return file;
   }
 
-  /// What somebody else opened, by another number: its flags, and what stands in it, stay as they
+  /// Takes a file that other code opened, by another number. Its flags and its content stay as they
   /// are. Empty where there are few numbers.
   static std::optional<OutputFile> adopt(int fd) noexcept {
     OutputFile file;
@@ -64,9 +64,9 @@ class OutputFile {
     return file;
   }
 
-  /// Writes all of it; waits where a FIFO or a terminal is full or has no reader, until
-  /// `give_up`. Returns how many bytes stay in the file: all, or whole lines only. Then errno says
-  /// why, and is ESTALE where the descriptor is no longer that file.
+  /// Writes all lines; waits where a FIFO or a terminal is full or has no reader, until `give_up`.
+  /// Returns how many bytes stay in the file: all, or fewer, but whole lines. If fewer, errno says
+  /// why; ESTALE means that the descriptor is no longer that file.
   std::size_t write(std::string_view lines, const std::atomic<bool>& give_up) noexcept {
     Piece last;
     std::size_t written = 0;
@@ -93,11 +93,11 @@ class OutputFile {
     return written - torn;
   }
 
-  /// False: errno says why; a network file system may say only now that something is lost.
+  /// False: errno says why. Some network file systems report a loss only here.
   bool close() noexcept {
     const int fd = std::exchange(fd_, -1);
     struct stat now {};
-    if (fd < 0 || ::fstat(fd, &now) != 0 || !is(now)) return true;  // another's by now
+    if (fd < 0 || ::fstat(fd, &now) != 0 || !is(now)) return true;  // no longer this file
     return ::close(fd) == 0;
   }
 
@@ -120,7 +120,7 @@ class OutputFile {
     return {};
   }
 
-  /// Below a run only: elsewhere it was the program that opened it.
+  /// Moves it below `ringmain run` only: elsewhere the program itself opened it.
   static int move_high(int fd) noexcept {
     if (run_started() == nullptr) return fd;
     const int high = duplicate_high(fd);
@@ -153,25 +153,25 @@ class OutputFile {
     }
     struct stat now {};
     if (::fstat(fd_, &now) == 0 && is(now)) return true;
-    fd_ = -1;  // closed, or somebody else's: not ours to close
+    fd_ = -1;  // closed, or another file by now: not to be closed here
     waits_ = false;
     errno = ESTALE;
     return false;
   }
 
-  /// What was written in one place of a regular file, though perhaps not at once.
+  /// A piece of a regular file that was written here, perhaps by several calls.
   struct Piece {
     std::size_t begin = 0;  // in the lines
     off_t end = 0;          // in the file
   };
 
-  /// What stands after the last whole line of the `written` bytes.
+  /// How many of the `written` bytes come after the last whole line.
   static std::size_t torn_bytes(std::string_view lines, std::size_t written) noexcept {
     return written - (lines.substr(0, written).rfind('\n') + 1);  // npos + 1 is 0
   }
 
-  /// `now` more bytes are in the file. Returns how many of the lines are: fewer than before where a
-  /// line was torn and somebody else has written after its first part.
+  /// Call it when `now` more bytes are in the file. Returns how many bytes of `lines` are in it;
+  /// fewer than before where a line was torn and another process has written after its first part.
   std::size_t append(Piece& last, std::string_view lines, std::size_t written,
                      std::size_t now) noexcept {
     if (!regular_) return written + now;
@@ -190,16 +190,16 @@ class OutputFile {
     return written + now;
   }
 
-  /// The first part of a line, which was to stand at `line`, goes, or becomes blanks at the end of
-  /// the line before it: others may have written after it.
+  /// Removes the first part of a torn line, which began at `line`, or, as other processes may have
+  /// written after it, makes it blanks at the end of the line before it.
   void undo(const Piece& piece, std::size_t line, std::size_t torn) noexcept {
     const auto bytes = static_cast<off_t>(torn);
     if (detail::cut_alone(fd_, piece.end - bytes, piece.end)) return;
     (void)blank(piece.end, torn + (line > piece.begin ? 1 : 0));
   }
 
-  /// Makes the `count` bytes in front of `end`, which nobody but us writes, blanks and a line's
-  /// end. Takes no room on a full disk.
+  /// Makes the `count` bytes in front of `end`, which this process wrote, blanks and a line end.
+  /// Takes no room on a full disk.
   bool blank(off_t end, std::size_t count) noexcept {
     const int how = ::fcntl(fd_, F_GETFL);
     if (how < 0 || ::fcntl(fd_, F_SETFL, how & ~O_APPEND) != 0) return false;

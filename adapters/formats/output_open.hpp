@@ -1,9 +1,10 @@
-// How does a sink open its file, so that several processes can share it and nobody is harmed?
+// How does a sink open its file, so that several processes can share it and no other file is
+// harmed?
 //
-// Every write goes to the end, and the first process of a command (of `ringmain run`; else of
-// itself) empties what an earlier one had left, unless a process that lives is still writing there:
-// then it appends, and lines say whose they are. A file is ours or it is refused: no link is
-// followed in its last part, nobody else owns it, no other name leads to it. New ones are for their
+// Every write goes to the end. The first process of a `ringmain run`, or any process outside of
+// one, empties what an earlier one left, unless a living process still writes there: then it
+// appends, and each line says which process it is from. A file is refused if the last part of its
+// path is a link, if another user owns it, or if it has a second name. New files are for their
 // owner only, 0600, or as RINGMAIN_OUTPUT_MODE says.
 #pragma once
 #include <cerrno>
@@ -21,18 +22,18 @@
 
 namespace ringmain::formats {
 
-/// Below a run: when it began, CLOCK_REALTIME_COARSE in ns, which is the clock of files.
+/// Set below a run: when that began, CLOCK_REALTIME_COARSE in ns, which is the clock of files.
 constexpr const char* kRunStartedVariable = "RINGMAIN_RUN_STARTED";
-/// The same for a process that has begun in a run and may clear its environment: kept for ever.
-/// Each library has its own.
+/// The variable's value at the start of a process in a run, which may clear its environment later:
+/// kept for ever. Each library has its own.
 [[gnu::visibility("hidden")]] inline constinit const char* run_started_at_start = nullptr;
-/// For the sinks of the registry's library. Before anything is opened there.
+/// Sets it for the sinks of the registry's library. Call it before the first is opened.
 void keep_run_started(const char* started) noexcept;
-/// nullptr: below no run.
+/// nullptr: this process belongs to no run.
 inline const char* run_started() noexcept {
   return run_started_at_start != nullptr ? run_started_at_start : std::getenv(kRunStartedVariable);
 }
-/// In octal: the mode of new files, such as 0640.
+/// The mode of new files in octal, such as 0640.
 constexpr const char* kOutputModeVariable = "RINGMAIN_OUTPUT_MODE";
 
 namespace detail {
@@ -45,14 +46,14 @@ inline mode_t output_mode() noexcept {
   return fine ? static_cast<mode_t>(mode) & 0666 : 0600;
 }
 
-/// A descriptor of this process, which the user named on purpose: what it leads to is its business.
+/// Is it a descriptor of this process? The user named it on purpose, so it may lead to any file.
 inline bool is_descriptor(std::string_view path) noexcept {
   return path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
 }
 
-/// "" or why not to write there.
+/// "", or why the file is refused.
 inline std::string output_fault(const struct stat& status, bool made_now) {
-  if (S_ISCHR(status.st_mode)) return "";  // /dev/null, a terminal: the system's
+  if (S_ISCHR(status.st_mode)) return "";  // /dev/null, a terminal: they belong to the system
   if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
     return "it is no file; name one, or a pipe";
   }
@@ -73,7 +74,7 @@ inline std::string open_fault(int why) {
 inline int descriptor_of(const std::string& path, bool& made_now) noexcept {
   constexpr int kHow = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   if (is_descriptor(path)) return ::open(path.c_str(), kHow);
-  for (int tries = 0; tries < 100; ++tries) {  // others may make and remove it meanwhile
+  for (int tries = 0; tries < 100; ++tries) {  // other processes may make and remove it meanwhile
     made_now = false;
     int fd = ::open(path.c_str(), kHow | O_NOFOLLOW);
     if (fd >= 0 || errno != ENOENT) return fd;
@@ -84,10 +85,10 @@ inline int descriptor_of(const std::string& path, bool& made_now) noexcept {
   return -1;
 }
 
-/// Which processes write there is said by locks of bytes that no file has, each of an open file:
-/// `flock` and the like of strangers are nothing to them.
-constexpr off_t kTurn = off_t{1} << 62;  // of the one that looks who else writes, and empties
-constexpr off_t kWriters = kTurn + 1;    // from here on a byte for each that writes
+/// Locks on bytes far past any file's end say which processes write there. They belong to the open
+/// file, so `flock` and similar locks of other programs do not meet them.
+constexpr off_t kTurn = off_t{1} << 62;  // held while a process looks for writers, and empties
+constexpr off_t kWriters = kTurn + 1;    // from here on a byte for each process that writes
 
 inline struct flock bytes(off_t first, off_t count) noexcept {
   struct flock made {};
@@ -106,19 +107,20 @@ inline void unlock_byte(int fd, off_t which) noexcept {
   one.l_type = F_UNLCK;
   (void)::fcntl(fd, F_OFD_SETLK, &one);
 }
-/// Why a lock failed: false where this file system has none. Nobody is seen there.
+/// Why did a lock fail? True: another process has it. False: this file system has no locks, and no
+/// other writer can be seen.
 inline bool is_held() noexcept {
   return errno == EAGAIN || errno == EACCES;
 }
-/// What somebody else has locked of these; its l_type is F_UNLCK where nobody has.
+/// Which of these bytes another process has locked; l_type is F_UNLCK where none has.
 inline struct flock held(int fd, off_t first, off_t count) noexcept {
   struct flock found = bytes(first, count);
   if (::fcntl(fd, F_OFD_GETLK, &found) != 0) found.l_type = F_UNLCK;
   return found;
 }
 
-/// Waits for those of us that are just emptying the file, a second at most. False: a stranger has
-/// locked all of it, and nobody can be seen.
+/// Waits at most a second for a process of ringmain that is emptying the file. False: another
+/// program has locked all of it, so writers cannot be seen.
 inline bool take_turn(int fd) noexcept {
   for (int tries = 0; tries < 1000; ++tries) {
     if (lock_byte(fd, kTurn) || !is_held()) return true;
@@ -130,7 +132,7 @@ inline bool take_turn(int fd) noexcept {
   return false;
 }
 
-/// Says, as long as the file is open here, that it is written.
+/// Says that this process writes the file, as long as it is open here.
 inline void enlist(int fd) noexcept {
   constexpr off_t kApart = off_t{1} << 24;  // more than there are processes
   for (int tries = 0; tries < 64; ++tries) {
@@ -138,8 +140,8 @@ inline void enlist(int fd) noexcept {
   }
 }
 
-/// Where this is the only one of us that writes, takes off what is after `end`, if the file still
-/// ends at `torn_end`. False where it stays.
+/// Cuts the file at `end`, if no other process of ringmain writes it and it still ends at
+/// `torn_end`. False: it stays as it is.
 inline bool cut_alone(int fd, off_t end, off_t torn_end) noexcept {
   if (!lock_byte(fd, kTurn)) return false;
   struct stat status {};
@@ -167,11 +169,11 @@ inline void empty_if_earlier(int fd, const char* started) noexcept {
 
 struct OpenedOutput {
   int fd = -1;             // to append to, closed at an exec
-  bool has_reader = true;  // false: a pipe that nobody reads yet, and no descriptor
+  bool has_reader = true;  // false: a pipe without a reader yet, and no descriptor
 };
 
-/// Blocks for nobody but, for a second at most, for one that is just emptying the file. An Error:
-/// one sentence.
+/// Does not block, but for a second at most while another process empties the file. An Error: one
+/// sentence.
 inline Result<OpenedOutput> open_shared_output(const std::string& path) {
   bool made_now = false;
   struct stat status {};

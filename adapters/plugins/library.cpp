@@ -167,8 +167,8 @@ Result<std::shared_ptr<const LoadedLibrary>> PluginLibrary::load() {
                   "it is not the file that its manifest was written for (sha256); install "
                   "both again");
   }
-  // In another process first: initialisers that throw, and damage that nothing above sees, end that
-  // one and not this.
+  // First in another process: initialisers that throw, and damage that the checks above do not see,
+  // end that process and not this one.
   if (const std::string fault = probe_plugin(path_); !fault.empty()) return cannot(path_, fault);
   void* const handle = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

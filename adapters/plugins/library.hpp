@@ -23,7 +23,7 @@ class PluginLibrary {
 
   /// Loads the library if need be and finds that provider in its table. The Error is one sentence.
   Result<Factory> factory(ProviderKind kind, const std::string& name);
-  /// Lets go of it: it is unmapped when the last factory and object of it are gone.
+  /// Lets go of the library: it is unmapped when its last factory and object are gone.
   void let_go();
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] bool loaded() const;
@@ -33,13 +33,13 @@ class PluginLibrary {
 
   const std::string path_;
   const std::string sha256_;
-  mutable std::recursive_mutex mutex_;  // its initialisers may ask for what is in it
+  mutable std::recursive_mutex mutex_;  // the library's initialisers may ask for its providers
   bool loading_ = false;
   std::shared_ptr<const LoadedLibrary> loaded_;
 };
 
-/// "" or what is wrong with the file as a shared library of this machine: its loader would stumble
-/// over a file that is cut short.
+/// "", or what is wrong with the file as a shared library for this machine. The system's loader may
+/// crash on a file that is cut short.
 [[nodiscard]] std::string elf_fault(const std::string& path);
 
 }  // namespace ringmain::registry

@@ -1,5 +1,5 @@
 // What does a plugin's manifest say? Everything that lists and messages need, so that its library
-// stays unloaded until somebody uses it.
+// is not loaded before its first use.
 //
 //   abi = 1
 //   library = libexample.so
@@ -25,12 +25,12 @@ constexpr std::string_view kManifestEnding = ".ringmain-plugin";
 
 struct Manifest {
   std::uint32_t abi = 0;
-  std::string library;              // as it says, relative to the manifest's folder
+  std::string library;              // as written, relative to the manifest's folder
   std::string sha256;               // of the library; "" where it does not say
   std::vector<Provider> providers;  // without loaders
 };
 
-/// Reads a manifest's text; `folder` stands where it says {dir}. The Error names the line.
+/// Reads a manifest's text; `folder` replaces {dir}. The Error names the line.
 [[nodiscard]] Result<Manifest> read_manifest(std::string_view text, std::string_view folder);
 
 }  // namespace ringmain::registry

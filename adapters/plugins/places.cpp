@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::size_t kManifestBytesMax = 64 * 1024;
 
-/// Manifests at a place, sorted; a sentence where it is none.
+/// The manifests at a place, sorted; `fault` is a sentence where there can be none.
 std::vector<fs::path> manifests_at(const std::string& place, bool quiet, std::string& fault) {
   std::error_code error;
   const fs::path path(place);

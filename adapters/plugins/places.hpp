@@ -14,9 +14,9 @@ namespace ringmain::registry {
 /// Threads: any.
 class PluginPlaces {
  public:
-  /// Folders, manifests or libraries; ':' divides them.
+  /// Folders, manifests or libraries, with ':' between them.
   void add_places(std::string_view places);
-  /// A folder whose absence is no fault.
+  /// A folder that may be missing.
   void add_quiet_place(std::string folder);
 
   struct Found {

@@ -17,7 +17,7 @@
 
 #include "adapters/library_folder.hpp"
 
-// glibc's other name for clone(), which ThreadSanitizer does not take for a fork of its own world.
+// glibc's other name for clone(), which ThreadSanitizer does not intercept as a fork.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...) noexcept;
 
 namespace ringmain::registry {
@@ -38,7 +38,7 @@ struct Trial {
   int status;
 };
 
-/// Ours, without what would make the probe take part in a `ringmain run`.
+/// This process's environment, without what would make the probe take part in a `ringmain run`.
 std::vector<char*> environment_of_probe() {
   std::vector<char*> kept;
   for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
@@ -48,7 +48,7 @@ std::vector<char*> environment_of_probe() {
   return kept;
 }
 
-/// The probe itself: in a child that shares our memory until execve().
+/// Becomes the probe, in a child that shares this process's memory until execve().
 int become_probe(void* given) {
   const auto& trial = *static_cast<const Trial*>(given);
   (void)::dup2(trial.says[1], STDOUT_FILENO);
@@ -78,11 +78,11 @@ std::string read_all(int from) {
   }
 }
 
-/// The probe's parent, which shares our memory while the calling thread sleeps: so the probe is no
-/// child of the program that we live in, and neither its handlers nor its waits see one come or go.
+/// The probe's parent, which shares this process's memory while the calling thread sleeps. So the
+/// probe is no child of the program, whose handlers and waits see no child come or go.
 int watch_probe(void* given) {
   auto& trial = *static_cast<Trial*>(given);
-  // Descriptors are not shared: those made here are gone with this process.
+  // Descriptors are not shared: those made here end with this child.
   if (::pipe2(trial.says, O_CLOEXEC) != 0) return 0;
   trial.nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   const pid_t probe = ::__clone(become_probe, trial.stack->data() + kStackBytes - 64,
@@ -91,7 +91,8 @@ int watch_probe(void* given) {
   if (probe <= 0) return 0;
   trial.started = true;
   trial.said = read_all(trial.says[0]);
-  // Its output is over, or its time is: an end that is near needs no help.
+  // Its output or its time is over. It may be about to end by itself, so wait a little before it is
+  // killed.
   for (int waited_ms = 0; ::waitpid(probe, &trial.status, WNOHANG) == 0; ++waited_ms) {
     if (waited_ms == 100) ::kill(probe, SIGKILL);
     (void)::poll(nullptr, 0, 1);
@@ -134,7 +135,7 @@ std::string probe_plugin(const std::string& path) {
               "",
               false,
               0};
-  // No handler of the program may run in a child that shares its memory.
+  // Handlers of the program must not run in a child that shares its memory.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);

@@ -10,12 +10,12 @@ struct TableLook {
   const ringmain_plugin_table_v1* table = nullptr;
   std::string fault;  // why there is none
 };
-/// The table of a library that is loaded: there, and of this version.
+/// Looks whether a loaded library has a table, of this version.
 [[nodiscard]] TableLook look_at_table(void* handle);
 
-/// "" or what is wrong. Runs ringmain/ringmain-probe beside ringmain's libraries; where that is not
-/// installed nothing is known, and "" is returned. Takes some milliseconds, at most ten seconds.
-/// The program's handlers of SIGCHLD and its waits for children see nothing of it.
+/// "", or what is wrong. Runs ringmain/ringmain-probe beside ringmain's libraries; where that is
+/// not installed it returns "". Takes some milliseconds, at most ten seconds. The program's
+/// handlers of SIGCHLD and its waits for children do not notice.
 [[nodiscard]] std::string probe_plugin(const std::string& path);
 
 }  // namespace ringmain::registry

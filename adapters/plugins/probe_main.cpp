@@ -14,11 +14,11 @@ int main(int count, char** words) {
   }
   sigset_t none;
   ::sigemptyset(&none);
-  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);  // whoever started this had them blocked
+  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);  // the parent had them blocked
   (void)::signal(SIGALRM, SIG_DFL);
   const rlimit no_core{0, 0};
-  (void)::setrlimit(RLIMIT_CORE, &no_core);  // a damaged plugin's end is expected here
-  ::alarm(9);                                // and so is one that never ends
+  (void)::setrlimit(RLIMIT_CORE, &no_core);  // a damaged plugin may crash here
+  ::alarm(9);                                // or never end
   void* const handle = ::dlopen(words[1], RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     std::puts(::dlerror());
@@ -26,7 +26,7 @@ int main(int count, char** words) {
   }
   const auto looked = ringmain::registry::look_at_table(handle);
   if (looked.table != nullptr) {
-    ::dlclose(handle);  // what ends the plugin must not end the process either
+    ::dlclose(handle);  // the plugin's end must not crash either
     return 0;
   }
   std::puts(looked.fault.c_str());

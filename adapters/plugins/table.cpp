@@ -1,4 +1,4 @@
-// Has a loaded library a table that we can read?
+// Has a loaded library a table that this version can read?
 #include <dlfcn.h>
 
 #include "adapters/plugins/probe.hpp"

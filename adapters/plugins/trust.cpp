@@ -32,8 +32,8 @@ bool is_trusted(uid_t owner) {
   return is_nobody_here(owner);
 }
 
-/// Who could change it, "" if nobody. In a folder with the sticky bit nobody can take away what
-/// somebody else owns.
+/// Which users could change it; "" if none. In a folder with the sticky bit a user cannot remove
+/// what another owns.
 std::string who_changes(const struct stat& status) {
   if (!is_trusted(status.st_uid)) return "belongs to user " + std::to_string(status.st_uid);
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return "";
@@ -50,7 +50,7 @@ std::string trust_fault(const std::string& path) {
   if (::geteuid() != 0) return "";
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
-  if (error) return "";  // whoever opens it says why it is not there
+  if (error) return "";  // opening it will say why it is not there
   for (fs::path part = real;; part = part.parent_path()) {
     struct stat status {};
     if (::lstat(part.c_str(), &status) != 0) return part.string() + " cannot be looked at";

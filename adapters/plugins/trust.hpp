@@ -1,12 +1,12 @@
-// May root load this? Only what nobody else can change: neither the file, nor a folder above it.
+// May root load this? Only if no other user can change the file or a folder above it.
 #pragma once
 #include <string>
 
 namespace ringmain::registry {
 
-/// "" or why root should not load what is at that path: a part of the path that others own, or can
-/// write. Those who own ringmain's own library are trusted with plugins as well. Always "" for
-/// other users, who harm themselves only.
+/// "", or why root should not load what is at that path: other users own a part of the path, or can
+/// write there. The owner of ringmain's own library is trusted with plugins as well. Always "" for
+/// users other than root, who harm only themselves.
 [[nodiscard]] std::string trust_fault(const std::string& path);
 
 }  // namespace ringmain::registry

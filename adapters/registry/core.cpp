@@ -27,7 +27,7 @@ std::string joined(const std::vector<std::string_view>& words) {
   return made;
 }
 
-/// A loader that knows that it cannot: so the reason is found where the provider is looked for.
+/// A loader that always fails: so the user reads why when the provider is asked for.
 Loader refuses(std::string why) {
   return [why = std::move(why)]() -> Result<Factory> { return Error{Error::Code::refused, why}; };
 }
@@ -95,7 +95,7 @@ Result<std::shared_ptr<Entry>> Registry::Core::find(Registry& self, ProviderKind
       if (found != by_key.end()) return found->second;
     }
     if (again) break;
-    self.refresh();  // it may have been installed since
+    self.refresh();  // the provider may have been installed since
   }
   return unknown(kind, name);
 }
@@ -182,7 +182,8 @@ void Registry::Core::forget(const Plugin& plugin) {
     const Provider& p = entry->provider();
     const std::lock_guard lock(mutex);
     const auto held = by_key.find({p.kind, p.name});
-    if (held == by_key.end() || held->second != entry) continue;  // replaced, on purpose
+    if (held == by_key.end() || held->second != entry)
+      continue;  // another provider has replaced it
     by_key.erase(held);
     publishers.queue(Unregistered{Name(p.name), Name(p.from), p.kind});
   }
@@ -221,7 +222,7 @@ std::vector<std::string> Registry::Core::faults() const {
 
 Result<bool> Registry::Core::unload(std::string_view library) {
   std::vector<std::shared_ptr<const Factory>>
-      gone;  // the last of them unmaps it, with no lock held
+      gone;  // the last reference unmaps the library, with no lock held
   const std::lock_guard refresh_lock(refreshing);
   const auto plugin = std::find_if(known.begin(), known.end(), [&](const auto& one) {
     return one.second.library->path() == library || one.first == library;

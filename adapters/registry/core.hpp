@@ -1,5 +1,5 @@
-// What does the registry consist of? Entries by kind and name, plugins, publishers. Not for its
-// users.
+// What does the registry consist of? Entries by kind and name, plugins, publishers. Not for users
+// of the registry.
 #pragma once
 #include <functional>
 #include <map>
@@ -34,7 +34,7 @@ struct Registry::Core {
     std::string text;
     std::shared_ptr<PluginLibrary> library;
     std::vector<std::shared_ptr<Entry>> entries;
-    std::vector<std::shared_ptr<Entry>> refused;  // whose names are taken, or not good
+    std::vector<std::shared_ptr<Entry>> refused;  // their names are taken, or not valid
   };
   static Plugin take_in(const PluginPlaces::Found& found);
   void register_refused(const std::string& manifest, Plugin& plugin,
@@ -44,7 +44,7 @@ struct Registry::Core {
   [[nodiscard]] std::vector<std::string> faults() const;
   Result<bool> unload(std::string_view library);
 
-  /// The object, which keeps its factory, and so its plugin, until after its own end.
+  /// The object, which keeps its factory and so its plugin alive until after its own end.
   template <class T, class Call>
   Result<std::shared_ptr<T>> open(Registry& self, ProviderKind kind, const Spec& spec, Call call) {
     auto found = find(self, kind, spec.name);
@@ -63,7 +63,7 @@ struct Registry::Core {
   mutable std::mutex mutex;  // by_key, plugin_faults
   std::map<Key, std::shared_ptr<Entry>> by_key;
   std::vector<std::string> plugin_faults;
-  std::mutex refreshing;                // known; one refresh at a time
+  std::mutex refreshing;                // guards `known`; one refresh at a time
   std::map<std::string, Plugin> known;  // by the manifest's path
   PluginPlaces plugins;
   Publishers publishers;

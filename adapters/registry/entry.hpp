@@ -52,7 +52,7 @@ class Entry {
     return made;
   }
 
-  /// `took` is set by the one caller whose load it was, also where that failed.
+  /// `took` is set for the one caller that loaded it, also where that failed.
   Loads factory(std::optional<std::chrono::nanoseconds>& took) {
     std::unique_lock lock(mutex_);
     bool waited = false;
@@ -65,7 +65,7 @@ class Entry {
       changed_.wait(lock);
     }
     if (factory_ != nullptr) return factory_;
-    if (waited && failed_) return *failed_;  // of the load that it waited for
+    if (waited && failed_) return *failed_;  // the load that this call waited for
     loading_ = true;
     by_ = std::this_thread::get_id();
     lock.unlock();
@@ -84,7 +84,8 @@ class Entry {
     return factory_;
   }
 
-  /// Around a factory's call and for as long as what it made lives: keeps the plugin loaded.
+  /// Keeps the plugin loaded. Held during a factory's call, and while the object that it made
+  /// lives.
   void opening() {
     const std::lock_guard lock(mutex_);
     ++opened_;
@@ -100,7 +101,7 @@ class Entry {
     --opened_;
   }
 
-  /// Until no loader and no factory is running in another thread.
+  /// Waits until no loader and no factory is running in another thread.
   void wait_idle() {
     std::unique_lock lock(mutex_);
     const auto me = std::this_thread::get_id();

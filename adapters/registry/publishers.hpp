@@ -1,5 +1,5 @@
-// How does the registry publish what it did, in the order in which it did it, and with no lock held
-// that a subscriber could want? Not for users of the registry.
+// How does the registry publish what it did, in the right order, and with no lock held that a
+// subscriber could want? Not for users of the registry.
 #pragma once
 #include <deque>
 #include <mutex>
@@ -28,7 +28,8 @@ class Publishers {
     publishers_ = std::move(made);
     return true;
   }
-  /// Under the lock of what is published; publish_queued() follows without it.
+  /// Call it under the lock that guards what is published, and publish_queued() after that lock is
+  /// released.
   void queue(const AnyEvent& event) {
     const std::lock_guard lock(queued_mutex_);
     queued_.push_back(event);
@@ -68,7 +69,7 @@ class Publishers {
     return next;
   }
 
-  // Recursive: an inline subscriber may ask the registry for something.
+  // Recursive: an inline subscriber may call the registry.
   std::recursive_mutex publishing_;
   std::mutex queued_mutex_;
   std::deque<AnyEvent> queued_;

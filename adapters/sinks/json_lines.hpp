@@ -36,7 +36,8 @@ class JsonLines final : public registry::Sink, public registry::Arrivals {
   static Result<std::unique_ptr<JsonLines>> open(std::string_view path) {
     if (path == "-" || path == "/dev/stdout") return of(stdout, STDOUT_FILENO, "standard output");
     if (path == "/dev/stderr") return of(stderr, STDERR_FILENO, "standard error");
-    // Anew: a forked child has its own number, and a launcher may have set its rank since.
+    // Read again at each open: a forked child has another process id, and a launcher may have set
+    // the rank since.
     std::string expanded = expand_path(path, read_rank_identity());
     auto to = formats::OutputFile::open(expanded);
     if (!to) return to.error();
@@ -66,8 +67,8 @@ class JsonLines final : public registry::Sink, public registry::Arrivals {
   [[nodiscard]] formats::LineFile::Figures figures() const { return lines_.figures(); }
 
  private:
-  /// Below a run without the program's FILE: what cannot be written there is no fault of its own,
-  /// and what it has not yet written is not torn.
+  /// Below a run it does not use the program's own FILE, so that a failed write does not show as an
+  /// error there, and text that the program has buffered is not torn.
   static std::unique_ptr<JsonLines> of(std::FILE* stream, int fd, std::string name) {
     auto file = formats::run_started() == nullptr ? std::nullopt : formats::OutputFile::adopt(fd);
     if (file) return std::make_unique<JsonLines>(std::move(*file), std::move(name));

@@ -32,7 +32,8 @@ class Summary final : public registry::Sink, public registry::Periodic {
   static Result<std::unique_ptr<Summary>> open(std::string_view) {
     return std::make_unique<Summary>(stderr);
   }
-  /// A line there every `period` in which there was anything, and at the end; nullptr: it counts.
+  /// Writes a line every `period` in which there were events, and one at the end. nullptr: only
+  /// counts.
   explicit Summary(std::FILE* to, milliseconds period = milliseconds(1000))
       : to_(to),
         period_(std::clamp<milliseconds>(period, milliseconds(1), std::chrono::hours(24 * 365))) {}
@@ -51,7 +52,7 @@ class Summary final : public registry::Sink, public registry::Periodic {
     return to_ == nullptr ? milliseconds(0) : period_;
   }
 
-  /// One per channel that was heard. Threads: any.
+  /// One line per channel that was heard. Threads: any.
   [[nodiscard]] std::vector<Line> lines() const {
     const std::lock_guard lock(mutex_);
     return lines_;
@@ -71,7 +72,7 @@ class Summary final : public registry::Sink, public registry::Periodic {
     }
     return lines_.emplace_back(Line{std::string(channel)});
   }
-  /// Busiest first, as many as a line holds.
+  /// Writes the busiest channels first, as many as fit into a line.
   void write() {
     if (to_ == nullptr) return;
     std::vector<Line> all = lines();
