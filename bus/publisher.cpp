@@ -76,15 +76,15 @@ Ledger ledger_of(const engine::Lane& lane) noexcept {
   const std::uint64_t consumed = lane.consumed.load();
   const std::uint64_t published = std::max(lane.published(), consumed);
   // Behind consumed, so that nothing lost is taken for delivered, and no more than was consumed.
-  const std::uint64_t lost = std::min(
-      lane.discarded.load() - lane.discarded_before + lane.evicted.load() - lane.evicted_before,
-      consumed - lane.published_before);
-  const std::uint64_t observed = lane.observed.load() - lane.observed_before;
-  const std::uint64_t unqueued = lane.refused.load() - lane.refused_before;
+  const std::uint64_t lost = std::min(lane.undelivered.discarded.load() - lane.before.discarded +
+                                          lane.undelivered.evicted.load() - lane.before.evicted,
+                                      consumed - lane.before.published);
+  const std::uint64_t observed = lane.unqueued.observed.load() - lane.before.observed;
+  const std::uint64_t unqueued = lane.refused.load() - lane.before.refused;
   ledger.in_flight = published - consumed;
   ledger.dropped = unqueued - std::min(unqueued, observed) + lost;
-  ledger.delivered = consumed - lane.published_before - lost + observed;
-  ledger.offered = published - lane.published_before + unqueued;
+  ledger.delivered = consumed - lane.before.published - lost + observed;
+  ledger.offered = published - lane.before.published + unqueued;
   return ledger;
 }
 

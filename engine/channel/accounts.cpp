@@ -10,14 +10,17 @@ namespace {
 /// `refused` for one event whose reason is not counted yet; a signal handler may be so in the
 /// middle of another, and adds one to `settling`. Read last, `refused` has what every reason has.
 void look_at_refusals(const Lane& lane, Accounts& sum) noexcept {
-  const std::uint64_t first = lane.refused.load(std::memory_order_acquire);       // a.refusals
-  const std::uint64_t between = lane.settling.load(std::memory_order_acquire) +   // a.refusals
-                                (lane.word.load(std::memory_order_acquire) & 1);  // e.published
+  const std::uint64_t first = lane.refused.load(std::memory_order_acquire);  // a.refusals
+  const std::uint64_t between =
+      lane.unqueued.settling.load(std::memory_order_acquire) +  // a.refusals
+      (lane.word.load(std::memory_order_acquire) & 1);          // e.published
   std::uint64_t reasons = 0;
   for (const Atomic<std::uint64_t>* reason :
-       {&lane.full, &lane.closed, &lane.no_memory, &lane.too_deep, &lane.vetoed})
-    reasons += reason->load(std::memory_order_acquire);                          // a.refusals
-  const std::uint64_t observed = lane.observed.load(std::memory_order_acquire);  // a.refusals
+       {&lane.unqueued.full, &lane.unqueued.closed, &lane.unqueued.no_memory,
+        &lane.unqueued.too_deep, &lane.unqueued.vetoed})
+    reasons += reason->load(std::memory_order_acquire);  // a.refusals
+  const std::uint64_t observed =
+      lane.unqueued.observed.load(std::memory_order_acquire);  // a.refusals
   const std::uint64_t last =
       lane.refused.load(std::memory_order_relaxed);  // relaxed: a.refusals above
   const std::uint64_t counted = reasons + observed;
@@ -42,9 +45,9 @@ Accounts look_at_accounts(const ChannelCore& channel) noexcept {
     const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // e.consumed
     // Relaxed: raised before `consumed`; what is newer makes the sum smaller, and no less true.
     const std::uint64_t discarded =
-        std::min(lane.discarded.load(std::memory_order_relaxed), consumed);
+        std::min(lane.undelivered.discarded.load(std::memory_order_relaxed), consumed);
     const std::uint64_t evicted =
-        std::min(lane.evicted.load(std::memory_order_relaxed), consumed - discarded);
+        std::min(lane.undelivered.evicted.load(std::memory_order_relaxed), consumed - discarded);
     const std::uint64_t word = lane.word.load(std::memory_order_acquire);  // e.published
     const std::uint64_t published = std::max(word >> 1, consumed);
     busy = busy || (word & 1) != 0;  // what it has queued may be heard before it is published

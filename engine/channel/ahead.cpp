@@ -7,7 +7,7 @@ namespace ringmain::engine {
 
 bool give_ahead(Lane& lane) noexcept {
   lane.ahead = new (std::nothrow) Ahead;
-  if (lane.ahead == nullptr || lane.ring != nullptr) return lane.ahead != nullptr;
+  if (lane.ahead == nullptr || lane.slots.ring != nullptr) return lane.ahead != nullptr;
   const std::size_t fits = std::min<std::size_t>(Ahead::kMax, Ahead::kRoomBytes / lane.slot_bytes);
   lane.ahead->max = static_cast<std::uint32_t>(fits);
   lane.ahead->room.reset(new (std::nothrow) std::byte[fits * lane.slot_bytes]);

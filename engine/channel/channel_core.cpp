@@ -24,7 +24,7 @@ std::uint32_t next_watch_id() noexcept {
 }
 
 std::size_t ring_bytes(const Lane& lane) noexcept {
-  return (lane.owner_mask + 1) * lane.slot_bytes;
+  return (lane.slots.mask + 1) * lane.slot_bytes;
 }
 
 /// May a lane made for `had` serve a publisher who wants `wants`? Its memory decides.
@@ -75,18 +75,18 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
   const std::uint32_t count = lane_count();
   for (std::uint32_t i = 0; i < count; ++i) {
     Lane& old = lane(i);
-    if (old.source != &source || (fed_by != nullptr && old.fed_by != fed_by) ||
-        old.live.load(std::memory_order_relaxed) != 0 ||
+    if (old.source != &source || (fed_by != nullptr && old.ordered.fed_by != fed_by) ||
+        old.tenure.live.load(std::memory_order_relaxed) != 0 ||
         !serves(old.options, options, options_.latency_every))
       continue;
-    if (old.live.exchange(1, std::memory_order_acquire) != 0) continue;     // e.lane_free
-    if (old.published() == old.consumed.load(std::memory_order_acquire)) {  // e.consumed
+    if (old.tenure.live.exchange(1, std::memory_order_acquire) != 0) continue;  // e.lane_free
+    if (old.published() == old.consumed.load(std::memory_order_acquire)) {      // e.consumed
       old.options = options;  // the owner looks at them next after e.published of the first event
       if (ticket_wishes_ != 0 && !give_tickets(old)) return give_lane(old), nullptr;
       start_lane(old);
       return &old;
     }
-    old.live.store(0, std::memory_order_release);  // e.lane_free: not drained yet
+    old.tenure.live.store(0, std::memory_order_release);  // e.lane_free: not drained yet
   }
   if (count >= options_.lanes_max) return nullptr;
   Lane* made = make_lane(options, source, fed_by);
@@ -99,7 +99,7 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
   }
   chunks_[chunk][count - kFirstChunk * ((1u << chunk) - 1)] = made;
   made->index = count;
-  made->live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
+  made->tenure.live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
   start_lane(*made);
   lane_count_.store(count + 1,
                     std::memory_order_release);  // e.listed: whoever counts it finds it whole
@@ -113,19 +113,24 @@ void ChannelCore::start_lane(Lane& lane) noexcept {
   const std::uint64_t published =
       lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: nobody publishes here
   lane.word_limit = 2 * (published + (lane.options.capacity + 1) / 2);  // looks at room there first
-  lane.published_before = published;
-  lane.owner_source_time.store(
+  lane.before.published = published;
+  lane.tenure.source_time.store(
       lane.options.source_time,
-      std::memory_order_relaxed);                    // relaxed: e.published of the first event
-  lane.overrun.store(0, std::memory_order_relaxed);  // relaxed: as above
-  lane.owner_capacity.store(lane.options.capacity, std::memory_order_relaxed);  // relaxed: as above
-  lane.evicted_before = lane.evicted.load(std::memory_order_relaxed);           // relaxed: as above
-  lane.refused_before = lane.refused.load(std::memory_order_relaxed);           // relaxed: as above
-  lane.observed_before = lane.observed.load(std::memory_order_relaxed);         // relaxed: as above
-  lane.discarded_before = lane.discarded.load(std::memory_order_relaxed);       // relaxed: as above
-  lane.first_sequence.store(published + lane.refused_before,
-                            std::memory_order_relaxed);  // relaxed: e.published of the first event
-  lane.publisher.store(
+      std::memory_order_relaxed);  // relaxed: e.published of the first event
+  lane.when_full.overrun.store(0, std::memory_order_relaxed);  // relaxed: as above
+  lane.tenure.capacity.store(lane.options.capacity,
+                             std::memory_order_relaxed);  // relaxed: as above
+  lane.before.evicted =
+      lane.undelivered.evicted.load(std::memory_order_relaxed);        // relaxed: as above
+  lane.before.refused = lane.refused.load(std::memory_order_relaxed);  // relaxed: as above
+  lane.before.observed =
+      lane.unqueued.observed.load(std::memory_order_relaxed);  // relaxed: as above
+  lane.before.discarded =
+      lane.undelivered.discarded.load(std::memory_order_relaxed);  // relaxed: as above
+  lane.tenure.first_sequence.store(
+      published + lane.before.refused,
+      std::memory_order_relaxed);  // relaxed: e.published of the first event
+  lane.tenure.publisher.store(
       last_publisher.fetch_add(1, std::memory_order_relaxed) + 1,  // relaxed: a number, no more
       std::memory_order_relaxed);
 }
@@ -139,11 +144,12 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
   made->line = &line;
   made->channel = this;
   made->source = &source;
-  if (fed_by != nullptr) made->fed_by = fed_by;
+  if (fed_by != nullptr) made->ordered.fed_by = fed_by;
   made->options = options;
   made->slot_bytes = slot_bytes(size);
   made->payload_offset = static_cast<std::uint32_t>(sizeof(SlotHeader) + envelope);
   bool whole = options.ring ? give_ring(*made) : give_queue(*made, size);
+  made->owner_slots = made->slots;
   if (whole && options_.latency_every != 0) {
     made->marks = new (std::nothrow)
         Atomic<std::uint64_t>[marks_count(options.room(), options_.latency_every)]();
@@ -159,11 +165,12 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
 
 /// Nobody publishes on a lane that has room already, or its publisher keeps its capacity.
 bool ChannelCore::give_tickets(Lane& lane) noexcept {
-  Tickets* had = lane.tickets.load(std::memory_order_relaxed);  // relaxed: changed under our lock
+  Tickets* had =
+      lane.ordered.tickets.load(std::memory_order_relaxed);  // relaxed: changed under our lock
   if (had != nullptr && had->mask + 1 >= lane.options.room()) return true;
   Tickets* made = make_tickets(lane.options.room(), lane.options.realtime);
   if (made == nullptr) return false;
-  lane.tickets.store(made, std::memory_order_release);  // t.wanted
+  lane.ordered.tickets.store(made, std::memory_order_release);  // t.wanted
   free_tickets(had);
   return true;
 }
@@ -190,7 +197,7 @@ void ChannelCore::unwant_tickets() noexcept {
 }
 
 bool ChannelCore::give_ring(Lane& lane) noexcept {
-  lane.owner_mask = std::bit_ceil(lane.options.room()) - 1;
+  lane.slots.mask = std::bit_ceil(lane.options.room()) - 1;
   // Fresh pages read as zero: sequence 0, never written. A realtime lane touches them now, others
   // on use.
   void* pages =
@@ -198,40 +205,36 @@ bool ChannelCore::give_ring(Lane& lane) noexcept {
              MAP_PRIVATE | MAP_ANONYMOUS | (lane.options.realtime ? MAP_POPULATE : 0), -1, 0);
   if (pages == MAP_FAILED)
     return false;  // NOLINT(performance-no-int-to-ptr): the system's own macro
-  lane.ring = static_cast<std::byte*>(pages);
-  lane.ring_mask = lane.owner_mask;
-  lane.owner_ring = lane.ring;
+  lane.slots.ring = static_cast<std::byte*>(pages);
   if (!lane.options.coalesce) return true;
-  lane.claims = new (std::nothrow) Atomic<std::uint8_t>[lane.owner_mask + 1]();
-  lane.owner_claims = lane.claims;
-  return lane.claims != nullptr;
+  lane.slots.claims = new (std::nothrow) Atomic<std::uint8_t>[lane.slots.mask + 1]();
+  return lane.slots.claims != nullptr;
 }
 
 bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
   const QueueOps& ops = queue_ops(slot_class);
   if (queues_[slot_class] == nullptr) queues_[slot_class] = ops.make();
   if (queues_[slot_class] == nullptr) return false;
-  lane.queue = queues_[slot_class];
-  lane.token = ops.make_token(lane.queue);
-  lane.owner_queue = lane.queue;
+  lane.slots.queue = queues_[slot_class];
+  lane.slots.token = ops.make_token(lane.slots.queue);
   lane.owner_ops = &ops;
-  lane.owner_token = lane.token;
-  return lane.token != nullptr;
+  return lane.slots.token != nullptr;
 }
 
 void ChannelCore::free_lane(Lane* lane) noexcept {
-  if (lane->ring != nullptr) ::munmap(lane->ring, ring_bytes(*lane));
-  free_tickets(lane->tickets.load(std::memory_order_relaxed));  // relaxed: nobody has the lane
+  if (lane->slots.ring != nullptr) ::munmap(lane->slots.ring, ring_bytes(*lane));
+  free_tickets(
+      lane->ordered.tickets.load(std::memory_order_relaxed));  // relaxed: nobody has the lane
   free_ahead(*lane);
-  delete lane->token;
+  delete lane->slots.token;
   delete[] lane->marks;
-  delete[] lane->claims;
+  delete[] lane->slots.claims;
   delete lane;
 }
 
 void ChannelCore::give_lane(Lane& lane) noexcept {
-  lane.live.store(0, std::memory_order_release);  // e.lane_free: the next publisher continues where
-                                                  // this one stopped
+  lane.tenure.live.store(0, std::memory_order_release);  // e.lane_free: the next publisher
+                                                         // continues where this one stopped
 }
 
 void ChannelCore::count_refused(Pushed why) noexcept {
@@ -303,7 +306,7 @@ std::vector<const Reading*> ChannelCore::inline_readings() const {
   std::vector<const Reading*> all;
   all.reserve(std::size_t{lanes} * Lane::kInlineDepthMax);
   for (std::uint32_t i = 0; i < lanes; ++i) {
-    for (const Reading& level : lane(i).inline_readings) all.push_back(&level);
+    for (const Reading& level : lane(i).inlined.readings) all.push_back(&level);
   }
   return all;
 }

@@ -22,10 +22,10 @@ Losses ChannelCore::losses() const noexcept {
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
     const Lane& one = lane(i);
     if (one.source->options().tells_no_losses) continue;
-    sum.full += read(one.full);
-    sum.no_memory += read(one.no_memory);
-    sum.too_deep += read(one.too_deep);
-    sum.evicted += read(one.evicted);
+    sum.full += read(one.unqueued.full);
+    sum.no_memory += read(one.unqueued.no_memory);
+    sum.too_deep += read(one.unqueued.too_deep);
+    sum.evicted += read(one.undelivered.evicted);
   }
   return sum;
 }
@@ -56,7 +56,7 @@ Listening ChannelCore::listening() const noexcept {
 
 bool ChannelCore::fed() const noexcept {
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
-    if (lane(i).live.load(std::memory_order_acquire) != 0) return true;  // e.lane_free
+    if (lane(i).tenure.live.load(std::memory_order_acquire) != 0) return true;  // e.lane_free
   }
   return false;
 }
@@ -93,23 +93,23 @@ ChannelCounts ChannelCore::counts() const noexcept {
     // Consumed first: what is consumed was published, so pending is never negative.
     const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // e.consumed
     // The two after it, so that neither is taken for delivered, and no more than were consumed.
-    const std::uint64_t discarded = std::min(read(one.discarded), consumed);
-    const std::uint64_t evicted = std::min(read(one.evicted), consumed - discarded);
-    const std::uint64_t observed = read(one.observed);
+    const std::uint64_t discarded = std::min(read(one.undelivered.discarded), consumed);
+    const std::uint64_t evicted = std::min(read(one.undelivered.evicted), consumed - discarded);
+    const std::uint64_t observed = read(one.unqueued.observed);
     const std::uint64_t published = std::max(one.published(), consumed);
     sum.accepted += published + observed;
     sum.delivered += consumed - discarded - evicted + observed;
     sum.observed += observed;
     sum.discarded += discarded;
     sum.evicted += evicted;
-    sum.coalesced += read(one.coalesced);
+    sum.coalesced += read(one.unqueued.coalesced);
     sum.pending += published - consumed;
-    sum.full += read(one.full);
-    sum.closed += read(one.closed);
-    sum.no_memory += read(one.no_memory);
-    sum.too_deep += read(one.too_deep);
-    sum.vetoed += read(one.vetoed);
-    sum.live_lanes += one.live.load(std::memory_order_relaxed);  // relaxed: a count
+    sum.full += read(one.unqueued.full);
+    sum.closed += read(one.unqueued.closed);
+    sum.no_memory += read(one.unqueued.no_memory);
+    sum.too_deep += read(one.unqueued.too_deep);
+    sum.vetoed += read(one.unqueued.vetoed);
+    sum.live_lanes += one.tenure.live.load(std::memory_order_relaxed);  // relaxed: a count
   }
   return sum;
 }

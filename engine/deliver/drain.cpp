@@ -11,7 +11,7 @@ namespace {
 /// False: the feeder is putting a newer event in its place. It is as if it were not there yet.
 bool claim(Lane& lane, std::uint64_t slot) noexcept {
   std::uint8_t queued = Lane::kQueued;
-  return lane.owner_claims[slot].compare_exchange_strong(
+  return lane.owner_slots.claims[slot].compare_exchange_strong(
       queued, Lane::kTaken, std::memory_order_acquire, std::memory_order_relaxed);  // k.claim
 }
 
@@ -22,10 +22,11 @@ std::uint64_t written(const std::byte* slot) noexcept {
 
 /// True for a ring in which nothing waits. A look that finds nothing costs no more than this.
 bool is_empty_ring(Lane& lane) noexcept {
-  if (lane.owner_ring == nullptr) return false;
+  if (lane.owner_slots.ring == nullptr) return false;
   const std::uint64_t consumed =
       lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
-  const std::byte* slot = lane.owner_ring + (consumed & lane.owner_mask) * lane.slot_bytes;
+  const std::byte* slot =
+      lane.owner_slots.ring + (consumed & lane.owner_slots.mask) * lane.slot_bytes;
   if (written(slot) > lane.last_sequence) return false;
   if (!lane.was_empty) lane.was_empty = true;
   return true;
@@ -34,12 +35,12 @@ bool is_empty_ring(Lane& lane) noexcept {
 /// After an empty look it takes one event: looking for a second would touch a cache line that
 /// another core may own, while the first event waits.
 std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max) noexcept {
-  const std::uint64_t at = consumed & lane.owner_mask;
+  const std::uint64_t at = consumed & lane.owner_slots.mask;
   std::size_t contiguous =
-      lane.was_empty ? 1 : std::min<std::size_t>(max, lane.owner_mask + 1 - at);
-  const std::byte* slot = lane.owner_ring + at * lane.slot_bytes;
+      lane.was_empty ? 1 : std::min<std::size_t>(max, lane.owner_slots.mask + 1 - at);
+  const std::byte* slot = lane.owner_slots.ring + at * lane.slot_bytes;
   // Copied to locals: the loop writes to the lane, so the compiler would read them anew each time.
-  const bool claims = lane.owner_claims != nullptr;
+  const bool claims = lane.owner_slots.claims != nullptr;
   // Keys that are queued again while this run is taken belong to the next run. A run that took them
   // too could fill the ring with one key, and leave no room for the newest event of another.
   if (claims) contiguous = std::min<std::size_t>(contiguous, lane.published() - consumed);
@@ -107,9 +108,9 @@ void tell(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
   asymmetric_fence_light_or_full();  // l.waiting
   // Relaxed: asymmetric_fence_heavy() on the waiters' side comes between their store and their look
   // at consumed.
-  if (consumed >= lane.wake_at.load(std::memory_order_relaxed)) {
-    lane.room_key.fetch_add(1, std::memory_order_release);  // e.consumed
-    futex_wake(lane.room_key, INT_MAX);
+  if (consumed >= lane.when_full.wake_at.load(std::memory_order_relaxed)) {
+    lane.when_full.room_key.fetch_add(1, std::memory_order_release);  // e.consumed
+    futex_wake(lane.when_full.room_key, INT_MAX);
   }
   channel.host().consumed_something();
 }
@@ -124,31 +125,32 @@ Run take_what_is_there(Lane& lane, std::span<std::byte> room, std::size_t max) n
   Run run;
   const std::uint64_t consumed =
       lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
-  if (lane.owner_ring != nullptr) {
+  if (lane.owner_slots.ring != nullptr) {
     run.count = take_from_ring(lane, consumed, max);
-    run.first = lane.owner_ring + (consumed & lane.owner_mask) * lane.slot_bytes;
+    run.first = lane.owner_slots.ring + (consumed & lane.owner_slots.mask) * lane.slot_bytes;
   } else {
     const std::size_t fits = std::min<std::size_t>(max, room.size() / lane.slot_bytes);
     run.count = static_cast<std::uint32_t>(
-        lane.owner_ops->take(lane.owner_queue, *lane.owner_token, room.data(), fits));
+        lane.owner_ops->take(lane.owner_slots.queue, *lane.owner_slots.token, room.data(), fits));
     run.first = room.data();
   }
   if (run.count == 0) return run;
   run.stride = lane.slot_bytes;
   run.payload_offset = lane.payload_offset;
-  run.publisher = lane.publisher.load(
+  run.publisher = lane.tenure.publisher.load(
       std::memory_order_relaxed);  // relaxed: before its first event, e.published
-  run.first_sequence = lane.first_sequence.load(std::memory_order_relaxed);  // relaxed: as above
+  run.first_sequence =
+      lane.tenure.first_sequence.load(std::memory_order_relaxed);  // relaxed: as above
   run.source = lane.source;
   run.lane = &lane;
-  run.source_time = lane.owner_source_time.load(std::memory_order_relaxed);  // relaxed: as above
+  run.source_time = lane.tenure.source_time.load(std::memory_order_relaxed);  // relaxed: as above
   return run;
 }
 
 void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
   // Relaxed: the owner's count; e.consumed of the store after it makes it visible.
-  lane.evicted.store(lane.evicted.load(std::memory_order_relaxed) + count,
-                     std::memory_order_relaxed);
+  lane.undelivered.evicted.store(lane.undelivered.evicted.load(std::memory_order_relaxed) + count,
+                                 std::memory_order_relaxed);
   run.first += std::size_t{count} * run.stride;
   run.count -= count;
   // At once, not after the callbacks of the rest: the publisher waits for this room.
@@ -163,7 +165,7 @@ void evict(Lane& lane, Run& run, std::uint32_t count) noexcept {
   enum : std::uint32_t { kRunsPerCapacity = 16 };
   // Relaxed: our own, and written before the events that we took, e.published.
   std::uint64_t consumed = lane.consumed.load(std::memory_order_relaxed);
-  const std::uint64_t capacity = lane.owner_capacity.load(std::memory_order_relaxed);
+  const std::uint64_t capacity = lane.tenure.capacity.load(std::memory_order_relaxed);
   // Events that are being heard cannot be pushed out. Runs are short so that what is heard is
   // young.
   lane.run_max = std::max(1u, static_cast<std::uint32_t>(capacity) / kRunsPerCapacity);
@@ -191,8 +193,8 @@ Run take_run(Lane& lane, std::span<std::byte> room, std::size_t max) noexcept {
   if (run.count == 0) return run;
   // Looked at after the take: the lane's next publisher sets it before its first event. Relaxed:
   // e.published.
-  if (lane.consumed.load(std::memory_order_relaxed) < lane.overrun.load(std::memory_order_relaxed))
-      [[unlikely]] {
+  if (lane.consumed.load(std::memory_order_relaxed) <
+      lane.when_full.overrun.load(std::memory_order_relaxed)) [[unlikely]] {
     leave_out_the_oldest(lane, room, max, run);
   } else {
     lane.run_max = ~0u;
@@ -209,8 +211,9 @@ namespace {
 
 void count_discarded(Lane& lane, const Run& run) noexcept {
   // Relaxed: the owner's count; e.consumed of what raises `consumed` after it makes it visible.
-  lane.discarded.store(lane.discarded.load(std::memory_order_relaxed) + run.count,
-                       std::memory_order_relaxed);
+  lane.undelivered.discarded.store(
+      lane.undelivered.discarded.load(std::memory_order_relaxed) + run.count,
+      std::memory_order_relaxed);
 }
 
 /// Reads the snapshot after the run was taken: it has everybody who subscribed before an event of

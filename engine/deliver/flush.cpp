@@ -25,8 +25,8 @@ bool concerned(const ChannelCore& channel, bool mailboxes) noexcept {
 void free_blocked_publishers(const ChannelCore& channel) noexcept {
   for (std::uint32_t i = 0; i < channel.lane_count(); ++i) {
     Lane& lane = channel.lane(i);
-    lane.room_key.fetch_add(1, std::memory_order_release);  // e.consumed
-    futex_wake(lane.room_key, INT_MAX);
+    lane.when_full.room_key.fetch_add(1, std::memory_order_release);  // e.consumed
+    futex_wake(lane.when_full.room_key, INT_MAX);
   }
 }
 

@@ -23,7 +23,7 @@ std::uint64_t taken_off(const Lane& lane) noexcept {
 }  // namespace
 
 std::uint64_t ticket_of(const Lane& lane, std::uint64_t index) noexcept {
-  const Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // t.wanted
+  const Tickets* tickets = lane.ordered.tickets.load(std::memory_order_acquire);  // t.wanted
   if (tickets == nullptr) return 0;
   const std::uint64_t ticket = tickets->of[index & tickets->mask];
   // A smaller ticket is an older event's, left from the last time that tickets were wanted.
@@ -36,8 +36,9 @@ std::uint64_t ticket_of(const Run& run, std::uint32_t i) noexcept {
 }
 
 void hand_over(Lane& to, const Run& run, std::uint32_t count) noexcept {
-  to.fed.store(run.lane->consumed.load(std::memory_order_relaxed) + count,  // relaxed: as above
-               std::memory_order_release);                                  // t.fed
+  to.ordered.fed.store(
+      run.lane->consumed.load(std::memory_order_relaxed) + count,  // relaxed: as above
+      std::memory_order_release);                                  // t.fed
 }
 
 Merge::Merge(ChannelCore& own, const std::vector<Ref<ChannelCore>>& sources, std::int64_t gap_ns)
@@ -70,7 +71,7 @@ bool Merge::find_own_lanes() noexcept {
   for (const std::uint32_t count = own_.lane_count(); own_lanes_ < count; ++own_lanes_) {
     Lane& lane = own_.lane(own_lanes_);
     const auto at = std::find_if(fronts_.begin(), fronts_.end(),
-                                 [&lane](const Front& f) { return f.lane == lane.fed_by; });
+                                 [&lane](const Front& f) { return f.lane == lane.ordered.fed_by; });
     if (at == fronts_.end()) return false;  // younger than the look: begin again
     at->mine = &lane;
   }
@@ -87,10 +88,10 @@ bool Merge::look() noexcept {
   for (Front& f : fronts_) {
     f.word = f.lane->word.load(std::memory_order_acquire);  // e.published
     f.upto = f.word >> 1;
-    f.fed =
-        f.lane == f.mine ||
-        (f.mine != nullptr && f.mine->fed.load(std::memory_order_acquire) == f.upto) ||  // t.fed
-        f.lane->consumed.load(std::memory_order_acquire) == f.upto;  // e.consumed
+    f.fed = f.lane == f.mine ||
+            (f.mine != nullptr &&
+             f.mine->ordered.fed.load(std::memory_order_acquire) == f.upto) ||  // t.fed
+            f.lane->consumed.load(std::memory_order_acquire) == f.upto;         // e.consumed
     if (f.word != f.passed_word) f.passed_word = 0;
   }
   if (!find_own_lanes()) return false;

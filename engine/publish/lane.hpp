@@ -67,92 +67,127 @@ void free_tickets(Tickets* tickets) noexcept;
 /// Invariants, and whose they are:
 ///   1 `word` only grows but for undo(), by its publisher; its lowest bit says that a publish is
 ///     under way, and is clear before the next one begins.
-///   2 `consumed` only grows, by the lease's holder, and never past `word` >> 1.
-///   3 offered = published + `refused`; `refused` = the sum of the reasons and `observed`, but
-///   while
-///     `settling` or busy.
+///   2 `consumed` only grows, and never past `word` >> 1: by the lease's holder, in parallel by who
+///     took a run under it.
+///   3 offered = published + `refused`, and `refused` = the sum of `unqueued` without `coalesced`,
+///     unless the publisher is `settling` or busy.
 ///   4 Events are taken in the order in which they were published; whoever sees one published sees
 ///     it whole (e.published).
-///   5 `live` is 1 while a publisher has the lane; it is given to the next one only when `consumed`
-///     has come up to what the last one published (e.lane_free).
+///   5 `tenure.live` is 1 while a publisher has the lane; it is given to the next one only when
+///     `consumed` has come up to what the last one published (e.lane_free).
+///   6 consumed = delivered + the sum of `undelivered`, which the owner raises first.
+///   7 `slots` and `owner_slots` are equal, and stay as they were made.
+///   8 A publisher never goes past its capacity unless `when_full.overrun` says so first.
+///   9 While `word` is busy or `underway` says anything, who publishes on the lane is a signal
+///     handler of its thread, or what builds its event, and is refused.
 /// Fields stand by who writes them and when: at every event the publisher, at every run the owner;
 /// seldom, the rest. The layout is asserted below.
 struct Lane {
   /// Of a slot in a coalescing lane.
   enum Claim : std::uint8_t { kQueued, kReplacing, kTaken };
+  enum : std::uint32_t { kInlineDepthMax = 8 };
 
-  // --- the publisher's line: written by it alone, read by workers only to park, flush and stop ---
+  /// Where the events are. Written when the lane is made; once for the publisher and once for the
+  /// owner, whose reading would move the publisher's line (7).
+  struct Slots {
+    std::byte* ring = nullptr;               // nullptr: a moodycamel lane
+    std::uint64_t mask = 0;                  // the ring's
+    Atomic<std::uint8_t>* claims = nullptr;  // coalescing lanes: who may touch the slot
+    void* queue = nullptr;                   // moodycamel lanes: Queue<slot_bytes>*
+    QueueToken* token = nullptr;
+  };
+  /// Figures: what came of the events that were not queued. Written by the publisher (3).
+  struct Unqueued {
+    Atomic<std::uint64_t> full{0};
+    Atomic<std::uint32_t> settling{0};  // between `refused` and the reason: accounts.hpp
+    Atomic<std::uint64_t> closed{0}, no_memory{0}, too_deep{0}, vetoed{0};
+    Atomic<std::uint64_t> coalesced{0};  // took the place of an older one of their key
+    Atomic<std::uint64_t> observed{0};   // accepted, and over with the inline phase
+  };
+  /// Signal handlers: what the publisher is in the middle of. Written by it (9).
+  struct Underway {
+    bool building = false;       // an event for an inline phase
+    bool waiting = false;        // for room: not busy, so that stop() need not wait for it
+    Atomic<bool> inside{false};  // a publish: begin()
+  };
+  /// Inline subscribers. Written by the publisher; whoever frees rows looks at `readings`.
+  struct Inlined {
+    std::uint32_t phases = 0;  // that it is in, one in another: the lane is not to be given up
+    // Which row of inline subscribers is read, by level.
+    std::array<Atomic<const Snapshot*>, kInlineDepthMax> readings{};
+  };
+  /// Figures: what was consumed without callbacks. Written by the owner (6).
+  struct Undelivered {
+    Atomic<std::uint64_t> discarded{0};  // stop(abort)
+    Atomic<std::uint64_t> evicted{0};    // the oldest of a full lane
+  };
+  /// `block` and `drop_oldest`. Written by a publisher that found no room (8), and `room_key` by
+  /// the owner, who looks at the others at every run, and by stop().
+  struct WhenFull {
+    Atomic<std::uint64_t> wake_at{~std::uint64_t{0}};  // consumed so many: wake the publisher
+    Atomic<std::uint32_t> room_key{0};                 // it sleeps on this one
+    // No event with this index or a larger one was published past the capacity; 0: none at all.
+    Atomic<std::uint64_t> overrun{0};
+  };
+  /// The publisher that has the lane now, as the owner must know it. Written when it takes the
+  /// lane, `live` when it gives it back, too (5); read once per batch.
+  struct Tenure {
+    Atomic<std::uint32_t> publisher{0};
+    Atomic<bool> source_time{false};  // copies: options lie on the publisher's line
+    Atomic<std::uint32_t> capacity{0};
+    Atomic<std::uint64_t> first_sequence{0};  // the publisher's sequence 0
+    Atomic<std::uint32_t> live{0};
+  };
+  /// One order over many lanes. Written when the lane is made or tickets are first wanted, `fed` by
+  /// the feeder.
+  struct Ordered {
+    Atomic<Tickets*> tickets{nullptr};
+    const Lane* fed_by;            // a lane of a merged mailbox: the one whose events it carries
+    Atomic<std::uint64_t> fed{0};  // so many of fed_by's events came here
+  };
+  /// The figures as they were when the publisher took the lane. Written then.
+  struct Ledger {
+    std::uint64_t published = 0, refused = 0, observed = 0, discarded = 0, evicted = 0;
+  };
+
+  // The publisher's, at every event. Workers read it only to park, flush and stop.
   alignas(kLineBytes) Atomic<std::uint64_t> word{0};  // 2 * published + busy
-  std::uint64_t word_limit =
-      0;  // at this word look at consumed again: 2 * (consumed seen + capacity, or + room)
+  // At this word look at consumed again: 2 * (consumed seen + capacity, or + room).
+  std::uint64_t word_limit = 0;
   Atomic<std::uint64_t> refused{0};  // all reasons, and observed: part of every sequence number
   ChannelLine* line = nullptr;
-  std::byte* ring = nullptr;  // ring lanes: the slots; nullptr: a moodycamel lane
-  std::uint64_t ring_mask = 0;
-  Atomic<std::uint8_t>* claims = nullptr;  // coalescing lanes: who may touch the slot
-  void* queue = nullptr;                   // moodycamel lanes: Queue<slot_bytes>*
-  QueueToken* token = nullptr;
+  Slots slots;
   ChannelCore* channel = nullptr;
   std::uint64_t woke = 0;  // the park (Worker::park_number) that this publisher has ended last
   LaneOptions options;
 
-  // --- refusals by reason: the publisher's, statistics for everybody else ---
-  alignas(kLineBytes) Atomic<std::uint64_t> full{0};
-  Atomic<std::uint32_t> settling{0};  // between `refused` and the reason: accounts.hpp
-  Atomic<std::uint64_t> closed{0}, no_memory{0}, too_deep{0}, vetoed{0};
-  Atomic<std::uint64_t> coalesced{0};  // replaced by a newer one of their key, never consumed
-  Atomic<std::uint64_t> observed{0};   // accepted, and over with the inline phase: never queued
-  Atomic<std::uint64_t>* marks =
-      nullptr;  // publishing times of every n-th event, when latency is measured
-  std::uint32_t phases =
-      0;                  // inline phases this publisher is in, one in another: not to be given up
-  bool building = false;  // an event for one of them
-  bool waiting = false;   // for room: not busy, so that stop() need not wait for it
-  Atomic<bool> inside{false};  // a publish, for its signal handlers: begin()
-  enum : std::uint32_t { kInlineDepthMax = 8 };
-  // Which row of inline subscribers is read, by level; written in the phase, read by whoever
-  // frees rows.
-  std::array<Atomic<const Snapshot*>, kInlineDepthMax> inline_readings{};
+  // The publisher's, when anything is unusual; figures for everybody else.
+  alignas(kLineBytes) Unqueued unqueued;
+  Underway underway;
+  Atomic<std::uint64_t>* marks = nullptr;  // measured latency: when every n-th was published
+  Inlined inlined;
 
-  // --- the owner's line: whoever holds the channel's lease ---
-  alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks over, evicted, or discarded
+  // The owner's: whoever holds the channel's lease.
+  alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks over, or undelivered
   std::uint64_t last_sequence = 0;
   std::uint32_t run_max = ~0u;  // while its publisher overruns it, runs are short
   bool was_empty = false;       // a ring, at the last look
-  const std::byte* owner_ring =
-      nullptr;  // copies: a constant on the publisher's line would move that line
-  std::uint64_t owner_mask = 0;
-  Atomic<std::uint8_t>* owner_claims = nullptr;
-  QueueToken* owner_token = nullptr;
-  void* owner_queue = nullptr;
+  Slots owner_slots;
   const QueueOps* owner_ops = nullptr;
   std::uint32_t slot_bytes = 0;
   std::uint32_t payload_offset = sizeof(SlotHeader);  // larger where an Envelope lies between
   const ChannelCore* source = nullptr;                // the channel whose events these are
   Atomic<std::uint64_t>* owner_marks = nullptr;
-  Atomic<std::uint64_t> discarded{0};  // consumed without callbacks: stop(abort)
-  Atomic<std::uint64_t> evicted{0};    // consumed without callbacks: the oldest of a full lane
-  Atomic<std::uint64_t> taken{0};      // parallel delivery: of them the callbacks may still run
-  Ahead* ahead = nullptr;              // lanes that are merged: what was taken and is not yet due
+  Undelivered undelivered;
+  Atomic<std::uint64_t> taken{0};  // parallel delivery: of them the callbacks may still run
+  Ahead* ahead = nullptr;          // lanes that are merged: what was taken and is not yet due
 
-  // --- a full lane's publisher waits here; workers read wake_at after every batch ---
-  alignas(kLineBytes) Atomic<std::uint64_t> wake_at{~std::uint64_t{0}};
-  Atomic<std::uint32_t> room_key{0};
-  // No event with this index or a larger one was published past the capacity; 0: none at all.
-  Atomic<std::uint64_t> overrun{0};
-  // --- set when a publisher takes the lane, read by the owner once per batch ---
-  Atomic<std::uint32_t> publisher{0};
-  Atomic<bool> owner_source_time{false};  // copies: options lie on the publisher's line
-  Atomic<std::uint32_t> owner_capacity{0};
-  Atomic<std::uint64_t> first_sequence{0};  // the publisher's sequence 0
-  Atomic<std::uint32_t> live{0};
-  // --- tickets: seldom written ---
-  Atomic<Tickets*> tickets{nullptr};
-  const Lane* fed_by = this;     // a lane of a merged mailbox: the one whose events it carries
-  Atomic<std::uint64_t> fed{0};  // so many of fed_by's events came here
-  std::uint32_t index = 0;       // in its channel
-  std::uint64_t published_before = 0, refused_before = 0, observed_before = 0, discarded_before = 0,
-                evicted_before = 0;  // the ledger's start for this publisher
+  // Several threads', and seldom.
+  alignas(kLineBytes) WhenFull when_full;
+  Tenure tenure;
+  Ordered ordered{.fed_by = this};
+  std::uint32_t index = 0;  // in its channel
+  Ledger before;
 
   [[nodiscard]] std::uint64_t published() const noexcept {
     return word.load(std::memory_order_acquire) >> 1;  // e.published
@@ -169,16 +204,20 @@ struct Lane {
   }
 };
 
-// What one thread writes at every event lies on no line that another one writes at every event.
-static_assert(std::is_standard_layout_v<Lane>);
-static_assert(offsetof(Lane, word) == 0 && offsetof(Lane, full) == kLineBytes,
+// What one thread writes at every event or run lies on no line that another one writes or reads
+// then: the first three are the publisher's, the fourth is the owner's, the last is everybody's.
+static_assert(std::is_standard_layout_v<Lane> && sizeof(Lane) == 5 * kLineBytes);
+static_assert(offsetof(Lane, word) == 0 &&
+                  offsetof(Lane, options) + sizeof(LaneOptions) <= kLineBytes,
               "what a publisher stores to at every event is one line");
-static_assert(offsetof(Lane, consumed) % kLineBytes == 0 &&
-                  offsetof(Lane, wake_at) == offsetof(Lane, consumed) + kLineBytes,
+static_assert(offsetof(Lane, unqueued) == kLineBytes && offsetof(Lane, inlined) < 2 * kLineBytes &&
+                  offsetof(Lane, inlined) + sizeof(Lane::Inlined) <= 3 * kLineBytes,
+              "what else a publisher writes is on none of the owner's lines");
+static_assert(offsetof(Lane, consumed) == 3 * kLineBytes &&
+                  offsetof(Lane, ahead) + sizeof(Ahead*) <= 4 * kLineBytes,
               "what the owner stores to at every run is one line");
-static_assert(offsetof(Lane, inline_readings) + sizeof(Lane::inline_readings) <=
-                  offsetof(Lane, consumed),
-              "what publishers show as read is on none of the owner's lines");
+static_assert(offsetof(Lane, when_full) == 4 * kLineBytes,
+              "what is seldom written is apart from both");
 
 /// Room for the publishing times of a lane that measures each `every`-th event: a power of two.
 constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noexcept {
@@ -188,7 +227,7 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
 /// Is this thread in the middle of a publish on it?
 [[nodiscard]] inline bool begun(const Lane& lane) noexcept {
   return (lane.word.load(std::memory_order_relaxed) & 1) != 0 ||  // relaxed: our own
-         lane.inside.load(std::memory_order_relaxed);
+         lane.underway.inside.load(std::memory_order_relaxed);
 }
 /// Begins a publish: busy for workers, and for this thread's signal handlers, before anything is
 /// read that a publish changes. Returns 2 * published + 1; 0: this thread is in the middle of one.
@@ -197,7 +236,7 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
     return set_lowest(lane.word) ? 0 : lane.word.load(std::memory_order_relaxed);  // relaxed: ours
   if (begun(lane)) return 0;
   // A handler that publishes before this store is over by then, and the word is read after it.
-  lane.inside.store(true, std::memory_order_relaxed);  // relaxed: our own
+  lane.underway.inside.store(true, std::memory_order_relaxed);  // relaxed: our own
   order_for_handlers();
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed) + 1;  // relaxed: our own
   lane.word.store(word, std::memory_order_release);  // e.published: busy; l.closing of the caller
@@ -209,7 +248,7 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
   lane.word.store(word - 1 + 2 * events, std::memory_order_release);  // e.published
   if (one_instruction()) return;
   order_for_handlers();
-  lane.inside.store(false, std::memory_order_relaxed);  // relaxed: our own
+  lane.underway.inside.store(false, std::memory_order_relaxed);  // relaxed: our own
 }
 
 }  // namespace ringmain::engine

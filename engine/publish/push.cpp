@@ -16,15 +16,15 @@ namespace {
 Atomic<std::uint64_t>& count_of(Lane& lane, Pushed why) noexcept {
   switch (why) {
     case Pushed::closed:
-      return lane.closed;
+      return lane.unqueued.closed;
     case Pushed::no_memory:
-      return lane.no_memory;
+      return lane.unqueued.no_memory;
     case Pushed::too_deep:
-      return lane.too_deep;
+      return lane.unqueued.too_deep;
     case Pushed::vetoed:
-      return lane.vetoed;
+      return lane.unqueued.vetoed;
     default:
-      return lane.full;  // full and would_deadlock
+      return lane.unqueued.full;  // full and would_deadlock
   }
 }
 
@@ -36,12 +36,13 @@ Pushed forked(std::uint32_t state) noexcept {
 Pushed refuse(Lane& lane, Pushed why) noexcept {
   // A handler may refuse in the middle of this: each of them adds one. For who checks the ledger
   // meanwhile: what came before each in this thread is seen with it.
-  const std::uint32_t outer = lane.settling.load(std::memory_order_relaxed);  // relaxed: our own
-  lane.settling.store(outer + 1,
-                      std::memory_order_relaxed);         // relaxed: a.refusals of the next count
-  count_one(lane.refused);                                // a.refusals
-  count_one(count_of(lane, why));                         // a.refusals
-  lane.settling.store(outer, std::memory_order_release);  // a.refusals
+  const std::uint32_t outer =
+      lane.unqueued.settling.load(std::memory_order_relaxed);  // relaxed: our own
+  lane.unqueued.settling.store(outer + 1,
+                               std::memory_order_relaxed);  // relaxed: a.refusals of the next count
+  count_one(lane.refused);                                  // a.refusals
+  count_one(count_of(lane, why));                           // a.refusals
+  lane.unqueued.settling.store(outer, std::memory_order_release);  // a.refusals
   return why;
 }
 
@@ -60,8 +61,8 @@ bool has_room(Lane& lane, std::uint64_t word) noexcept {
   const std::uint64_t end = consumed + lane.options.room();
   lane.word_limit = 2 * end;
   // Relaxed: said before the event, whose e.published comes after it. Written on change only.
-  if (lane.overrun.load(std::memory_order_relaxed) != end)
-    lane.overrun.store(end, std::memory_order_relaxed);
+  if (lane.when_full.overrun.load(std::memory_order_relaxed) != end)
+    lane.when_full.overrun.store(end, std::memory_order_relaxed);
   return word < lane.word_limit;
 }
 
@@ -69,17 +70,18 @@ bool has_room(Lane& lane, std::uint64_t word) noexcept {
 Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
   if (in_callback()) return Pushed::would_deadlock;
   if (lane.channel->manual()) return Pushed::full;  // nobody makes room while we wait
-  lane.waiting = true;  // a handler that waited as well would take our wake-up away
+  lane.underway.waiting = true;  // a handler that waited as well would take our wake-up away
   order_for_handlers();
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
   const std::uint64_t published = word >> 1;
   const std::uint64_t half = std::max<std::uint64_t>(1, lane.options.capacity / 2);
-  lane.wake_at.store(published - std::min(published, half),
-                     std::memory_order_seq_cst);  // l.waiting
-  asymmetric_fence_heavy();                       // l.waiting
+  lane.when_full.wake_at.store(published - std::min(published, half),
+                               std::memory_order_seq_cst);  // l.waiting
+  asymmetric_fence_heavy();                                 // l.waiting
   Pushed result = Pushed::full;
   for (;;) {
-    const std::uint32_t key = lane.room_key.load(std::memory_order_acquire);  // e.consumed
+    const std::uint32_t key =
+        lane.when_full.room_key.load(std::memory_order_acquire);  // e.consumed
     if (has_room(lane, word)) result = Pushed::accepted;
     if (lane.line->closing()) result = Pushed::closed;
     if (result != Pushed::full) break;
@@ -87,12 +89,12 @@ Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
       notify(lane);  // relaxed: asymmetric_fence_heavy() came before
     const std::int64_t left = deadline.left_ns();
     if (left == 0) break;
-    futex_wait(lane.room_key, key, left);
+    futex_wait(lane.when_full.room_key, key, left);
   }
-  lane.wake_at.store(~std::uint64_t{0},
-                     std::memory_order_relaxed);  // relaxed: a late wake-up harms nobody
+  lane.when_full.wake_at.store(~std::uint64_t{0},
+                               std::memory_order_relaxed);  // relaxed: a late wake-up harms nobody
   order_for_handlers();
-  lane.waiting = false;
+  lane.underway.waiting = false;
   return result;
 }
 
@@ -114,15 +116,17 @@ Pushed begin_with_room(Lane& lane, std::uint64_t& word) noexcept {
 
 bool write(Lane& lane, std::uint64_t word, const SlotHeader& header, BuildFn* build,
            void* from) noexcept {
-  if (lane.ring == nullptr) {
-    return lane.owner_ops->put(lane.queue, *lane.token, header, build, from, lane.payload_offset);
+  if (lane.slots.ring == nullptr) {
+    return lane.owner_ops->put(lane.slots.queue, *lane.slots.token, header, build, from,
+                               lane.payload_offset);
   }
-  std::byte* slot = lane.ring + ((word >> 1) & lane.ring_mask) * lane.slot_bytes;
+  std::byte* slot = lane.slots.ring + ((word >> 1) & lane.slots.mask) * lane.slot_bytes;
   auto* to = reinterpret_cast<SlotHeader*>(slot);
   build(slot + lane.payload_offset, from);
   to->time_ns = header.time_ns;
-  if (lane.claims != nullptr)  // relaxed: e.published after it
-    lane.claims[(word >> 1) & lane.ring_mask].store(Lane::kQueued, std::memory_order_relaxed);
+  if (lane.slots.claims != nullptr)  // relaxed: e.published after it
+    lane.slots.claims[(word >> 1) & lane.slots.mask].store(Lane::kQueued,
+                                                           std::memory_order_relaxed);
   AtomicRef<std::uint64_t>(to->sequence)
       .store(header.sequence, std::memory_order_release);  // e.published
   return true;
@@ -141,8 +145,8 @@ void mark(Lane& lane, std::uint64_t index) noexcept {
 /// later.
 void write_ticket(Lane& lane, std::uint64_t index, std::uint64_t ticket) noexcept {
   // Whoever wants tickets has given the lane room for them before it said so.
-  (void)lane.line->state.load(std::memory_order_acquire);           // t.wanted
-  Tickets* tickets = lane.tickets.load(std::memory_order_acquire);  // t.wanted
+  (void)lane.line->state.load(std::memory_order_acquire);                   // t.wanted
+  Tickets* tickets = lane.ordered.tickets.load(std::memory_order_acquire);  // t.wanted
   if (tickets == nullptr) return;
   tickets->of[index & tickets->mask] =
       ticket == kNoTicket ? lane.channel->host().take_ticket() : ticket;
@@ -153,20 +157,20 @@ void write_ticket(Lane& lane, std::uint64_t index, std::uint64_t ticket) noexcep
 bool replace(Lane& lane, std::uint64_t index, BuildFn* build, void* from,
              std::int64_t time_ns) noexcept {
   const std::uint64_t published =
-      lane.word.load(std::memory_order_relaxed) >> 1;        // relaxed: our own
-  if (published > index + lane.ring_mask + 1) return false;  // the slot holds another one by now
-  Atomic<std::uint8_t>& claim = lane.claims[index & lane.ring_mask];
+      lane.word.load(std::memory_order_relaxed) >> 1;         // relaxed: our own
+  if (published > index + lane.slots.mask + 1) return false;  // the slot holds another one by now
+  Atomic<std::uint8_t>& claim = lane.slots.claims[index & lane.slots.mask];
   std::uint8_t queued = Lane::kQueued;
   if (!claim.compare_exchange_strong(queued, Lane::kReplacing,
                                      std::memory_order_acquire,  // k.claim
                                      std::memory_order_relaxed)) {
     return false;
   }
-  std::byte* slot = lane.ring + (index & lane.ring_mask) * lane.slot_bytes;
+  std::byte* slot = lane.slots.ring + (index & lane.slots.mask) * lane.slot_bytes;
   build(slot + lane.payload_offset, from);
   reinterpret_cast<SlotHeader*>(slot)->time_ns = time_ns;
   claim.store(Lane::kQueued, std::memory_order_release);  // k.claim
-  count_one(lane.coalesced);
+  count_one(lane.unqueued.coalesced);
   return true;
 }
 
@@ -215,7 +219,7 @@ Pushed observe(Lane& lane) noexcept {
   asymmetric_fence_light_or_full();  // l.closing
   if (lane.line->closing()) return undo(lane, word - 1, Pushed::closed);
   count_one(lane.refused);
-  count_one(lane.observed);
+  count_one(lane.unqueued.observed);
   end(lane, word, 0);  // stop() counts what is after it
   return Pushed::accepted;
 }
@@ -231,15 +235,15 @@ Pushed observe(Lane& lane) noexcept {
     std::size_t size;
   } event;
   event.size = lane.source->options().payload_bytes;
-  ++lane.phases;
-  lane.building = true;
+  ++lane.inlined.phases;
+  lane.underway.building = true;
   build(event.bytes, from);
-  lane.building = false;
+  lane.underway.building = false;
   ChannelHost& host = lane.channel->host();
   const InlinePhase phase =
-      show_inline(lane.channel->inline_snapshot(), lane.inline_readings[depth.level()],
+      show_inline(lane.channel->inline_snapshot(), lane.inlined.readings[depth.level()],
                   host.retire_list(), event.bytes, !lane.options.realtime);
-  --lane.phases;
+  --lane.inlined.phases;
   if (phase.retired && !lane.options.realtime) host.wake_reclaimer();
   const std::uint32_t state =
       lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
@@ -267,7 +271,8 @@ PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time
   if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
   if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
   // In the middle of a publish on this lane: what builds its event, or a signal handler.
-  if (begun(lane) || lane.building || lane.waiting) return refuse(lane, Pushed::too_deep);
+  if (begun(lane) || lane.underway.building || lane.underway.waiting)
+    return refuse(lane, Pushed::too_deep);
   if ((state & ChannelLine::kInline) != 0) return push_inline(lane, build, from, time_ns);
   return enqueue(lane, state, build, from, time_ns, ticket);
 }

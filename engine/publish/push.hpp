@@ -81,8 +81,8 @@ template <class E, class Make>
   }
   const std::uint64_t sequence =
       (word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1;  // relaxed: our own
-  if (lane.ring != nullptr) {
-    std::byte* slot = lane.ring + ((word >> 1) & lane.ring_mask) * kBytes;
+  if (lane.slots.ring != nullptr) {
+    std::byte* slot = lane.slots.ring + ((word >> 1) & lane.slots.mask) * kBytes;
     auto* header = reinterpret_cast<SlotHeader*>(slot);
     ::new (slot + sizeof(SlotHeader)) E(make());
     header->time_ns = 0;
@@ -94,8 +94,8 @@ template <class E, class Make>
         slot.header = {sequence, 0};
         ::new (slot.payload) E(from());
       };
-      auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
-      return queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, 1);
+      auto* queue = static_cast<Queue<kBytes>*>(lane.slots.queue);
+      return queue->enqueue_bulk(*lane.slots.token, BuildInPlace<decltype(build)>{&build}, 1);
     });
     if (!queued) [[unlikely]]
       return undo(lane, word - 1, Pushed::no_memory);
@@ -127,7 +127,7 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
   const std::uint32_t state =
       lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
   std::size_t at_once = 0;
-  const bool usual = state == ChannelLine::kHeard && lane.ring == nullptr;
+  const bool usual = state == ChannelLine::kHeard && lane.slots.ring == nullptr;
   if (const std::uint64_t word = usual ? begin(lane) : 0; word != 0) {
     auto room = word < lane.word_limit ? static_cast<std::size_t>((lane.word_limit - word + 1) / 2)
                                        : std::size_t{0};
@@ -141,12 +141,13 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
       ::new (slot.payload) E(*event++);
     };
     if (lane.line->closing()) room = 0;  // relaxed: l.closing
-    auto* queue = static_cast<Queue<kBytes>*>(lane.queue);
+    auto* queue = static_cast<Queue<kBytes>*>(lane.slots.queue);
     while (at_once < room) {
       // To the end of a block: one that needs several and gets only the first loses its index.
       const std::size_t block = queue_block_left(at_once + (word >> 1));
       const std::size_t some = block < room - at_once ? block : room - at_once;
-      if (!queue->enqueue_bulk(*lane.token, BuildInPlace<decltype(build)>{&build}, some)) break;
+      if (!queue->enqueue_bulk(*lane.slots.token, BuildInPlace<decltype(build)>{&build}, some))
+        break;
       at_once += some;
     }
     end(lane, word, at_once);

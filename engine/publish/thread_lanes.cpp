@@ -122,7 +122,8 @@ bool ThreadLanes::make_room(Entries& gone) noexcept {
   // Closing is final. A busy lane, or one in an inline phase, is one that this thread publishes on
   // right now, further out.
   const auto lives = [](const Entry& e) {
-    return e.channel && (!e.channel->line.closing() || e.lane->phases != 0 || begun(*e.lane));
+    return e.channel &&
+           (!e.channel->line.closing() || e.lane->inlined.phases != 0 || begun(*e.lane));
   };
   const auto living =
       static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), lives));

@@ -15,8 +15,8 @@ class AccountsTest : public ::testing::Test {
  protected:
   AccountsTest() {
     lane_.refused = 5;
-    lane_.closed = 3;
-    lane_.vetoed = 2;
+    lane_.unqueued.closed = 3;
+    lane_.unqueued.vetoed = 2;
   }
   [[nodiscard]] bool offered_add_up() const { return look_at_accounts(*channel_).offered_add_up; }
   [[nodiscard]] bool accepted_add_up() const { return look_at_accounts(*channel_).accepted_add_up; }
@@ -29,47 +29,47 @@ class AccountsTest : public ::testing::Test {
 
 TEST_F(AccountsTest, APublisherBetweenARefusalAndItsReasonIsNoFault) {
   EXPECT_TRUE(offered_add_up());
-  lane_.settling = 1;
+  lane_.unqueued.settling = 1;
   lane_.refused = 6;
   EXPECT_TRUE(offered_add_up());
-  lane_.closed = 4;
+  lane_.unqueued.closed = 4;
   EXPECT_TRUE(offered_add_up());
-  lane_.settling = 0;
+  lane_.unqueued.settling = 0;
   EXPECT_TRUE(offered_add_up());
 }
 
 TEST_F(AccountsTest, ARefusalWithoutAReasonIsAFault) {
   lane_.refused = 6;
   EXPECT_FALSE(offered_add_up());
-  lane_.settling = 1;
+  lane_.unqueued.settling = 1;
   lane_.refused = 7;
   EXPECT_FALSE(offered_add_up()) << "a publisher is between two counts of one event, not of two";
 }
 
 TEST_F(AccountsTest, AHandlerMayRefuseInTheMiddleOfARefusal) {
-  lane_.settling = 2;
+  lane_.unqueued.settling = 2;
   lane_.refused = 7;
   EXPECT_TRUE(offered_add_up());
-  lane_.too_deep = 1;
-  lane_.settling = 1;
+  lane_.unqueued.too_deep = 1;
+  lane_.unqueued.settling = 1;
   EXPECT_TRUE(offered_add_up());
-  lane_.settling = 0;
+  lane_.unqueued.settling = 0;
   EXPECT_FALSE(offered_add_up());
-  lane_.settling = 2;
+  lane_.unqueued.settling = 2;
   lane_.refused = 9;
   EXPECT_FALSE(offered_add_up()) << "two are between two counts, not three";
 }
 
 TEST_F(AccountsTest, AHandlerMayRefuseInTheMiddleOfAnObservation) {
   lane_.word = 1;
-  lane_.settling = 1;
+  lane_.unqueued.settling = 1;
   lane_.refused = 7;
   EXPECT_TRUE(offered_add_up());
 }
 
 TEST_F(AccountsTest, AReasonWithoutARefusalIsAFault) {
-  lane_.settling = 1;
-  lane_.closed = 4;
+  lane_.unqueued.settling = 1;
+  lane_.unqueued.closed = 4;
   EXPECT_FALSE(offered_add_up());
 }
 
@@ -77,17 +77,17 @@ TEST_F(AccountsTest, AnObserverIsBetweenItsCountsWhileItIsBusy) {
   lane_.word = 1;
   lane_.refused = 6;
   EXPECT_TRUE(offered_add_up());
-  lane_.observed = 1;
+  lane_.unqueued.observed = 1;
   lane_.word = 0;
   EXPECT_TRUE(offered_add_up());
-  lane_.observed = 0;
+  lane_.unqueued.observed = 0;
   EXPECT_FALSE(offered_add_up());
 }
 
 TEST_F(AccountsTest, LanesDoNotMakeUpForEachOther) {
   Lane& other = *channel_->take_lane({}, *channel_);
   lane_.refused = 6;
-  other.full = 1;
+  other.unqueued.full = 1;
   EXPECT_FALSE(offered_add_up());
 }
 
@@ -114,7 +114,7 @@ TEST_F(AccountsTest, WhatIsConsumedAndWasNeverDispatchedIsAFault) {
   ASSERT_EQ(push_number(lane_, 1), Pushed::accepted);
   lane_.consumed = 1;
   EXPECT_FALSE(accepted_add_up());
-  lane_.discarded = 1;
+  lane_.undelivered.discarded = 1;
   EXPECT_TRUE(accepted_add_up());
 }
 

@@ -102,7 +102,7 @@ TEST_P(MergeTest, WhatIsYoungerThanTheLookWaitsForTheNextOne) {
   say(0, 1);
   say(0, 2);
   // As if others had taken tickets between our look and this publish, on lanes not yet listed.
-  lanes_[0]->tickets.load()->of[1] += 2;
+  lanes_[0]->ordered.tickets.load()->of[1] += 2;
   EXPECT_EQ(drained(), 1u);
   EXPECT_EQ(drained(), 0u);
   EXPECT_EQ(heard_, (Numbers{1}));

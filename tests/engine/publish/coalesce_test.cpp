@@ -132,11 +132,11 @@ TEST_F(ReplaceTest, WhileOneIsBeingReplacedTheReaderStopsInFrontOfIt) {
   const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take(4);
   for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(lane, i), Pushed::accepted);
-  lane.claims[2] = Lane::kReplacing;  // its feeder stands still here
+  lane.slots.claims[2] = Lane::kReplacing;  // its feeder stands still here
   EXPECT_EQ(drain_all(), 2u);
   EXPECT_EQ(drain_all(), 0u);
   EXPECT_TRUE(channel_->anything_left());
-  lane.claims[2] = Lane::kQueued;
+  lane.slots.claims[2] = Lane::kQueued;
   EXPECT_EQ(drain_all(), 2u);
   EXPECT_EQ(got_, (std::vector<std::uint64_t>{0, 1, 2, 3}));
 }

@@ -241,7 +241,7 @@ TEST_P(LaneTest, AFreeLaneOfTheOtherKindIsNotTaken) {
   ChannelCore::give_lane(*first);
   Lane& mine = take(8);
   EXPECT_NE(&mine, first);
-  EXPECT_EQ(mine.ring != nullptr, GetParam());
+  EXPECT_EQ(mine.slots.ring != nullptr, GetParam());
 }
 
 TEST_P(LaneTest, PublishingWhileBuildingIsTooDeepAndLeavesAGap) {
@@ -342,10 +342,11 @@ TEST_P(LaneTest, ABlockedPublisherIsLetGoByAClosedChannel) {
   ASSERT_EQ(push_number(*lane, 1), Pushed::accepted);
   std::atomic<int> outcome{-1};
   std::thread publisher([&] { outcome = static_cast<int>(push_number(*lane, 2)); });
-  ASSERT_TRUE(tests::eventually([&] { return lane->wake_at.load() != ~std::uint64_t{0}; }));
+  ASSERT_TRUE(
+      tests::eventually([&] { return lane->when_full.wake_at.load() != ~std::uint64_t{0}; }));
   channel_->close_line();
-  lane->room_key.fetch_add(1);
-  futex_wake(lane->room_key, 1);
+  lane->when_full.room_key.fetch_add(1);
+  futex_wake(lane->when_full.room_key, 1);
   publisher.join();
   EXPECT_EQ(outcome, static_cast<int>(Pushed::closed));
 }

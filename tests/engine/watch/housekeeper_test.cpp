@@ -171,13 +171,13 @@ TEST_F(LossesTest, TheBussOwnChannelsCauseNoNotices) {
   const AttachedSubscriber reader(*box, [](const engine::Run&) {});
   Lane* fed = box->take_lane(o, *loss);
   ASSERT_EQ(push_number(*lane, 1), Pushed::accepted);
-  fed->full.store(7);
+  fed->unqueued.full.store(7);
   lose(*lane, 3);
   round(200);
   round(200);
   EXPECT_TRUE(recorder_->losses.empty());
   Lane* other = box->take_lane(o, *channel_);
-  other->full.store(2);
+  other->unqueued.full.store(2);
   round(200);
   round(200);
   ASSERT_EQ(recorder_->losses.size(), 1u);
