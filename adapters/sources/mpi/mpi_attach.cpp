@@ -1,22 +1,24 @@
 // Where do the calls of a program go that has this kind of MPI? Each line of mpi_calls.hpp becomes
 // a function here.
+#include "events/terms/collective_names.hpp"
+
 #include "adapters/sources/mpi/mpi_watch.hpp"
 
 namespace ringmain::mpi {
 namespace {
 
-#define RINGMAIN_MPI_ROW_OF(name_, number, said, shape_)    \
-  struct Row##name_ {                                       \
-    static constexpr Call kCall = number;                   \
-    static constexpr const char* kOperation = said;         \
-    template <class... A>                                   \
-    static int original(A... given) noexcept {              \
-      return PMPI_##name_(given...);                        \
-    }                                                       \
-    template <class... A>                                   \
-    static shapes::Shape shape(const A&... read) noexcept { \
-      return shapes::shape_(read...);                       \
-    }                                                       \
+#define RINGMAIN_MPI_ROW_OF(name_, number, said, shape_)                        \
+  struct Row##name_ {                                                           \
+    static constexpr Call kCall = number;                                       \
+    static constexpr std::string_view kOperation = collective::operation(said); \
+    template <class... A>                                                       \
+    static int original(A... given) noexcept {                                  \
+      return PMPI_##name_(given...);                                            \
+    }                                                                           \
+    template <class... A>                                                       \
+    static shapes::Shape shape(const A&... read) noexcept {                     \
+      return shapes::shape_(read...);                                           \
+    }                                                                           \
   };
 #define RINGMAIN_MPI_ROW(name, small, said, shape, kinds) \
   RINGMAIN_MPI_ROW_OF(name, k##name, said, shape)

@@ -1,10 +1,10 @@
 // Which calls of MPI are watched? Those of these tables, MPI-3.1's.
 //
-// A line is: the call's name after MPI_, the same in small letters (Fortran's), the operation as
-// it is called here, how much it moves (a function of mpi_shapes.hpp), and its parameters by kind
-// (mpi_kinds.hpp). The preload makes a symbol of each line, the libraries for Open MPI and MPICH a
-// function that says what happens. Non-blocking and persistent calls have a request after the
-// parameters that stand here.
+// A line is: the call's name after MPI_, the same in small letters (Fortran's), the operation by
+// its word in events/terms/collective_names.hpp, how much it moves (a function of mpi_shapes.hpp),
+// and its parameters by kind (mpi_kinds.hpp). The preload makes a symbol of each line, the
+// libraries for Open MPI and MPICH a function that says what happens. Non-blocking and persistent
+// calls have a request after the parameters that stand here.
 #pragma once
 
 // Each also as a non-blocking call: Allreduce and Iallreduce.

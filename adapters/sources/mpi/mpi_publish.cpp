@@ -7,6 +7,7 @@
 #include "bus/origin.hpp"
 
 #include "events/collective.hpp"
+#include "events/terms/collective_names.hpp"
 
 #include "adapters/launch/channel_of.hpp"
 #include "adapters/launch/tid.hpp"
@@ -63,7 +64,7 @@ Result<bool> publish_on(Bus& bus) {
   if (!of_completed) return of_completed.error();
   const auto of_failed = run::channel_of<Failed>(bus);
   if (!of_failed) return of_failed.error();
-  backend = Name("mpi");
+  backend = Name(collective::kMpi);
   channels.issued = of_issued.value();
   channels.completed = of_completed.value();
   channels.failed = of_failed.value();

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "events/terms/collective_names.hpp"
+
 #include "adapters/sources/replay/kineto_terms.hpp"
 
 namespace ringmain::replay {
@@ -25,10 +27,6 @@ std::int32_t rank_of(std::int64_t recorded) {
   return recorded >= 0 && recorded <= kMax ? static_cast<std::int32_t>(recorded) : -1;
 }
 
-bool is_rooted(std::string_view op) {
-  return op == "broadcast" || op == "reduce" || op == "gather" || op == "scatter";
-}
-
 template <class T>
 std::uint64_t held_by(const std::vector<T>& v) {
   return v.capacity() * sizeof(T);
@@ -46,16 +44,17 @@ KinetoCollectives::Terms KinetoCollectives::terms_of(const KinetoArgs& args) {
   terms.in_elements = count_of(args.in_elements);
   terms.out_elements = count_of(args.out_elements);
   terms.sequence = count_of(args.sequence);
-  terms.op = Name(operation_name(args.collective));
+  terms.op = Name(collective::operation_name(args.collective));
   terms.group = Name(args.group);
   terms.dtype = Name(args.dtype);
   terms.group_size = std::max(rank_of(args.group_size), 0);
   terms.asynchronous = args.asynchronous;
   const std::string_view op = terms.op.view();
-  if (op == "send" || op == "recv") {  // "Rank" is the other side's, in the group
-    terms.peer = rank_of(op == "send" ? args.target_rank : args.source_rank);
+  const bool sends = op == collective::operation("send");
+  if (sends || op == collective::operation("recv")) {  // "Rank" is the other side's, in the group
+    terms.peer = rank_of(sends ? args.target_rank : args.source_rank);
     if (terms.peer < 0) terms.peer = rank_of(args.rank);
-  } else if (is_rooted(op)) {
+  } else if (collective::is_rooted(op)) {
     terms.peer = rank_of(args.rank);
   } else {
     terms.rank = rank_of(args.rank);
@@ -88,17 +87,17 @@ void KinetoCollectives::note(const KinetoRecord& record, KinetoSide side, std::u
       launches_.push_back({record.args.correlation, record.ts_ns, thread});
     }
   } else if (side == KinetoSide::gpu) {
-    if (!is_kernel(record.category) || !is_nccl_kernel(record.name)) return;
+    if (!is_kernel(record.category) || !collective::is_nccl_kernel(record.name)) return;
     kernels_.push_back({record.number, record.ts_ns, record.ts_ns + record.duration_ns,
                         record.args.correlation, record.args.external_id, record.args.stream,
                         terms_of(record.args), Name(record.name), device});
     if (record.args.collective.empty()) {
-      kernels_.back().terms.op = Name(operation_of_kernel(record.name));
+      kernels_.back().terms.op = Name(collective::operation_of_nccl_kernel(record.name));
     }
   } else if (record.name == "record_param_comms") {
     comms_.push_back(asked_of(record, thread));
     comms_.back().wait = record.args.collective == "wait";
-    comms_.back().backend = Name("nccl");
+    comms_.back().backend = Name(collective::kNccl);
   } else if (const AnnotationTerms said = annotation_terms(record.name); !said.backend.empty()) {
     Asked asked = asked_of(record, thread);
     asked.backend = Name(said.backend);
@@ -290,7 +289,7 @@ void KinetoCollectives::match_kernels(const KinetoRanks& ranks) {
       place = static_cast<std::uint32_t>(operations_.size());
       KinetoOperation operation;
       operation.issued_ns = kernel.start;
-      operation.issued.backend = Name("nccl");
+      operation.issued.backend = Name(collective::kNccl);
       make_operation(kernel.terms, ranks, operation);
     }
     add_kernel(kernel, operations_[place]);

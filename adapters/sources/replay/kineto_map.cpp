@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "events/terms/collective_names.hpp"
+
 #include "adapters/sources/replay/kineto_parse.hpp"
 
 namespace ringmain::replay {
@@ -151,7 +153,7 @@ bool KinetoMapper::map_role(const KinetoRecord& record, KinetoSide side) {
   const collective::Issued& issued = role.operation->issued;
   if (role.issues) give(issued);
   if (role.starts) give(started_of(*role.operation));
-  const bool on_cpu = role.issues && issued.backend.view() == "gloo";
+  const bool on_cpu = role.issues && issued.backend.view() == collective::kGloo;
   if (role.completes || on_cpu) {
     collective::Completed completed = completed_of(*role.operation);
     if (on_cpu) {

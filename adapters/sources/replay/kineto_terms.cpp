@@ -1,29 +1,13 @@
 #include "adapters/sources/replay/kineto_terms.hpp"
 
 #include <charconv>
-#include <iterator>
+
+#include "events/terms/collective_names.hpp"
 
 namespace ringmain::replay {
 namespace {
 
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 53;  // more is a fault of the trace
-
-bool is_upper(char c) {
-  return c >= 'A' && c <= 'Z';
-}
-char lower(char c) {
-  return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-/// AllReduce → all_reduce, _allgather_base → _allgather_base.
-std::string snake(std::string_view name) {
-  std::string out;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (is_upper(name[i]) && i > 0 && !is_upper(name[i - 1]) && out.back() != '_') out += '_';
-    out += lower(name[i]);
-  }
-  return out;
-}
 
 std::int32_t rank_in(std::string_view digits) {
   std::int32_t rank = -1;
@@ -33,43 +17,16 @@ std::int32_t rank_in(std::string_view digits) {
 
 }  // namespace
 
-std::string operation_name(std::string_view recorded) {
-  std::string name = snake(recorded);
-  while (name.starts_with('_')) name.erase(0, 1);
-  for (const std::string_view tail : {"_base", "_"}) {
-    if (name.size() > tail.size() && name.ends_with(tail)) name.resize(name.size() - tail.size());
-  }
-  struct Spelling {
-    std::string_view from, to;
-  };
-  static constexpr Spelling kSpellings[] = {
-      {"allreduce", "all_reduce"},         {"allgather", "all_gather"}, {"alltoall", "all_to_all"},
-      {"reducescatter", "reduce_scatter"}, {"sendrecv", "send_recv"},
-  };
-  for (const auto& [from, to] : kSpellings) {
-    if (name.starts_with(from)) name.replace(0, from.size(), to);
-  }
-  return name;
-}
-
-std::string operation_of_kernel(std::string_view kernel) {
-  const auto start = kernel.find('_');
-  if (start == std::string_view::npos) return {};
-  const std::string_view rest = kernel.substr(start + 1);
-  const std::string_view word = rest.substr(0, rest.find_first_of("_(<"));
-  return word == "Generic" ? std::string() : operation_name(word);
-}
-
 AnnotationTerms annotation_terms(std::string_view annotation) {
   AnnotationTerms terms;
-  for (const std::string_view backend : {"nccl", "gloo"}) {
+  for (const std::string_view backend : {collective::kNccl, collective::kGloo}) {
     if (!annotation.starts_with(backend)) continue;
     std::string_view rest = annotation.substr(backend.size());
     if (!rest.starts_with(':')) continue;
     rest.remove_prefix(1);
     const auto space = rest.find(' ');
     terms.backend = annotation.substr(0, backend.size());
-    terms.operation = operation_name(rest.substr(0, space));
+    terms.operation = collective::operation_name(rest.substr(0, space));
     if (space == std::string_view::npos) return terms;
     const std::string_view ranks = rest.substr(space + 1);  // "0->1", "1<-0"
     for (const std::string_view arrow : {"->", "<-"}) {
@@ -80,15 +37,6 @@ AnnotationTerms annotation_terms(std::string_view annotation) {
     }
   }
   return terms;
-}
-
-bool is_nccl_kernel(std::string_view kernel) noexcept {
-  constexpr std::string_view kStart = "nccl";
-  if (kernel.size() < kStart.size()) return false;
-  for (std::size_t i = 0; i < kStart.size(); ++i) {
-    if (lower(kernel[i]) != kStart[i]) return false;
-  }
-  return true;
 }
 
 std::uint64_t dtype_bytes(std::string_view dtype) noexcept {

@@ -1,19 +1,11 @@
-// What do the words of a recorded collective mean? Operations, dtypes and shapes, as PyTorch and
-// NCCL write them, in one spelling.
+// What do the words of a recorded collective mean? Annotations, dtypes and shapes, as PyTorch's
+// profiler writes them. What operations are called is in events/terms/collective_names.hpp.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace ringmain::replay {
-
-/// One word for one operation: "allreduce", "_allgather_base", "AllReduce" → all_reduce,
-/// all_gather. What is not known stays as it is, in lower case.
-[[nodiscard]] std::string operation_name(std::string_view recorded);
-
-/// The operation in an NCCL kernel's name: ncclDevKernel_AllReduce_Sum_f32_RING_LL → all_reduce; ""
-/// when the name does not say.
-[[nodiscard]] std::string operation_of_kernel(std::string_view kernel);
 
 /// An annotation "nccl:send 0->1" taken apart.
 struct AnnotationTerms {
@@ -23,9 +15,6 @@ struct AnnotationTerms {
   std::int32_t peer = -1;
 };
 [[nodiscard]] AnnotationTerms annotation_terms(std::string_view annotation);
-
-/// True for NCCL's kernels, in any case.
-[[nodiscard]] bool is_nccl_kernel(std::string_view kernel) noexcept;
 
 /// Bytes of one element: Float, "c10::Half", "long int" … 0 for unknown types.
 [[nodiscard]] std::uint64_t dtype_bytes(std::string_view dtype) noexcept;

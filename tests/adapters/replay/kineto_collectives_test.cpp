@@ -266,24 +266,6 @@ TEST(KinetoCollectivesTest, OperationsAreNumberedInTheOrderOfAsking) {
   EXPECT_EQ(issued[2].op_id, 2u);
 }
 
-TEST(KinetoTermsTest, OneOperationHasOneName) {
-  EXPECT_EQ(operation_name("allreduce"), "all_reduce");
-  EXPECT_EQ(operation_name("AllReduce"), "all_reduce");
-  EXPECT_EQ(operation_name("all_reduce"), "all_reduce");
-  EXPECT_EQ(operation_name("_allgather_base"), "all_gather");
-  EXPECT_EQ(operation_name("_all_gather_base"), "all_gather");
-  EXPECT_EQ(operation_name("_reduce_scatter_base"), "reduce_scatter");
-  EXPECT_EQ(operation_name("all_to_allv"), "all_to_allv");
-  EXPECT_EQ(operation_name("SendRecv"), "send_recv");
-  EXPECT_EQ(operation_name(""), "");
-  EXPECT_EQ(operation_name("___"), "");
-  EXPECT_EQ(operation_of_kernel("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)"),
-            "all_reduce");
-  EXPECT_EQ(operation_of_kernel("ncclDevKernel_SendRecv(ncclDevComm*)"), "send_recv");
-  EXPECT_EQ(operation_of_kernel("ncclDevKernel_Generic_4"), "");
-  EXPECT_EQ(operation_of_kernel("nccl"), "");
-}
-
 TEST(KinetoTermsTest, ShapesAndTypesGiveBytes) {
   EXPECT_EQ(elements_of_dims("[[19618307]]"), 19618307u);
   EXPECT_EQ(elements_of_dims("[[2, 3], [], [[4], [5, 6]]]"), 6u + 4u + 30u);
