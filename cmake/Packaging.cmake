@@ -33,7 +33,7 @@ foreach(place IN ITEMS adapters adapters/formats adapters/sinks adapters/sources
   install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/${place}")
 endforeach()
 
-# For C, and Fortran, whose module is compiled by who uses it.
+# For C, and for Fortran, whose module users compile themselves.
 install(TARGETS ringmain_c EXPORT ringmainTargets)
 install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.h" "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.f90"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/c")

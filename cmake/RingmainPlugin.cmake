@@ -4,7 +4,7 @@
 #
 # Makes NAME.so and, beside it, the manifest with the library's name and its SHA-256. Installed below
 # DESTINATION (lib/ringmain/plugins), where ringmain of the same prefix finds it. The sum is that of the
-# installed file; whoever strips or edits that later writes the manifest anew, or leaves sha256 out.
+# installed file; if you strip or edit that later, write the manifest again, or leave sha256 out.
 set(RINGMAIN_PLUGIN_MANIFEST_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/WritePluginManifest.cmake")
 
 function(ringmain_add_plugin name)

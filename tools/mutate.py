@@ -6,7 +6,7 @@ Two tables, in the form that tests/interleave/plant.py describes: tests/interlea
 scenarios of interleave_search, and tests/mutation/mutants.txt, whose killers are googletests, in the order in which
 they are tried: engine_test:LaneTest.* and so on. A line "! why" says why nothing can notice that one.
 
-All faults are planted in one copy of the tree, each behind a switch, and built once (-O1); the user's tree is left
+All faults are planted in one copy of the tree, each with a switch, and built once (-O1); the user's tree is left
 alone. Usage: mutate.py [--root DIR] [--work DIR] [--only NAME] [--list] [--check]
   --check   only: does the text of every mutant still occur exactly once?
 Exit status: 0 all killed or explained, 1 not, 2 wrong usage.

@@ -1,4 +1,5 @@
-// When is a subscriber's last call over, and when do its captures die, whoever ends it from where?
+// When is a subscriber's last call over, and when do its captures die, from whichever thread and
+// place it is ended?
 #include <atomic>
 #include <cstdint>
 #include <memory>

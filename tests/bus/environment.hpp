@@ -1,4 +1,4 @@
-// What an operator sets in the environment, for one test; each test is a process of its own under
+// Sets variables in the environment for one test; each test is a process of its own under
 // ctest.
 #pragma once
 #include <cstdlib>

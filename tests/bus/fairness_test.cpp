@@ -1,4 +1,4 @@
-// Does every channel get its turn where very many are busy, and do workers live where they are
+// Does every channel get its turn while very many are busy, and do workers run where they are
 // told?
 #include <algorithm>
 #include <atomic>

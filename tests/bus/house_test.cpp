@@ -1,4 +1,5 @@
-// What does the bus tell of itself: who is slow, what was lost, and does telling disturb anybody?
+// What does the bus tell of itself: which subscriber is slow, what was lost? Does telling disturb
+// anybody?
 #include <atomic>
 #include <cstdint>
 #include <mutex>

@@ -1,4 +1,5 @@
-// Who sees an event in the publishing thread, who may refuse it, and what is said and counted then?
+// Which subscribers see an event in the publishing thread, may they refuse it, and what is returned
+// and counted then?
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -236,7 +237,7 @@ TEST_P(InlineTest, ItSeesWhatIsThenRefusedAsFullAndNothingAfterStop) {
 }
 
 TEST_P(InlineTest, OneThatStopIsCalledDuringIsCountedAsClosed) {
-  // stop() does not wait for inline callbacks: they run before the event is anybody's.
+  // stop() does not wait for inline callbacks: they run before the event is in a lane.
   for (const bool queued : {false, true}) {
     Bus bus(with_workers(1));
     auto& ticks = bus.channel<Tick>();

@@ -1,4 +1,5 @@
-// Does a source learn who listens: the present state at once, every change, the last one last?
+// Does a source learn whether anybody listens: the present state at once, every change, the last
+// one last?
 #include <atomic>
 #include <cstdint>
 #include <map>

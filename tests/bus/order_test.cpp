@@ -25,7 +25,7 @@ Numbers up_to(std::uint64_t n) {
   return all;
 }
 
-/// A chain of events: each is published after the one before it has been, by whoever's turn it is.
+/// A chain of events: each is published after the one before, by the thread whose turn it is.
 class Chain {
  public:
   explicit Chain(std::uint64_t end) : end_(end) {}

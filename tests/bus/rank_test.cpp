@@ -1,4 +1,4 @@
-// Which rank is this process, whoever launched it, and what may a path be made of?
+// Which rank is this process, under each launcher, and what may a path be made of?
 #include <array>
 #include <cstdlib>
 #include <string>

@@ -25,7 +25,7 @@ class RestTest : public ::testing::TestWithParam<unsigned> {
  protected:
   RestTest() { workers().set_rest(3'600'000'000'000); }
   engine::Engine& workers() { return detail::Erased::core(bus_).engine(); }
-  /// An event is heard, and whoever served it rests.
+  /// An event is heard, and the worker that served it rests.
   void rest() {
     ASSERT_EQ(ticks_.publish({0}), PublishCode::accepted);
     ASSERT_TRUE(eventually([this] { return lying() == 1 && workers().resting() == 1; }));

@@ -1,4 +1,4 @@
-// Who is called, with what, in which order, and what do the counts of a subscriber say?
+// Which subscribers are called, with what, in which order, and are their counts right?
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -198,7 +198,7 @@ class ThrowsWhenMoved {
   int* left_;
 };
 
-/// Each of the moves on the way throws once; a leak checker sees what is left behind. Returns how
+/// Each of the moves on the way throws once; a leak checker sees what was not freed. Returns how
 /// often it threw.
 template <class Attach>
 int throw_at_each_move(Attach attach) {

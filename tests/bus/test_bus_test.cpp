@@ -175,7 +175,7 @@ TEST(TestBusTest, AMailboxThatIsWaitedForDeliversAndNeverSleeps) {
   TestBus bus;
   auto& ticks = bus.channel<Tick>();
   Mailbox<Tick> box = ticks.mailbox();
-  EXPECT_FALSE(box.wait_for(kForEver));  // nobody else could publish: for ever means now
+  EXPECT_FALSE(box.wait_for(kForEver));  // no other thread could publish, so it does not wait
   ticks.post({7});
   std::uint64_t read = 0;
   ASSERT_TRUE(box.wait_for(kForEver));
@@ -301,7 +301,7 @@ TEST(TestBusTest, OtherThreadsMayPublishAndDeliver) {
   TestBus bus;
   auto& ticks = bus.channel<Tick>();
   std::atomic<std::uint64_t> heard{0};
-  std::uint64_t plain = 0;  // written by whoever delivers, one at a time
+  std::uint64_t plain = 0;  // written by the threads that deliver, one at a time
   const Subscription sub = ticks.subscribe([&](const Tick&) {
     ++plain;
     ++heard;

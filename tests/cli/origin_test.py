@@ -22,7 +22,7 @@ class OriginsTest(RunTest):
     """However many processes share a name, a rank, a number or a file."""
 
     def origins(self, path=None):
-        """Who wrote the file, by origin: what each said of itself in its first line there, and its events."""
+        """The processes that wrote the file, by origin: what each says of itself in its first line, and its events."""
         said, events = {}, {}
         for line in (path or self.lines).read_text().splitlines():
             event = json.loads(line)

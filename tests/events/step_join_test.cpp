@@ -73,12 +73,12 @@ TEST_F(StepJoinTest, AStepThatHadBegunBeforeIsNotGuessedAt) {
   EXPECT_EQ(heard_, (std::vector<std::string>{"outside", "outside"}));
 }
 
-/// Barriers tie every event to its step, though many threads speak and the reader lags behind.
+/// Barriers tie every event to its step, though many threads publish and the reader is late.
 TEST_F(StepJoinTest, EventsOfAllThreadsHaveTheStepThatABarrierTiesThemTo) {
   enum : std::uint64_t { kThreads = 3, kSteps = 200, kEach = 5 };
   std::uint64_t heard = 0, wrong = 0;
   OrderOptions options;
-  options.gap_us_max = std::chrono::minutes(10);  // whoever is preempted is waited for
+  options.gap_us_max = std::chrono::minutes(10);  // a preempted publisher is waited for
   const Subscription joined = subscribe_with_step<Tick>(
       bus_,
       [&](const Tick& t, const Place& in) {

@@ -66,8 +66,8 @@ void BusUnderTest::phase(std::size_t from, std::size_t to) {
 }
 
 void BusUnderTest::rest() {
-  // Callbacks say things, too: until nothing new comes. What one has begun to say when a flush
-  // begins is none of what that flush waits for, but it has ended when the callback has.
+  // Callbacks publish, too, so this flushes until nothing new comes. A flush does not wait for what
+  // a callback is publishing when the flush begins, but that has ended when the callback has.
   for (std::uint64_t ended = ~std::uint64_t{0}; ended != journal_.ended();) {
     ended = journal_.ended();
     faults_.expect(bus_->flush(kLong), "flush() ran out of time");

@@ -1,4 +1,4 @@
-// One bus, those who act on it, and what its callbacks do.
+// One bus, its publishers, subscribers and mailboxes, and what its callbacks do.
 #pragma once
 #include <array>
 #include <atomic>
@@ -35,8 +35,8 @@ class BusUnderTest : public Hearers {
     PublisherRecord* publisher;
     std::unique_ptr<AnyPublisher> out;
   };
-  /// What belongs to a subscriber and is not the journal's. The lock is taken by who has the handle
-  /// in hand, and tried by callbacks.
+  /// What belongs to a subscriber and is not the journal's. A thread that uses the handle takes the
+  /// lock; callbacks only try it.
   struct Held {
     std::mutex lock;
     SubscriberRecord* subscriber = nullptr;

@@ -13,7 +13,7 @@ class Alone {
  public:
   Alone(std::atomic<int>* busy, Faults& faults, const char* who) : busy_(busy) {
     ++inside.callbacks;
-    // Relaxed: it finds who overlaps, and must order nothing.
+    // Relaxed: it finds calls that overlap, and must order nothing.
     if (busy_ != nullptr && busy_->exchange(1, std::memory_order_relaxed) != 0)
       faults.add(std::string("calls of a ") + who + " subscriber overlap");
   }

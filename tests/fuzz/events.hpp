@@ -1,7 +1,7 @@
 // What is said in a fuzz run: nine event types, one for each size of slot, one of them with words.
 //
-// Every event says who said it (a publisher of the journal) and which of his it is; the rest of it
-// is made of that, so a callback sees whether it came whole.
+// Every event says which publisher of the journal published it, and its number there; the rest of
+// it is made of that, so a callback sees whether it came whole.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Who said what, who heard what, and when? The oracle's only source: it never asks the bus how it
-// works, and the journal takes no lock while events move, so it orders nothing for the bus.
+// What was published and heard, by whom, and when? The oracle's only source: it never asks the bus
+// how it works, and the journal takes no lock while events move, so it orders nothing for the bus.
 //
 // Times are steps of one clock: if a call returned before another one began, its step is smaller.
 #pragma once

@@ -48,7 +48,7 @@ struct Case {
 };
 
 [[nodiscard]] Case make_case(std::uint64_t seed, std::size_t operations);
-/// One operation a line, behind a line that says how the bus is driven.
+/// One operation per line, after a line that says how the bus is driven.
 [[nodiscard]] std::string to_text(const Case& what);
 /// Returns "", or one sentence that says what cannot be read.
 [[nodiscard]] std::string from_text(std::string_view text, Case& what);

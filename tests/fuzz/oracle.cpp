@@ -127,7 +127,7 @@ void Oracle::judge_code(const PublisherRecord& publisher, const Published& said,
 void Oracle::judge_inline(std::size_t channel, const Published& said, Sure& vetoed, Name& why) {
   Sure reached = Sure::yes;
   for (const SubscriberRecord* subscriber : inline_[channel]) {
-    // Who came while another one of its priority came may stand before that one or after it.
+    // Of two of one priority that came at the same time either may stand before the other.
     const Sure heard = std::min(listens(*subscriber, said), reached);
     const Sure here = subscriber->place_known ? heard : std::min(heard, Sure::maybe);
     const auto of = subscriber->of.find(said.mark.publisher);

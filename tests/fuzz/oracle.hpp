@@ -49,7 +49,7 @@ class Oracle {
   void judge_codes(std::size_t channel, PublisherRecord& publisher);
   void judge_code(const PublisherRecord& publisher, const Published& said, Sure heard, Sure vetoed,
                   Name why);
-  /// Inline subscribers, one after another: who must have seen it, and who said no?
+  /// Inline subscribers, one after another: which must have seen the event, and which refused it?
   void judge_inline(std::size_t channel, const Published& said, Sure& vetoed, Name& why);
   void judge_figures(std::size_t channel, const ChannelAtRest& is);
   void read(SubscriberRecord& subscriber, const std::array<ChannelAtRest, kTypes>& channels);

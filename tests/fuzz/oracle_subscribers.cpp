@@ -67,7 +67,7 @@ void Oracle::judge_subscriber(SubscriberRecord& subscriber, const SubscriberAtRe
   }
   // What came to a mailbox that is not read to its end is judged when it is.
   const bool in_time =
-      subscriber.attached < stopping_;  // who comes during stop() may find all closed
+      subscriber.attached < stopping_;  // one that comes during stop() may find all closed
   const bool open = in_time && subscriber.attached != 0 && subscriber.closing == 0 &&
                     subscriber.ailing == 0 && !stopped_;
   const bool resolved = !subscriber.pulled() || is.emptied;

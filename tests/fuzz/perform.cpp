@@ -48,7 +48,7 @@ void BusUnderTest::act(Actor& by, const Operation& op) {
     case Do::interest:
       return ask(n);
     case Do::rest:
-      return;  // by whoever drives
+      return;  // by the thread that drives
     case Do::deliver:
       if (manual_) {
         const std::size_t max = n[0] % 4 == 0 ? 1000 : 1 + n[1] % 20;
@@ -125,7 +125,7 @@ void BusUnderTest::say(Actor& by, const Numbers& n) {
   if (by.publishers.empty()) return speak(n[0] % kTypes, n[1] & 0x0fffffffu, 1 + n[2] % 20, n[3]);
   OwnedPublisher& v = by.publishers[n[0] % by.publishers.size()];
   const std::uint32_t count = n[2] % 4 == 0 ? 1 + n[2] / 4 % 400 : 1 + n[2] / 4 % 20;
-  // Nobody makes room for one who waits while his events are not heard: that is his own business.
+  // A publisher that waits for room while nobody drains waits in vain: that is expected.
   publish_by(*v.publisher, *v.out, n[1] & 0x0fffffffu, count, n[3]);
 }
 
@@ -335,7 +335,7 @@ void BusUnderTest::look() const {
   const Stats all = bus_->stats();
   faults_.expect(!all.channels.empty() || bus_->channel_names().empty(),
                  "stats() knows no channel");
-  if (case_.drive == Drive::several) return;  // beside who publishes it may be wrong
+  if (case_.drive == Drive::several) return;  // while others publish it may be wrong
   const auto verified = bus_->verify_accounting();
   if (!verified) faults_.add(verified.error().message);
 }

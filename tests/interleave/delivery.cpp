@@ -79,7 +79,7 @@ void parallel() {
   }
 }
 
-/// Whoever is busy is waited for, for ever here.
+/// A busy publisher is waited for, here for ever.
 void merged() {
   Crew crew(1 + static_cast<unsigned>(choose(2)));
   ChannelCoreOptions options;

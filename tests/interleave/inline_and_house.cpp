@@ -108,8 +108,8 @@ void evicts() {
   expect(last.load() == newest, "the newest is left out");
 }
 
-/// Whoever waits for a round gets one at once, though the housekeeper sleeps for a second at a
-/// time.
+/// A thread that waits for a round gets one at once, though the housekeeper sleeps for a second at
+/// a time.
 void house() {
   Crew crew(1, true);
   const auto channel = crew.channel();

@@ -6,7 +6,7 @@
 namespace ringmain::interleave {
 
 void forget_memory() noexcept;
-/// Is this the arena's, and not (or no longer) given out?
+/// Is this the arena's, and free at the moment?
 [[nodiscard]] bool is_freed(const void* at) noexcept;
 [[nodiscard]] std::size_t live_memory() noexcept;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies the engine to OUT with the faults of faults.txt planted, each behind a switch of its own.
+"""Copies the engine to OUT with the faults of faults.txt planted, each with a switch of its own.
 
 A fault is a block of lines:
     [name] scenario …          the scenarios that should find it

@@ -113,7 +113,7 @@ class Alive {
   std::unique_ptr<Atomic<std::uint32_t>> word_;
 };
 
-/// Workers that run until stop(); whoever forgets it is stopped for.
+/// Workers that run until stop(), which the destructor calls if the scenario did not.
 class Crew {
  public:
   /// Without a housekeeper, unless `house`: it wakes by itself, and so might help a lost wake-up.

@@ -8,8 +8,8 @@
 //
 // Stores that are not seq_cst wait in their fiber's buffer, as they do in a processor, until the
 // scheduler writes one out, or until that fiber's next read-modify-write, lock, system call or end,
-// or anybody's asymmetric_fence_heavy(). A release store stays behind all before it, a relaxed one
-// only behind those to its own word. Loads look into the own buffer first. Time is virtual, and
+// or anybody's asymmetric_fence_heavy(). A release store stays after all before it, a relaxed one
+// only after those to its own word. Loads look into the own buffer first. Time is virtual, and
 // jumps to the next deadline when everybody sleeps; if nobody has one, that is a deadlock.
 //
 // A signal handler of a fiber may run before each of its accesses, one in another, while that

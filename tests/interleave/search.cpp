@@ -223,7 +223,7 @@ int run(int argc, char** argv) {
   for (const Scenario& s : kScenarios) {
     if (!asked.scenario.empty() && asked.scenario != s.name) continue;
     any = true;
-    if (!hold(s, asked)) return 1;  // what it leaves behind would harm the next one
+    if (!hold(s, asked)) return 1;  // what it has left would harm the next one
   }
   return any ? !good : wrong_usage("there is no scenario '" + std::string(asked.scenario) + "'");
 }

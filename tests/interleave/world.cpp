@@ -106,7 +106,7 @@ std::uint64_t World::start(void* (*routine)(void*), void* argument) {
   return count_++;
 }
 
-// --- who is next ---
+// --- which fiber is next ---
 
 std::size_t World::ready_of_highest_priority() const {
   std::size_t best = count_;

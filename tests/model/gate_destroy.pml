@@ -1,6 +1,6 @@
-/* gate_destroy.pml -- who destroys the captures of a closed subscription, and when may reset()
+/* gate_destroy.pml -- which thread destroys the captures of a closed subscription, and when may reset()
  * return?  Extends unsubscribe_quiescence.pml: the gate is one word {CLOSED, DEFERRED, DEAD, GONE,
- * AWAITED, count}, changed by RMW only; the word is also the futex of those who wait for quiescence.
+ * AWAITED, count}, changed by RMW only; the word is also the futex of threads that wait for quiescence.
  *
  *   enter            old = fetch_add(1); old has CLOSED: leave, skip (a late worker: it bounces)
  *   leave            w = fetch_sub(1) - 1; w has CLOSED and count 0:
@@ -20,7 +20,7 @@
  * What the model taught:
  *  - A claim that fails because a late worker bounces the count is not a lost claim: the waiter must
  *    look again.  "The CAS failed, so wait for GONE" sleeps for ever (CAS_ONCE).
- *  - Who has seen count 0 after CLOSED knows that no callback runs or will.  So DEAD may be set beside
+ *  - A thread that has seen count 0 after CLOSED knows that no callback runs or will.  So DEAD may be set beside
  *    a bouncing count, by fetch_or: -DOR holds too, without a loop.
  *  - leave may wake only if nothing is deferred or dead (-DQUIET holds), but then GONE and DEAD must
  *    be looked at before the count: a waiter that first waits for count 0 falls asleep on a late
@@ -34,9 +34,9 @@
  *    For what the same thread is destroying it must not wait.  No lock may be held that such a
  *    reset() takes.
  *  - A retired one is not claimed by the thread that retires it, so that an outside waiter need not wait
- *    for whoever reclaims; and a thread that reclaims must not take a failed CAS for a lost claim: the late thread that bounced the
+ *    for the thread that reclaims; and a thread that reclaims must not take a failed CAS for a lost claim: the late thread that bounced the
  *    count has retired nothing (RETIRE_CAS).
- *  - Whoever wakes looks at AWAITED in what its own RMW found. Looked at before that RMW, a waiter that says
+ *  - A thread that wakes another looks at AWAITED in what its own RMW found. Looked at before that RMW, a waiter that says
  *    it in between sleeps for ever (AWAITED_BEFORE); so does one that does not say it (UNSAID).
  *  - The word outlives every snapshot and every waiter: leave touches it after its last RMW (wake).
  *

@@ -1,5 +1,5 @@
 // Question: may publishing threads read the row of inline subscribers, nested and at once, while
-// these leave; and who destroys whose captures?
+// these leave; and which thread destroys the captures?
 //
 // The real show_inline(), RetireList, SubscriberList and Gate, compiled with relacy_atomics.hpp.
 // Two publishing threads with two words each, as lanes have them, and a third thread. Scenes:

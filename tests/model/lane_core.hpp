@@ -23,7 +23,7 @@ struct Core {
 
   Word mode, leased;                         // the channel's line: publishers read it
   Word lane;                                 // 2 * published + busy; the publisher's line
-  Plain slot[kCapacity], publisher;          // the queue: a ring; who publishes on this lane
+  Plain slot[kCapacity], publisher;          // the queue: a ring; the thread that publishes
   Word live;                                 // lane in use
   Word consumed;                             // the owner's line
   Word signals, passed, idle, key[2], quit;  // the worker group's lines
@@ -51,7 +51,7 @@ struct Core {
       if (own.published - own.seen >= kCapacity) return full;
     }
     STORE(lane, 2 * own.published + 1, release,
-          ANNOUNCE);                    // e.published: who sees busy sees the events too
+          ANNOUNCE);                    // e.published: a thread that sees busy sees the events
     P::light_fence("l.closing", HERE);  // before the second look at mode
     if (LOAD(mode, relaxed, MODE_CHECK) != open) {
       STORE(lane, 2 * own.published, release, UNDO);  // e.published

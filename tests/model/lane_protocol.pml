@@ -27,7 +27,7 @@
  *         apart)  SPURIOUS (a dequeue may fail)  STUCK (a callback of channel 0 never returns)  STUCK_LATER (one published after flush
  *         was called never returns)  FROZEN (a publisher stops for ever before it looks at leased)
  *         REENTRANT (a callback publishes)  COOL (leases are also given up without parking)
- *         READY (behind its callbacks a channel is passed on too, so that whose turn it is can be served)
+ *         READY (after its callbacks a channel is passed on too, so that the next in turn can be served)
  *         ENDLESS + PROGRESS (refused publishers never stop; stop() must return: models.txt)
  * Mutants, each must fail: marked M below, with the scene that shows it in models.txt
  * Run: spin -a [-D..] lane_protocol.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m1000000
@@ -83,7 +83,7 @@ byte signals, passed;             /* sets of channels: "look at me"; a lease for
 byte parked, searching;           /* one word in the product                                  */
 byte waiters, nlanes;
 byte mode[2]; bool quit;          /* written by stop() alone, followed by RMWs                */
-/* ---- futex words, as "moved since it was read", and who sleeps ---- */
+/* ---- futex words, as "moved since it was read", and which workers sleep ---- */
 bool wmoved[3], wsleeps[3], fmoved[4], fsleeps[4], woke[NT+2];
 /* ---- ghosts ---- */
 byte com[NL], acc[NL], del[NL];   /* events enqueued, publishes returned, callbacks finished  */
@@ -407,7 +407,7 @@ idle:
 serve:                            /* away for a while: others must be able to do all else */
 #if NW > 1
 #if defined(READY) && !defined(LOOK_IF_PASSED)               /* M, with READY and STUCK */
-  look = 1;                       /* what was passed on behind callbacks, nobody was told of    */
+  look = 1;                       /* what was passed on after callbacks, no worker was told of  */
 #endif
   if :: srch -> atomic { empty(sb[t]) -> searching--; srch = 0; look = 1; changed() } :: else fi;
 #ifndef NO_PASS                                             /* M */

@@ -3,7 +3,7 @@
  *
  *   take                                             put
  *     at = turn                                        waiting |= channel        (RMW)
- *     the first channel at or behind `at`, round,
+ *     the first channel at or after `at`, round,
  *       whose bit is set; words are read one by one
  *     bit &= ~ (RMW); it was not set: look on
  *     turn = max(turn, its place + 1)  (CAS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Copies Relacy to DIR/relacy with two edits, each of which must match exactly once.
 
-1 C++20 release sequences: a thread's own later stores no longer continue one (they did in C++11).
+1 C++20 release sequences: a thread's own later stores do not continue one (they did in C++11).
 2 systemwide_fence() is membarrier: the caller and, one after another, every thread pass a seq_cst
   fence where they stand. As shipped it orders everything with everything and so hides races.
 Usage: relacy_cxx20.py DIR [/usr/include/relacy]

@@ -31,7 +31,7 @@ TRUNCATED = ("max search depth too small", "Search not completed", "out of memor
 
 
 class Wrong(Exception):
-    """One sentence for whoever reads the red test."""
+    """One sentence for the reader of a red test."""
 
 
 @dataclass

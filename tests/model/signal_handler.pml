@@ -8,13 +8,13 @@
  *     w = word                                     w = word; word = w, busy
  *     the slot; word = w, published                the slot; word = w, published; flag down
  *
- *   refuse                                       who checks the ledger, on another processor
+ *   refuse                                       a thread that checks the ledger, on another processor
  *     settling one more; refused one more          first = refused; between = settling
  *     its reason one more; settling as before      counted = reasons; first <= counted + between
  *
  * A thread and its handlers never run at once: `top` says which of them does.  A handler begins anywhere, runs
  * to its end, and sees all that was done before it: so sequential consistency is no simplification.
- * WAIT: the handler's event waits for room, and the thread was about to wake the worker who would make it.
+ * WAIT: the handler's event waits for room, and the thread was about to wake the worker that would make it.
  * Mutants, each must fail: LOOK_FIRST (busy is said by a load and a store), WORD_FIRST (the word is read before
  * the flag is up), NO_FLAG, COUNT_IN_TWO (a refusal is counted by a load and a store), SETTLED_FLAT
  * (settling is 1 or 0), ONE_BETWEEN (the ledger is checked as if one at most were between two counts),
@@ -24,7 +24,7 @@
 #define NH 2                      /* handlers, each in the middle of the one before */
 #endif
 #define NE 2                      /* events of the thread; a handler has one */
-byte top;                         /* who of the thread runs: 0 itself, 1, 2 its handlers */
+byte top;                         /* what of the thread runs: 0 itself, 1, 2 its handlers */
 bool over;                        /* the thread is */
 
 #ifndef WAIT

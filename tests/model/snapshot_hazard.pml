@@ -23,7 +23,7 @@
  *    It is not safe on any other memory of the last snapshot (REMEMBERED).
  *  - Only the oldest run may be freed, not whatever nobody shows (FREE_ANY): a subscriber that was
  *    removed is named by every older snapshot too.
- *  - HEAVY begins with the changer's own fence; behind the other threads' barriers it is too late
+ *  - HEAVY begins with the changer's own fence; after the other threads' barriers it is too late
  *    (OWN_LAST).
  *  - The list of words may be taken before HEAVY, but no later worker may join it unseen: who joins
  *    under the changer's lock sees the new current.

@@ -20,7 +20,7 @@
  *   -DTICKET_FIRST     ticket before busy is said                                    -> disorder
  *   -DTICKET_LAST      ticket after the event is published                           -> disorder
  *   -DTSO -DRELAXED_TICKET  the RMW does not empty the store buffer                  -> disorder
- *   -DNOW_LAST         counter read behind the lanes' words                          -> disorder
+ *   -DNOW_LAST         counter read after the lanes' words                           -> disorder
  *   -DIGNORE_BUSY      a busy lane without a head is taken for an idle one           -> disorder
  *   -DKEEP_CLAIM       a refused claim is not taken back                             -> stranded
  *   -DNEVER_PASS       a publisher dies between claim and publish, nobody passes it  -> stranded

@@ -6,7 +6,7 @@
  *     signal (RMW)                                nothing signalled: seen = key
  *     idle: nobody parked? done                   number = the next one
  *     n = number; remembered? done                parked (RMW); signalled after all? up again
- *     remembered = n; key moves; wake             futex_wait(key, seen); no longer parked (RMW)
+ *     remembered = n; key moves; wake             futex_wait(key, seen); not parked (RMW)
  *
  * One publisher comes seldom, one often.  Numbers are from 1 to LAP, then from 1 again: with as many as there
  * are parks none is met again, which is what 64 bits are for.

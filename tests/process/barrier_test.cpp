@@ -120,7 +120,7 @@ TEST_F(LateRefusalTest, OfACheapAndADearSideOneStillSeesTheOther) {
         while (round < i) {
         }
         cheap[i].store(1, std::memory_order_relaxed);
-        engine::asymmetric_fence_light();  // as a publisher that no longer fences
+        engine::asymmetric_fence_light();  // as a publisher that does not fence
         cheap_saw[i] = static_cast<char>(dear[i].load(std::memory_order_relaxed));
       }
     });

@@ -1,5 +1,5 @@
-// How does a process end while its buses run? At once and without a crash, whoever calls exit() and
-// whatever static objects, exit handlers and threads still do.
+// How does a process end while its buses run? At once and without a crash, whichever thread calls
+// exit() and whatever static objects, exit handlers and threads still do.
 #include <atomic>
 #include <cstdlib>
 #include <memory>

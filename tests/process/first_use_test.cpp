@@ -1,4 +1,5 @@
-// Is whoever asked told before the process's bus is used, and does nobody pass meanwhile?
+// Is a function that asked for it called before the process's bus is used, while other threads
+// wait?
 #include "bus/first_use.hpp"
 
 #include <atomic>

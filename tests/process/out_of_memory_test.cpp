@@ -114,7 +114,7 @@ TEST(OutOfMemoryTest, ABatchThatGetsHalfOfItsMemoryLosesOnlyWhatItSays) {
   }
 }
 
-/// Whoever reads it must not raise a limit that was never reached.
+/// The sentence must not advise to raise a limit that was never reached.
 TEST(OutOfMemoryTest, APublisherThatGetsNoMemoryIsNotToldToRaiseLanesMax) {
   TestBus bus;
   auto& ticks = bus.channel<Tick>();

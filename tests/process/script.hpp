@@ -230,7 +230,7 @@ class Script {
       std::thread other([this] { publish_on(*ticks_); });
       other.join();
     });
-    // Half a channel must not be left behind: the second time it is whole, and every pattern hears
+    // No half channel may be left: the second time it is whole, and every pattern hears
     // it.
     for (int i = 0; i < 2; ++i) {
       done([&] { late_said_ += bus_->channel<Late>().publish({1}) != PublishCode::no_memory; });

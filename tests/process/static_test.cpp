@@ -1,5 +1,5 @@
-// Linked into one program with the library's own objects, behind this one: here a static object
-// speaks before any of the library's was made. Is it heard as from anywhere else?
+// Linked into one program with the library's own objects, which come after this one: here a static
+// object speaks before any of the library's was made. Is it heard as from anywhere else?
 #include <vector>
 
 #include <gtest/gtest.h>

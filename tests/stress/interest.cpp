@@ -1,4 +1,4 @@
-// Do sources know who listens, and is every loss told, while both change all the time?
+// Do sources know whether anybody listens, and is every loss told, while both change all the time?
 #include <memory>
 #include <string>
 #include <thread>
@@ -99,7 +99,7 @@ class Storm {
       ++tally_.subscriptions;
     }
   }
-  /// Only this thread changes who listens on this channel.
+  /// Only this thread changes the listeners of this channel.
   void expect_told(const std::atomic<std::uint32_t>& known, std::uint32_t subscribers) {
     if (!bus_.wait_told(kLong)) faults_.add("interest: wait_told ran out of time");
     faults_.expect_equal(known, subscribers, "interest: the last that was told");

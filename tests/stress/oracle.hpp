@@ -88,7 +88,7 @@ constexpr auto describe(EventOf<Said<kWords>>) {
                field<&Said<kWords>::n>("n", Unit::count));
 }
 
-/// One subscription's memory. Threads: whoever calls back, one at a time.
+/// One subscription's memory. Threads: those that call back, one at a time.
 class Oracle {
  public:
   Oracle(std::string name, std::size_t ids, Faults& faults)

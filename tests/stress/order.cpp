@@ -1,7 +1,8 @@
-// Is what was published before heard before, while those who want it come and go?
+// Is what was published earlier heard earlier, while subscribers that want this come and go?
 //
 // Each event carries what its publisher had seen finished of every other one, a clock for each of
-// them: whoever hears it must have heard all of that. The two who stay must hear the same.
+// them: a subscriber that hears it must have heard all of that. The two that stay must hear the
+// same.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -52,7 +53,7 @@ struct Scene {
   std::atomic<std::uint64_t> said_here{0};  // on the one of total order
 };
 
-/// One subscriber's memory. Threads: whoever calls back, one at a time.
+/// One subscriber's memory. Threads: those that call back, one at a time.
 class Marks {
  public:
   Marks(const char* who, const Scene& scene, Faults& faults)

@@ -68,7 +68,8 @@ void order_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally
 void parallel_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
                     Faults& faults);
 
-/// Sources that ask who listens, while listeners come and go; and losses, told in a sum.
+/// Sources that ask whether anybody listens, while listeners come and go; and losses, told in a
+/// sum.
 void interest_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
                     Faults& faults);
 

@@ -240,7 +240,7 @@ int soak(const Wishes& wishes) {
                  static_cast<unsigned long long>(wishes.seed), faults.words().c_str());
     return 1;
   }
-  if (signal != 0) return 128 + signal;  // as whoever started it expects
+  if (signal != 0) return 128 + signal;  // as the program that started this expects
   return kept ? 0 : 2;
 }
 

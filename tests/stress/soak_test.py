@@ -55,7 +55,7 @@ class SoakTest(unittest.TestCase):
     def test_a_signal_ends_it_with_its_figures_and_its_file(self):
         run = subprocess.Popen([SOAK, "--minutes", "60", "--json", "--resume", str(self.file)],
                                stdout=subprocess.PIPE, text=True)
-        while not self.file.exists():  # written before the first scenario, behind the mask
+        while not self.file.exists():  # written before the first scenario, after the signal mask is set
             self.assertIsNone(run.poll())
         run.send_signal(signal.SIGINT)
         output, _ = run.communicate(timeout=100)

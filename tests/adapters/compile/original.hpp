@@ -96,7 +96,7 @@ class Handler {
       }
       body();
     } catch (...) {
-      leave(args);  // what it throws takes the place of what is on its way
+      leave(args);  // what it throws replaces the exception that is being thrown
       throw;
     }
     leave(args);

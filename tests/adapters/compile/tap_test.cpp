@@ -1,4 +1,4 @@
-// Are PyTorch's records put together as what happened?
+// Do PyTorch's records become the events that happened?
 #include <gtest/gtest.h>
 
 #include "tests/adapters/compile/tap_rig.hpp"

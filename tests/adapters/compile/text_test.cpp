@@ -1,4 +1,4 @@
-// Is in PyTorch's texts what is in them, and in other texts nothing?
+// Is everything found in PyTorch's texts, and nothing in other texts?
 #include "adapters/sources/compile/dynamo/text.hpp"
 
 #include <random>

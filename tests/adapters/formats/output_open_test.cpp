@@ -1,4 +1,4 @@
-// Into which files does a sink write, and who shares them?
+// Into which files does a sink write, and which processes share them?
 #include "adapters/formats/output_open.hpp"
 
 #include <atomic>

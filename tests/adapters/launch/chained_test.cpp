@@ -1,4 +1,4 @@
-// Is the tool found that was there before a run?
+// Is a tool found that was set before the run?
 #include "adapters/launch/chained.hpp"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Does a library find the one beside it, whoever loaded it?
+// Does a library find the one beside it, however it was loaded?
 #include "adapters/launch/library_beside.hpp"
 
 #include <dlfcn.h>

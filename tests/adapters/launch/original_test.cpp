@@ -1,4 +1,4 @@
-// What does a library find that stands before another one?
+// What does a library find that is loaded before another one with the same function?
 #include "adapters/launch/original.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is behind a handle, while threads come and go and handles are used again?
+// Is what was stored for a handle found, while threads come and go and handles are reused?
 #include <atomic>
 #include <bit>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Is what we say of NVTX's interface in our own words what its headers say? It is if this compiles.
+// Do our own declarations of NVTX's interface agree with its headers? They do if this compiles.
 #include <cstddef>
 
 #include <nvtx3/nvToolsExt.h>

@@ -1,4 +1,4 @@
-// Does another NVTX tool behind us hear what it would hear alone, in its own handles?
+// Does an NVTX tool chained after us hear what it would hear alone, with its own handles?
 #include <string>
 #include <string_view>
 #include <vector>

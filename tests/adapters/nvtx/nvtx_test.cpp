@@ -1,4 +1,5 @@
-// Is each call to NVTX said exactly, from each copy of it, and passed on to another tool?
+// Is each call to NVTX published exactly, from each copy of its headers, and passed on to another
+// tool?
 #include "events/nvtx.hpp"
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// A plugin that is well, or has the one fault that it is compiled with.
+// A plugin that is sound, or has the one fault that it is compiled with.
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// What does a plugin do of which one bit is wrong? Each copy is tried in a process of its own.
+// What does a plugin with one wrong bit do? Each copy is tried in a process of its own.
 #include <csignal>
 #include <cstdint>
 #include <map>

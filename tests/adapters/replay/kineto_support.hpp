@@ -13,7 +13,7 @@
 
 namespace ringmain::replay {
 
-/// Bytes that can be opened by a path as long as this lives, without a file left behind.
+/// Bytes that can be opened by a path as long as this lives; no file is left afterwards.
 class InMemory {
  public:
   explicit InMemory(std::string_view bytes);

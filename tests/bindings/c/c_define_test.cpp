@@ -1,4 +1,4 @@
-// Is an event that C describes the same event to C++, and what becomes of one that is none?
+// Is an event that C describes the same event to C++, and is a wrong description refused?
 #include <cstddef>
 #include <functional>
 #include <vector>

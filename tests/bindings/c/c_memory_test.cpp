@@ -1,4 +1,4 @@
-// Does each allocation behind the C interface fail as a code, with nothing thrown and nothing lost?
+// Does each failed allocation in the C interface become a code, with nothing thrown or lost?
 #include <thread>
 
 #include "tests/bindings/c/c_support.hpp"

@@ -25,7 +25,7 @@ inline ringmain_event_type tick_type(const char* name = "c.tick") {
   return {sizeof(ringmain_event_type), sizeof(CTick), name, kTickFields, 3, sizeof(ringmain_field)};
 }
 
-/// A sentence says what is wrong and, behind a semicolon, how to mend it.
+/// A sentence says what is wrong and, after a semicolon, how to mend it.
 inline void expect_error(ringmain_code code, ringmain_code expected, const std::string& part) {
   const std::string said = ringmain_last_error();
   EXPECT_EQ(code, expected) << ringmain_code_name(code) << ": " << said;

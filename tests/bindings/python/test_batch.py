@@ -1,4 +1,4 @@
-"""Is a batch the engine's own memory, and does hearing cost one GIL a batch?"""
+"""Is a batch the engine's own memory, and is the GIL taken once per batch?"""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""Do the workers of PyTorch's DataLoader, which are forks of a process with a live bus, load and end as ever?"""
+"""Do the workers of PyTorch's DataLoader, which are forks of a process with a live bus, load and end as without it?"""
 
 import subprocess
 import sys

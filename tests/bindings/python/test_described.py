@@ -1,4 +1,4 @@
-"""Does Python know the events that C++ describes, and can it say them?"""
+"""Does Python know the events that C++ describes, and can it publish them?"""
 
 import json
 

@@ -109,7 +109,7 @@ def test_what_is_said_at_exit_is_heard_or_refused_and_nothing_hangs():
         bus = ringmain.Bus.process()
 
         @atexit.register
-        def early():  # behind ringmain's own handler: it was imported before
+        def early():  # after ringmain's own handler, which was registered at the import
             bus.subscribe("test.*", lambda events: print("heard", len(events), flush=True))
             bus.publish(Tick(1))
             assert bus.flush(60)
@@ -265,7 +265,7 @@ def test_threads_of_cxx_publish_while_python_holds_the_gil():
             assert time.monotonic() < end
         sys.setswitchinterval(1000)  # this thread keeps the GIL from here on
         calls = None
-        while calls != len(heard):  # who had asked for the GIL before may have it once more
+        while calls != len(heard):  # a thread that had asked for the GIL before may get it once more
             calls, begun = len(heard), offered()
             while offered() < begun + 50:
                 assert time.monotonic() < end

@@ -1,4 +1,4 @@
-/* A program that does this and that before it first uses the bus, or never does.
+/* A program that does one thing and another before it first uses the bus, or never uses it.
  * usage: idler STEP…, each done in turn:
  *   say           publishes 10 events on the bus of the process
  *   threads       prints how many threads it has

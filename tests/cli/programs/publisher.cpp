@@ -67,7 +67,7 @@ int main(int count, char** words) {
   }
   if (way == "looks_at_its_output") {
     std::fputs("held ", stdout);
-    ::execl("/nowhere/at/all", "x", nullptr);  // until sinks have written
+    ::execl("/nowhere/at/all", "x", nullptr);  // returns after sinks have written
     return std::ferror(stdout) != 0 ? 9 : 4;
   }
   if (way == "failed_execs") {  // as a shell that looks for a program in many folders

@@ -1,4 +1,4 @@
-// A full lane that drops its oldest, drained by hand: who goes, who stays, what is counted.
+// A full lane that drops its oldest, drained by hand: which events go and stay, what is counted.
 #include <algorithm>
 #include <array>
 #include <atomic>

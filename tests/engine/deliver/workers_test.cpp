@@ -1,4 +1,5 @@
-// Does every published event reach its callback, whoever sleeps, is stuck, comes or goes?
+// Does every published event reach its callback, whichever workers and subscribers sleep, are
+// stuck, come or go?
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -297,7 +298,7 @@ TEST(WorkersAloneTest, ASignalLeftFromAnIndexsLastChannelDoesNotLeaseAPulledOne)
   options.pulled = true;
   const auto pulled = running.channel(options);  // unleased, as while its reader waits
   std::uint64_t woke = 0;
-  running->signal(*pulled, woke);  // what the last channel of this index may have left behind
+  running->signal(*pulled, woke);  // as the last channel of this index may have left it
   // The same round of the worker takes up both signals, or an earlier one did.
   ASSERT_EQ(push_number(other.lane, 1), Pushed::accepted);
   ASSERT_TRUE(eventually([&] { return other.count == 1; }));

@@ -1,4 +1,5 @@
-// The inline phase and the retire list by themselves: who is shown what, and who destroys whom?
+// The inline phase and the retire list by themselves: who sees which event, and which thread
+// destroys a subscriber?
 #include "engine/publish/inline_phase.hpp"
 
 #include <array>

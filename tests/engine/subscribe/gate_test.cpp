@@ -1,4 +1,4 @@
-// May a call still start, is one running, who destroys the captures, and does exactly one do so?
+// May a call still start, is one running, and does exactly one thread destroy the captures?
 #include "engine/subscribe/gate.hpp"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Who is called, in which order, and when is a row of subscribers that nobody reads freed?
+// Which subscribers are called, in which order, and when is a row freed that nobody reads?
 #include "engine/subscribe/snapshot.hpp"
 
 #include <vector>

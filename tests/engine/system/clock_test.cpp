@@ -1,4 +1,4 @@
-// When has a deadline passed that is now, or never?
+// Has a deadline passed that is at this moment, or that never comes?
 
 #include "engine/system/clock.hpp"
 

@@ -1,4 +1,4 @@
-// Is who waits for a round of the housekeeper told by the first one that owes nothing?
+// Is a thread that waits for a round of the housekeeper told by the first round that owes nothing?
 #include <atomic>
 #include <csignal>
 #include <cstdint>

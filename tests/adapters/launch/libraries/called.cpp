@@ -1,4 +1,4 @@
-// A library that a program calls, and that another one may stand before.
+// A library that a program calls; another one may be loaded before it.
 extern "C" {
 
 __attribute__((visibility("default"))) int launch_named() {

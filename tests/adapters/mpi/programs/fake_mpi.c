@@ -1,4 +1,4 @@
-/* An MPI that nobody knows. */
+/* An MPI that ringmain does not know. */
 int PMPI_Get_library_version(char* version, int* size) {
   static const char kSaid[] = "Elsewhere MPI 7";
   for (*size = 0; kSaid[*size] != 0; ++*size) version[*size] = kSaid[*size];

@@ -1,4 +1,4 @@
-/* Asks the MPI that nobody knows once, and ends with its answer. */
+/* Calls the unknown MPI of fake_mpi.c once, and ends with its answer. */
 int MPI_Init(int* argc, char*** argv);
 
 int main(void) {

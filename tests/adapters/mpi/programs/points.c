@@ -1,5 +1,5 @@
 /* Point-to-point calls between 4 ranks in a ring, as its first argument says:
- * blocking, waits (non-blocking, ended by Wait, Test and their kin), persistent, odd (cancelled,
+ * blocking, waits (non-blocking, ended by Wait, Test and variants), persistent, odd (cancelled,
  * freed, looked at, to nobody), errors, fatal, abort. Ends with 0 if all came as it should. */
 #include <mpi.h>
 #include <stdio.h>

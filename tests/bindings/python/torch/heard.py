@@ -1,4 +1,4 @@
-"""What was said on a bus, for tests to look at."""
+"""What was published on a bus, for tests to look at."""
 
 
 class Heard:

@@ -10,7 +10,7 @@ import torch._dynamo.backends.registry as theirs
 
 from ringmain.torch import backends as ours
 
-# Since 2.14 PyTorch keeps tags by name, and no longer overwrites an entry point of a function's name.
+# From 2.14 on PyTorch keeps tags by name, and does not overwrite an entry point of a function's name.
 TAGS_BY_NAME = hasattr(theirs, "_BACKEND_TAGS")
 
 

@@ -168,7 +168,7 @@ def test_a_start_that_raises_vetoes_but_the_others_are_called_and_the_end_says_s
         return said
 
     original, mended = handlers()
-    assert run(theirs, original) == [None]  # an end that knows of nothing, behind a start that some never heard
+    assert run(theirs, original) == [None]  # an end that knows of nothing, after a start that some never heard
     assert run(ours, mended) == ["start", ours.Outcome.cancelled]
 
 

@@ -1,4 +1,4 @@
-"""One run of a program, told twice: by ringmain's events, and by PyTorch's own log, handler and counters."""
+"""One run of a program, reported twice: by ringmain's events, and by PyTorch's own log, handler and counters."""
 
 import json
 import os

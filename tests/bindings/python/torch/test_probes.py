@@ -1,4 +1,4 @@
-"""Does report() say the truth where PyTorch is not as we know it? Each private name that we use is taken away in turn."""
+"""Does report() tell the truth if PyTorch differs from what we know? Each private name that we use is taken away in turn."""
 
 import logging
 import sys
