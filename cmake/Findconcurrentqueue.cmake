@@ -1,7 +1,7 @@
 # Where is moodycamel::ConcurrentQueue?
 #
-# Every packager puts the header elsewhere, and where a CMake package exists its version says nothing, so
-# this module looks for the file itself. Installed with ringmain, whose public headers include the queue.
+# Each packager puts the header in another place, and a CMake package's version says nothing, so this
+# module looks for the file itself. Installed with ringmain, whose public headers include the queue.
 #
 # Defines the target concurrentqueue::concurrentqueue, concurrentqueue_INCLUDE_DIR and
 # concurrentqueue_HEADER, the header's path below it.

@@ -1,4 +1,4 @@
-# How is a library built that gets into programs which know nothing of ringmain?
+# How is a library built that is loaded into programs which know nothing of ringmain?
 #
 #   ringmain_add_injected_library(NAME SOURCES file… [LINK target…] [C_ONLY])
 #
@@ -15,7 +15,7 @@ function(ringmain_add_injected_library name)
     list(APPEND arg_LINK ringmain::run)
   endif()
   target_link_libraries(${name} PRIVATE ${arg_LINK} ringmain::warnings ${CMAKE_DL_LIBS})
-  # It stays once it is loaded: others keep pointers to what it gave them, and threads end in it.
+  # It stays once it is loaded: other code keeps pointers into it, and threads that end run code of it.
   target_link_options(${name} PRIVATE LINKER:-z,nodelete "LINKER:--exclude-libs,ALL" LINKER:--as-needed)
   set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     INSTALL_RPATH "$ORIGIN/..")

@@ -23,9 +23,9 @@ install(TARGETS ringmain_probe ${injected}
   RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain"
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain")
 install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
-# Public is what lies in these places: all of the first three, and of the adapters what lies directly in a folder of
-# the list. What an adapter keeps to itself has a folder of its own below (tools/check_layers.py: no public header
-# includes one that is not).
+# Public headers are those in these places: all of the first three, and of the adapters those directly in a folder of
+# the list. An adapter's private headers lie in a folder of their own below (tools/check_layers.py: no public header
+# includes a private one).
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus" "${PROJECT_SOURCE_DIR}/events"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain" FILES_MATCHING PATTERN "*.hpp")
 foreach(place IN ITEMS adapters adapters/formats adapters/sinks adapters/sources adapters/sources/compile)

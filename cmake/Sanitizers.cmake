@@ -8,8 +8,8 @@ if(RINGMAIN_SANITIZE)
   add_compile_options(-fsanitize=${RINGMAIN_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer -g1)  # line tables are all that a report needs
   add_link_options(-fsanitize=${RINGMAIN_SANITIZE})
-  # Several files of a target go through the compiler at once: most of its time went into the headers that they share. So two
-  # files of a target must not give things in their unnamed namespaces the same name. The other builds take each file of the
+  # Several files of a target are compiled at once, because most of the time goes into the headers that they share. So two
+  # files of a target must not use the same name in their unnamed namespaces. The other builds compile each file of the
   # library by itself, as it must stand.
   if(NOT DEFINED CMAKE_UNITY_BUILD)
     set(CMAKE_UNITY_BUILD ON)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What did the interface that compiled programs rely on lose or change since it was recorded?
+"""What has been lost or changed since it was recorded, of the interface that compiled programs rely on?
 
-Compared are the C ABI (bindings/c/ringmain.h), what sources' libraries call of a run (adapters/run.h), the table of a
+It compares the C ABI (bindings/c/ringmain.h), what sources' libraries call of a run (adapters/run.h), the table of a
 plugin (adapters/plugin_table.hpp) and the layout of every event. abidiff compares functions and structs, by a library
 of empty functions made from these headers, with tests/abi/recorded.abi; constants, events and virtual functions are
 lines of tests/abi/recorded.txt. Names inside the C++ libraries change freely and are not looked at.
@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "tests" / "abi"
 HEADERS = ("bindings/c/ringmain.h", "adapters/run.h", "adapters/plugin_table.hpp")
-# Which library has the functions of a header; a plugin has those of the third.
+# Which library has the functions of a header; those of the third header are in a plugin.
 LIBRARIES = {"bindings/c/ringmain.h": "libringmain.so", "adapters/run.h": "libringmain_run.so"}
 ABIDW = ("abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--type-id-style", "hash")
 SKIPPED = 77
@@ -60,13 +60,13 @@ def constants(header):
 
 
 def empty_library(headers, folder):
-    """A library of functions that do nothing, declared by the headers, with what a debugger is told of them."""
+    """A library of functions that do nothing, declared by the headers, with debug information."""
     source, library = Path(folder) / "interface.cpp", Path(folder) / "libinterface.so"
     lines = [f'#include "{header}"' for header in headers]
     for header in headers:
         lines += [f"{words} {{ __builtin_trap(); }}" for words in declared(header).values()]
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    # Clang leaves out structs that are only pointed to, and abidiff takes one that is left out for any other.
+    # Clang leaves out structs that are only pointed to, and abidiff takes a missing struct for equal to any other.
     whole = ["-fstandalone-debug"] if "clang" in run(compiler(), "--version") else []
     run(compiler(), "-std=c++20", "-g", *whole, "-w", "-shared", "-fPIC", source, "-o", library)
     return library
@@ -75,7 +75,7 @@ def empty_library(headers, folder):
 def differences(recorded, library):
     """What abidiff says of functions and structs: (breaks, additions), a text each at most."""
     def abidiff(*options):
-        # 4: something differs, 8: what is gone is among it.
+        # 4: something differs, 8: something is gone.
         return run("abidiff", "--no-show-locs", "--harmless", *options, recorded, library, expected=(0, 4, 12))
 
     counts = re.findall(r"(\d+) (Removed|Changed|Added)", abidiff())
@@ -89,7 +89,7 @@ def differences(recorded, library):
 
 
 def lines_of(text):
-    """'event a.b: 8 bytes' … as a dictionary from what stands before the colon to what stands after it."""
+    """'event a.b: 8 bytes' … as a dictionary from the text before the colon to the text after it."""
     return dict(line.split(": ", 1) for line in text.splitlines() if line)
 
 
@@ -102,7 +102,7 @@ def changed_lines(recorded, current):
 
 
 def not_exported(build):
-    """Functions of a header that its library does not show."""
+    """Functions of a header that its library does not export."""
     lost = []
     for header, library in LIBRARIES.items():
         symbols = run("nm", "-D", "--defined-only", Path(build) / "lib" / library)
@@ -118,7 +118,7 @@ def version(root=None):
 
 
 def released(of, root=None):
-    """Was an interface of that version ever given out?"""
+    """Was an interface of that version ever released?"""
     return re.search(rf"^## \[?{re.escape(of)}\.", ((root or ROOT) / "CHANGELOG.md").read_text(encoding="utf-8"), re.M) is not None
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Is every C++ file as clang-format 14 writes it with .clang-format?
 
-Another version formats otherwise, so without version 14 the check says that it was skipped.
+Another version formats differently, so without version 14 the check says that it was skipped.
 """
 
 import re

@@ -3,7 +3,7 @@
 
 In the tables of the page the last cell of each row says what shows the promise: tests (`Suite.Test`, `Suite` for all
 of one suite, `…Test` for another one of the suite named before it), models (`file.pml -DVARIANT`), files (`name.cpp`),
-scripts, what only ctest names (`soak.a_large_bus…`, `interleave.finds.FAULT`), and programs of tests/cli/neighbours.txt. Each of them must be found below tests/, tools/ or examples/; a row without any is no promise.
+scripts, what only ctest names (`soak.a_large_bus…`, `interleave.finds.FAULT`), and programs of tests/cli/neighbours.txt. Each of them must be found below tests/, tools/ or examples/; a row that names none is no promise.
 
 usage: check_guarantees.py SOURCE_ROOT    Exit codes: 0 they do, 1 one does not, 2 wrong use.
 """

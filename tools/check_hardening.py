@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Were the hardening flags of cmake/Hardening.cmake at work in these built files?
+"""Were these files built with the hardening flags of cmake/Hardening.cmake?
 
 Looks for a relocation table that is read-only after start (RELRO with immediate binding), a stack that cannot be
 executed, position independence, and the stack protector.

@@ -26,7 +26,7 @@ WHOLE = ("engine", "bus", "events")  # all their headers are installed
 PUBLIC = ("adapters", "adapters/formats", "adapters/sinks", "adapters/sources", "adapters/sources/compile")
 C_INTERFACE = "bindings/c/ringmain.h"
 USERS = ("examples/", "tests/install/consumer/")
-# The models are compiled alone, by checkers that know no include path of ours.
+# The models are compiled alone, by checkers that do not know our include paths.
 BY_BARE_NAME = ("tests/model/",)
 
 
@@ -37,7 +37,7 @@ def room_of(path):
 
 
 def adapter_of(parts):
-    """The adapter that a file belongs to: sources/cuda, sinks/json_lines; None for what serves them all."""
+    """The adapter that a file belongs to: sources/cuda, sinks/json_lines; None if it serves all of them."""
     if len(parts) < 3 or parts[1] not in ("sources", "sinks", "bridges"):
         return None
     return "/".join((parts[1], parts[2].split(".")[0]))
@@ -50,7 +50,7 @@ def is_public(path):
 
 
 def target_of(path, included, angled, root):
-    """Where an include line leads: (path from the root, None), (None, what is wrong), or (None, None): not ours."""
+    """The file that an include line names: (path from the root, None), (None, what is wrong), or (None, None): not ours."""
     if angled:
         if not included.startswith("ringmain/"):
             return None, None
@@ -74,7 +74,7 @@ def target_of(path, included, angled, root):
 
 
 def include_fault(path, target):
-    """What is wrong with a file's including this one of ours, or None."""
+    """What is wrong if a file includes this file of ours, or None."""
     own, other = room_of(path), room_of(target)
     if other not in RANKS:
         return f"{other}/ is no room that can be included"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Does every edge between threads have both of its ends?
 
-In engine/, every memory order stronger than relaxed wears the name of its edge (e.published) in a comment on the
-statement or right above it. The names are those of the table in docs/edges.md, and each of them is worn. Each must be
-worn on a releasing and on an acquiring side; acq_rel, seq_cst and a fence are both. The asymmetric barrier is an edge of its own kind: a name worn by
-asymmetric_fence_light() or asymmetric_fence_light_or_full() must be worn by an asymmetric_fence_heavy() too, and the
-other way round. An atomic operation that names
-no order is found as well: nobody can tell whether it was meant.
+In engine/, every memory order stronger than relaxed has the name of its edge (e.published) in a comment on the
+statement or right above it. The names are those of the table in docs/edges.md, and each of them is used. Each must
+stand on a releasing and on an acquiring side; acq_rel, seq_cst and a fence are both. The asymmetric barrier is an edge
+of its own kind: a name at asymmetric_fence_light() or asymmetric_fence_light_or_full() must stand at an
+asymmetric_fence_heavy() too, and the other way round. An atomic operation that names no order is found as well,
+because nobody can tell whether the default was meant.
 
 Run it after the formatter, which can move a name off its line.
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Can the library be unloaded?
 
-One unique symbol (STB_GNU_UNIQUE: an inline variable or a template's thread_local or static in a public header) makes
-dlclose of it, and of every plugin that has the symbol, do nothing, without a word.
+A single unique symbol (STB_GNU_UNIQUE: an inline variable or a template's thread_local or static in a public header)
+silently turns dlclose of the library, and of every plugin that has the symbol, into nothing.
 
 usage: check_symbols.py SHARED_LIBRARY
 """

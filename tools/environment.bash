@@ -1,4 +1,4 @@
-# Where does the Python package's tests' own Python come from? A virtual environment below build/, made once for each list of
+# Which Python runs the tests of the Python package? That of a virtual environment below build/, made once for each list of
 # packages.
 #
 # Sourced by ./dev, after packages.bash.
@@ -16,7 +16,7 @@ PYTHON
 }
 
 # Sets $python to the interpreter of build/venv; with --no-torch to that of build/venv-without-torch, and with --torch=VERSION
-# to that of build/venv-torch-VERSION, which has the other PyTorch and else the same.
+# to that of build/venv-torch-VERSION, which differs only in its PyTorch.
 environment() {
   local folder="$root/build/venv" packages='' package base log version=${1-}
   version=${version#--no-torch} version=${version#--torch=}

@@ -4,11 +4,11 @@ goes red.
 
 Two tables, in the form that tests/interleave/plant.py describes: tests/interleave/faults.txt, whose killers are
 scenarios of interleave_search, and tests/mutation/mutants.txt, whose killers are googletests, in the order in which
-they are tried: engine_test:LaneTest.* and so on. A line "! why" says why nothing can notice that one.
+they are tried: engine_test:LaneTest.* and so on. A line "! why" says why no test can notice that mutant.
 
 All faults are planted in one copy of the tree, each with a switch, and built once (-O1); the user's tree is left
 alone. Usage: mutate.py [--root DIR] [--work DIR] [--only NAME] [--list] [--check]
-  --check   only: does the text of every mutant still occur exactly once?
+  --check   only check that the text of every mutant occurs exactly once
 Exit status: 0 all killed or explained, 1 not, 2 wrong usage.
 """
 
@@ -26,7 +26,7 @@ sys.dont_write_bytecode = True
 import plant  # noqa: E402
 import tree  # noqa: E402
 
-LIMIT_S = 60  # of one test program; healthy ones need a few
+LIMIT_S = 60  # for one test program; a healthy one needs a few seconds
 SWITCH = """#pragma once
 #include <cstdlib>
 namespace ringmain::mutation {
@@ -116,7 +116,7 @@ def build(work, programs):
 
 
 def red(work, killer, number):
-    """How this killer went red, or None."""
+    """How this killer failed, or None."""
     program, _, tests = killer.partition(":")
     environment = {**os.environ, "RINGMAIN_MUTANT": str(number)}
     arguments = [f"--gtest_filter={tests or '*'}", "--gtest_brief=1"]

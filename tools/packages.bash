@@ -1,7 +1,7 @@
 # What does a verb of ./dev need that this machine lacks, and how does it get there?
 #
-# Sourced by ./dev. A thing is looked for by what it gives (a command, a header), not by its package, so
-# that a machine with its own compiler or a system without apt is taken as it is.
+# Sourced by ./dev. It looks for a command or a header and not for the package that has it, so that a
+# machine with its own compiler, or a system without apt, is used as it is.
 
 # group  package  probe  argument: one line for each thing.
 needs() {
@@ -79,7 +79,7 @@ have_runtime() {
   clang++ -x c++ "-fsanitize=$1" -o /dev/null - >/dev/null 2>&1 <<<'int main() {}'
 }
 
-# Prints the packages of the named groups whose thing is not here.
+# Prints the packages of the named groups whose command or header is missing.
 missing_packages() {
   local wanted=" $* " group package probe argument
   while read -r group package probe argument; do
@@ -89,7 +89,7 @@ missing_packages() {
   done < <(needs)
 }
 
-# Makes sure that the named groups are here, or ends with the sentence that says what to do.
+# Makes sure that the named groups are installed, or ends with a sentence that says what to do.
 need() {
   local missing as_root=() install apt_log
   missing=$(missing_packages "$@")
@@ -108,7 +108,7 @@ need() {
   say "dev: installing what is missing here: $missing"
   # shellcheck disable=SC2086 # the list is words
   if ! { lists_present || as_root_run apt-get update; } || ! as_root_run $install; then
-    # Lists that are there may be older than the archive.
+    # The machine's package lists may be older than the archive.
     if ! { as_root_run apt-get update && as_root_run $install; }; then
       die "the packages could not be installed; as root run: apt-get update && $install"
     fi

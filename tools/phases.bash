@@ -9,7 +9,7 @@ phases_begin() {
   : >"$phases"
 }
 
-# Runs a command, in a shell of its own, as the phase that the first argument names. Where no table was begun, just runs it.
+# Runs a command, in a shell of its own, as the phase that the first argument names. If no table was begun, it just runs the command.
 phase() {
   local name=$1 began=${EPOCHREALTIME/[.,]/} measured used status=0
   shift
@@ -60,7 +60,7 @@ phases_table() {
   printf '%-44s %10s %12s\n\n' all "$(in_minutes "$whole")" "$(in_minutes "$whole_used")"
 }
 
-# Milliseconds as minutes with two places; nothing stays nothing.
+# Milliseconds as minutes with two decimals; an empty text stays empty.
 in_minutes() {
   [ -z "$1" ] || printf '%d.%02d' "$(($1 / 60000))" "$(($1 % 60000 / 600))"
 }

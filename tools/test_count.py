@@ -25,7 +25,7 @@ INNER_RESULTS = re.compile(r"^results: *(?P<path>.*\S)$", re.MULTILINE)
 
 
 def read_inner(test, output):
-    """The tests that this one ran, as (passed, failed lines, skipped lines); None if it is a test by itself."""
+    """The tests that this one ran, as (passed, failed lines, skipped lines); None if it is a single test."""
     found = INNER_RESULTS.search(output)
     if not found:
         return None
@@ -80,7 +80,7 @@ def read_run(name, path):
             if case.get("status") != "run" and skip is None and not inner[1]:
                 failed.append(f"{test}: ended with an error outside of its tests ({case.get('status')})")
             continue
-        # ctest says "skipped" of a program that is not there, too; a test skips by its own word only.
+        # ctest says "skipped" of a missing program, too; only a test that says so itself was skipped.
         if skip is not None and says_so_itself(skip):
             skipped.append(f"{test}: {skip_reason(case.findtext('system-out') or '')}")
         elif case.get("status") == "run":

@@ -41,7 +41,7 @@ def root_argument(description):
 
 
 def tell(findings, looked_at):
-    """Prints the findings; returns the exit status. Having looked at nothing shows nothing: a failure."""
+    """Prints the findings; returns the exit status. A check that looked at no file fails, because it shows nothing."""
     for finding in findings:
         print(finding)
     if not looked_at:

@@ -132,7 +132,7 @@ TEST(WorkerHomeTest, AThreadThatIsBoundToOneCpuMayPlaceWorkersOnAnother) {
   cpu_set_t after;
   CPU_ZERO(&after);
   ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
-  EXPECT_TRUE(CPU_EQUAL(&after, &bound)) << "where the caller may run is his own affair";
+  EXPECT_TRUE(CPU_EQUAL(&after, &bound)) << "the caller's own CPU affinity must stay";
   ::sched_setaffinity(0, sizeof before, &before);
 }
 

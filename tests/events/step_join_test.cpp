@@ -1,4 +1,4 @@
-// Does an event that a reader joins with its step get the step in which it was said?
+// Does an event that a reader joins with its step get the step in which it was published?
 #include <barrier>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// Does an event that is heard by pattern come with the step in which it was said?
+// Does an event that is heard by pattern come with the step in which it was published?
 #include <atomic>
 #include <barrier>
 #include <cstdint>

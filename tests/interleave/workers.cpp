@@ -185,8 +185,8 @@ void lanes() {
   expect(publishers == 4, "two publishers are taken for one");
 }
 
-/// Three channels that wait all the time. Whoever has a turn counts it for those that wait; he may
-/// have been under way when they began to.
+/// Three channels that wait all the time. A thread that has a turn counts it for those that wait;
+/// the turn may have begun before their wait.
 void turns() {
   constexpr std::uint32_t kChannels = 5, kThreads = 2, kTurns = 16;
   constexpr std::uint32_t kBound = kThreads * (kChannels - 1) + 2 * (kThreads - 1);

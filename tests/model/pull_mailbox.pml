@@ -23,7 +23,7 @@
  *    exchange would find 0 while the reader is awake, and told would stay 1 through the next sleep.
  *  - key before told (KEY_AFTER_TOLD): a late feeder's event may be consumed already.  If it sets told
  *    and moves the key between told = 0 and the reading of the key, the reader sleeps beside told ==
- *    1, which everybody else takes for "somebody wakes him".  Read before, the key has moved: the
+ *    1, which all other threads take for "somebody wakes it".  Read before, the key has moved: the
  *    reader wakes once for nothing instead of never.
  *  - told before leased (TOLD_SECOND): otherwise two system calls for one sleep, but no loss.
  *  - Relacy (pull_relacy.cpp) adds: told is cleared by an exchange.  With a store, in the fence form, a

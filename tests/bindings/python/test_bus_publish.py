@@ -1,4 +1,4 @@
-"""Does what a program says first, bus.publish(event), by name, and bus.step, say the same as a channel does?"""
+"""Do the first forms, bus.publish(event), by name, and bus.step, publish the same as a channel does?"""
 
 import threading
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Is everything public told in words of ours: what it is, and what was wrong with a call? Both by walking all of it."""
+"""Does everything public have a docstring, and refuse a wrong call in a sentence of ours? Tried on each public name."""
 
 import inspect
 import math

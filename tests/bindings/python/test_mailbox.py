@@ -1,4 +1,4 @@
-"""Does a mailbox give what came, when its owner asks, in loops and in asyncio?"""
+"""Does a mailbox give its owner what came, in loops and in asyncio?"""
 
 import asyncio
 import select

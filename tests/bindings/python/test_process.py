@@ -1,6 +1,6 @@
 """Does a process end, and fork, as it would without ringmain? Each script runs in a process of its own.
 
-No script may leave a warning of nanobind's, which tells at exit what was never let go.
+No script may end with a warning of nanobind's, which names at exit what was never freed.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Which events can Python describe, and does what it says arrive as it was said?"""
+"""Which events can Python describe, and do they arrive as they were published?"""
 
 import enum
 from dataclasses import dataclass

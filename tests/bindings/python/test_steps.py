@@ -1,4 +1,4 @@
-"""Is the step of an event known, on whichever thread it was said?"""
+"""Is the step of an event known, on whichever thread it was published?"""
 
 import threading
 

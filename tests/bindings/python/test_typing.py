@@ -1,4 +1,4 @@
-"""Is the package typed, and do its stubs say what the extension module is?"""
+"""Is the package typed, and do its stubs agree with the extension module?"""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""Does what `pip install .` leaves work by itself: the module, the program, what it loads, headers and CMake package?
+"""Does what `pip install .` installs work by itself: the module, the program, what it loads, headers and CMake package?
 
 Builds the wheel in build/wheel-… of the tree (a minute or two the first time), and installs it into an environment of its own.
 """
