@@ -35,8 +35,9 @@ Bus::~Bus() {
     end(core_);
     return;
   }
-  // A worker that waited here might wait for itself: a thread of its own does it. Where there is
-  // none to be had, or no memory for one, the core is leaked rather than freed under its workers.
+  // A worker that waited here might wait for itself, so a new thread does it. Where the system
+  // gives no thread, or there is no memory for one, the core is leaked rather than freed under its
+  // workers.
   try {
     std::thread(end, core_).detach();
   } catch (const std::exception&) {
@@ -44,8 +45,8 @@ Bus::~Bus() {
 }
 
 Bus& Bus::process() {
-  // Never destroyed: threads publish until the process is gone. Made after a flag that a fork in
-  // the middle resets, as it does not with a guarded static.
+  // Never destroyed: threads publish until the process ends. A once_flag, because a fork in the
+  // middle resets it, which it does not do with the guard of a static.
   static std::once_flag once;
   static Bus* bus = nullptr;
   std::call_once(once, [] {
@@ -188,7 +189,7 @@ Stats Bus::stats() const {
 
 namespace {
 
-/// "" while it balances.
+/// "", or which account does not balance.
 std::string unbalanced(const engine::ChannelCore& channel) {
   const engine::Accounts a = engine::look_at_accounts(channel);
   if (a.offered_add_up && a.accepted_add_up) return {};

@@ -29,8 +29,8 @@ enum class StopMode : std::uint8_t {
 };
 
 struct Stopped {
-  bool refused = false;            // called inside a callback: it would wait for itself
-  std::uint64_t left = 0;          // events the deadline left undelivered; they are discarded
+  bool refused = false;            // called inside a callback, which stop() would wait for
+  std::uint64_t left = 0;          // events not delivered by the deadline; they are discarded
   std::vector<std::string> stuck;  // subscribers still running at the deadline; the bus's core is
                                    // then leaked on purpose rather than freed under them
   std::vector<std::string> unbalanced;  // accounts that do not add up, which is a fault of the bus;
@@ -60,12 +60,12 @@ struct CallbackViews {
 /// callbacks.
 class Bus {
  public:
-  /// Starts its workers. Throws std::system_error if the system gives not one thread,
-  /// std::invalid_argument if worker_cpus is no list, or none of its CPUs is there. Environment:
-  /// RINGMAIN_WORKERS, RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US and
-  /// RINGMAIN_LINGER_NS, where set, override the options.
+  /// Starts the workers. Throws std::system_error if the system gives no thread at all, and
+  /// std::invalid_argument if worker_cpus is not a list of CPUs or none of them is there.
+  /// Environment: RINGMAIN_WORKERS, RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US
+  /// and RINGMAIN_LINGER_NS, where set, override the options.
   explicit Bus(const BusOptions& options = {});
-  /// stop(drain, 5 s), inside a callback by a thread of its own. Handles of it may live on.
+  /// Calls stop(drain, 5 s); inside a callback a new thread does that. Handles may outlive the bus.
   ~Bus();
   Bus(const Bus&) = delete;
   Bus& operator=(const Bus&) = delete;
@@ -73,8 +73,8 @@ class Bus {
   /// The process's bus: made at the first call, never destroyed; adapters default to it.
   static Bus& process();
 
-  /// The channel of a described event, by the name its description gives. Throws std::bad_alloc;
-  /// stops the process with one sentence if that name has another type or 4,096 channels are there.
+  /// The channel of a described event, by the name in its description. Throws std::bad_alloc; ends
+  /// the process with one sentence if that name has another type or there are 4,096 channels.
   template <Described E>
   [[nodiscard]] Channel<E>& channel() {
     return face<E>(find(describe(EventOf<E>{}).name, ringmain::schema<E>(), nullptr));
@@ -98,8 +98,8 @@ class Bus {
   }
 
   /// `callback(const EventView&)` for every channel that matches, present and future: "cuda.*" (one
-  /// token), "compile.>" (the rest), ">" (all). Always isolated, or own_thread: one mailbox, so
-  /// that callbacks do not overlap. Throws as Channel::subscribe().
+  /// token), "compile.>" (the rest), ">" (all). Always isolated or own_thread: one mailbox, so its
+  /// callbacks do not overlap. Throws as Channel::subscribe().
   template <std::invocable<const EventView&> F>
   [[nodiscard]] Subscription subscribe(std::string_view pattern, F callback,
                                        SubscribeOptions options = {}) {
@@ -107,20 +107,21 @@ class Bus {
                           detail::make_subscriber(detail::CallbackViews<F>{std::move(callback)}),
                           std::move(options));
   }
-  /// As Channel<E>::subscribe_inline(), for a channel that need not be there yet and is not made
-  /// for this: `see` is called from its first event on. One of that name with another event is left
-  /// alone.
+  /// As Channel<E>::subscribe_inline(), for a channel that need not exist yet and is not made by
+  /// this call: `see` is called from its first event on. A channel of that name with another event
+  /// is left alone.
   template <Described E, Observes<E> F>
   [[nodiscard]] Subscription subscribe_inline_once_made(F see, SubscribeOptions options = {}) {
     return subscribe_once_made(ringmain::schema<E>(),
                                detail::make_inline_subscriber<E>(std::move(see)),
                                std::move(options));
   }
-  /// `callback(event)` or `callback(event, stamp)` for each of the channels, in one order: if
-  /// publish(A) had returned before publish(B) was called, on whichever threads and channels, A is
-  /// heard before B. Every such subscriber hears the same order. A mailbox, as by pattern. While it
-  /// lives, each publish on these channels takes a ticket of a counter that all share. Throws
-  /// std::bad_alloc; std::invalid_argument if one of them delivers in parallel.
+  /// `callback(event)` or `callback(event, stamp)` for the events of several channels in one order:
+  /// if publish(A) had returned before publish(B) was called, on any threads and channels, A is
+  /// heard before B. All such subscribers hear the same order. It has a mailbox, as a subscription
+  /// by pattern. While it lives, each publish on these channels takes a ticket from a counter that
+  /// all of them share. Throws std::bad_alloc, and std::invalid_argument if one of the channels
+  /// delivers in parallel.
   ///
   ///   bus.subscribe_ordered<Record, Wait>(overloaded{[](const Record&) {…}, [](const Wait&) {…}});
   template <class... E, class F>
@@ -136,26 +137,27 @@ class Bus {
   /// The same as a queue that the caller drains.
   [[nodiscard]] AnyMailbox mailbox(std::string_view pattern, SubscribeOptions options = {});
 
-  /// `tell(Interest)` with what holds now, and again whenever that changes; several changes may be
-  /// told as one, and the last call always says what holds. On the bus's housekeeper, with no lock
-  /// held; it counts as a callback. With the same promise when it is reset. Throws std::bad_alloc.
+  /// Calls `tell(Interest)` with the interest as it is, and again whenever that changes. Several
+  /// changes may be told as one; the last call always says the interest as it is. The housekeeper
+  /// calls it, with no lock held; it counts as a callback, and reset() promises the same as for
+  /// other callbacks. Throws std::bad_alloc.
   template <Event E, std::invocable<Interest> F>
   [[nodiscard]] Subscription on_interest(Channel<E>& channel, F tell,
                                          SubscribeOptions options = {}) {
     return on_interest_core(channel.core_, {}, told_by(std::move(tell)), std::move(options));
   }
-  /// `tell(channel's name, Interest)` for every channel that matches, present and future.
+  /// The same for every channel that matches, present and future: `tell(channel's name, Interest)`.
   template <std::invocable<std::string_view, Interest> F>
   [[nodiscard]] Subscription on_interest(std::string_view pattern, F tell,
                                          SubscribeOptions options = {}) {
     return on_interest_core(nullptr, pattern, told_by(std::move(tell)), std::move(options));
   }
-  /// Waits until all who asked by on_interest() were told of all that changed before this call.
-  /// False: time ran out, inside a callback, or the bus runs without a housekeeper.
+  /// Waits until all that changed before this call was told to those that asked by on_interest().
+  /// False: time ran out, it was called inside a callback, or the bus runs without a housekeeper.
   [[nodiscard]] bool wait_told(nanoseconds limit);
 
   /// Waits until all that was accepted before the call has been delivered, also through mailboxes
-  /// that workers drain. False: time ran out, or called inside a callback.
+  /// that workers drain. False: time ran out, or it was called inside a callback.
   [[nodiscard]] bool flush(nanoseconds limit);
   /// Closes every channel, then drains or discards, then ends the workers; returns by the deadline,
   /// or seconds later (docs/guarantees.md, E3) where the machine is too busy to let threads end.
@@ -163,8 +165,8 @@ class Bus {
 
   [[nodiscard]] Stats stats() const;
   /// Checks I1 and I2 of every channel and mailbox, and I3 of every live subscription whose channel
-  /// is at rest. The error names the first account that does not balance: a fault of the bus,
-  /// whoever publishes meanwhile.
+  /// is at rest. The error names the first account that does not balance, which is a fault of the
+  /// bus, also if other threads publish meanwhile.
   [[nodiscard]] Result<bool> verify_accounting() const;
   [[nodiscard]] std::vector<std::string> channel_names() const;
   [[nodiscard]] unsigned workers() const noexcept;

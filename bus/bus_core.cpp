@@ -21,7 +21,8 @@
 namespace ringmain::detail {
 namespace {
 
-/// An operator's slip must not end somebody's training: said once, then as if it were not there.
+/// A mistake in the environment must not end a training: it is said once, and the variable is
+/// ignored.
 void ignore(const char* name, const std::string& why) {
   std::fprintf(stderr, "ringmain: %s is ignored: %s\n", name, why.c_str());
 }
@@ -37,12 +38,12 @@ T from_environment(const char* name, T otherwise) {
   return otherwise;
 }
 
-/// Would a thread with these CPUs get one? The calling thread may itself be bound to others, so it
-/// is the system that is asked.
+/// Can a thread run on one of these CPUs? This thread may be bound to others, so it asks the
+/// system.
 bool system_gives(const cpu_set_t& wanted) noexcept {
   cpu_set_t own;
   CPU_ZERO(&own);
-  if (::sched_getaffinity(0, sizeof own, &own) != 0) return true;  // nobody knows: let them try
+  if (::sched_getaffinity(0, sizeof own, &own) != 0) return true;  // not known: let the workers try
   cpu_set_t both;
   CPU_AND(&both, &own, &wanted);
   if (CPU_COUNT(&both) != 0) return true;
@@ -51,7 +52,7 @@ bool system_gives(const cpu_set_t& wanted) noexcept {
   return given;
 }
 
-/// "0-3,8" as a list; or why not.
+/// "0-3,8" as a list, or why it is none.
 Result<std::vector<int>> cpus_of(std::string_view text) {
   const auto refused = [text](const char* why) {
     return Error{Error::Code::refused, "'" + std::string(text) + "' " + why};
@@ -83,7 +84,7 @@ Result<std::vector<int>> cpus_of(std::string_view text) {
   return cpus;
 }
 
-/// Throws std::invalid_argument: what the program itself says must be right.
+/// Throws std::invalid_argument: an option that the program itself sets must be right.
 std::vector<int> worker_cpus(const std::string& option) {
   constexpr const char* kName = "RINGMAIN_WORKER_CPUS";
   if (const char* value = std::getenv(kName)) {
@@ -105,7 +106,7 @@ engine::WorkersOptions engine_options(const BusOptions& options) {
   o.nice = from_environment("RINGMAIN_WORKER_NICE", options.worker_nice);
   o.name = options.name;
   o.wait.spin_ns = engine::ns_of_us(from_environment("RINGMAIN_SPIN_US", options.spin_us.count()));
-  // No longer: a worker that lingers sees neither other channels nor the end.
+  // Limited, because a lingering worker sees neither other channels nor stop().
   o.wait.linger_ns =
       std::clamp<std::int64_t>(from_environment("RINGMAIN_LINGER_NS", options.linger_ns.count()), 0,
                                engine::WaitOptions::kLingerNsMax);
@@ -186,7 +187,7 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
   return made.get();
 }
 
-/// All or nothing: a channel that is found is fed to every pattern.
+/// All or nothing: a channel that is in the table feeds every pattern that matches.
 void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore>& made) {
   const auto entered = channels_.end();
   try {
@@ -201,7 +202,7 @@ void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore
   }
   if (forked()) return;
   reporter_->channel_made(*made);
-  engine_->inbox().interest_changed();  // for those interested by pattern
+  engine_->inbox().interest_changed();  // for those that asked by pattern
 }
 
 std::vector<engine::Ref<engine::ChannelCore>> BusCore::channels() const {
@@ -221,7 +222,8 @@ void BusCore::feed_matching(engine::ChannelCore& channel) {
 void BusCore::add_pattern(SubscriptionCore& subscription, std::string_view pattern) {
   subscription.set_by_pattern();
   const std::lock_guard lock(mutex_);
-  // The bus says nothing of itself before it is asked: so it is asked now.
+  // The bus publishes about itself only on channels that were asked for, and this pattern asks for
+  // them.
   for (const BusReporter::Own& own : BusReporter::own()) {
     if (pattern_matches(pattern, own.name)) (void)find_or_make(own.name, own.schema(), nullptr);
   }
@@ -243,7 +245,7 @@ void BusCore::remember(SubscriptionCore& subscription) noexcept {
   try {
     subscriptions_.insert(&subscription);
   } catch (const std::bad_alloc&) {
-    // It works as any other, only figures do not show it.
+    // It works as any other; only the figures do not show it.
   }
 }
 
@@ -285,7 +287,7 @@ void BusCore::end() noexcept {
   }
   while (kept != nullptr) {
     SubscriptionCore& one = *std::exchange(kept, kept->next_kept);
-    one.detach_deferred();  // a stuck one takes its captures along later
+    one.detach_deferred();  // a stuck call destroys its captures when it ends
     one.release();
   }
 }

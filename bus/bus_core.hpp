@@ -20,7 +20,7 @@ class BusReporter;
 
 /// Channels by name, and the patterns that new channels are matched against. One lock, never held
 /// while a callback runs or is waited for. In a forked child channels are still found and made, so
-/// that one program text serves both, but nothing is attached to them.
+/// that the same code runs there, but nothing is attached to them.
 class BusCore final : public SubscriptionHost {
  public:
   explicit BusCore(const BusOptions& options);
@@ -29,13 +29,12 @@ class BusCore final : public SubscriptionHost {
   explicit BusCore(ByHand);
 
   [[nodiscard]] engine::Engine& engine() const noexcept { return *engine_; }
-  /// Finds or makes. `options` given: it must be new.
+  /// Finds or makes the channel. With `options` it must be new.
   Result<engine::ChannelCore*> channel(std::string_view name, const Schema& schema,
                                        const ChannelOptions* options);
   [[nodiscard]] std::vector<engine::Ref<engine::ChannelCore>> channels() const;
 
-  /// Feeds `subscription` from all channels that match, and from those that will. Throws
-  /// std::bad_alloc.
+  /// Feeds `subscription` from all channels that match, present and future. Throws std::bad_alloc.
   void add_pattern(SubscriptionCore& subscription, std::string_view pattern);
   /// `f(subscription)` for each, under a lock.
   template <class F>
@@ -43,7 +42,7 @@ class BusCore final : public SubscriptionHost {
     const std::lock_guard lock(attachments_mutex_);
     for (const SubscriptionCore* a : subscriptions_) f(*a);
   }
-  /// The bus ends: stops, and detaches what was kept. Not inside callbacks.
+  /// Ends the bus: stops it, and detaches the subscriptions that were kept. Not inside callbacks.
   void end() noexcept;
 
   void remember(SubscriptionCore& subscription) noexcept override;
@@ -73,7 +72,7 @@ class BusCore final : public SubscriptionHost {
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;
   engine::Ref<engine::ChannelCore> abandoned_;
-  SubscriptionCore* kept_ = nullptr;  // each holds the next one; the list holds each
+  SubscriptionCore* kept_ = nullptr;  // a list that holds each of them
   bool ended_ = false;
   mutable std::mutex attachments_mutex_;
   std::unordered_set<SubscriptionCore*> subscriptions_;

@@ -2,13 +2,12 @@
 //
 //   auto loss = bus.channel<ringmain::LossNotice>().subscribe([](const auto& n) { … });
 //
-// They are said by the bus's housekeeper, which looks once a second, and more often while workers
-// are busy. With no subscriber they cost nothing. What is lost on a `bus.*` channel itself causes
-// no notice.
+// The bus's housekeeper publishes them. It looks once a second, and more often while workers are
+// busy. With no subscriber they cost nothing. Losses on a `bus.*` channel itself cause no notice.
 //
-// Who hears of a stuck callback? Handlers run on workers like all others: with one worker, a
-// handler waits for the very callback it should be told of. Give such a bus two workers;
-// Bus::stats() and stop() name the culprit in any case.
+// A handler of these events runs on a worker, as other callbacks do: on a bus with one worker, a
+// handler of SlowSubscriber waits for the very callback that it should hear of. Give such a bus two
+// workers. Bus::stats() and stop() name the subscriber in any case.
 #pragma once
 #include <cstdint>
 
@@ -16,18 +15,18 @@
 
 namespace ringmain {
 
-/// `bus.loss`: one burst of losses of one channel, from all its publishers. Kept until it was
-/// accepted: a subscriber that comes late is told the sum of what nobody has heard of. What
-/// publishers are refused after stop() began is not told.
+/// `bus.loss`: one burst of losses of one channel, from all its publishers. Kept until it is
+/// accepted: a subscriber that comes late hears the sum of the losses that were not told before.
+/// Refusals after stop() has begun are not told.
 struct LossNotice {
   Name channel;            // or the mailbox, by its subscriber's name
-  bool mailbox = false;    // the loss is that one subscriber's
+  bool mailbox = false;    // true: only that one subscriber lost them
   std::uint64_t full = 0;  // over the capacity; also would_deadlock
   std::uint64_t no_memory = 0;
   std::uint64_t too_deep = 0;
   std::uint64_t evicted = 0;  // pushed out by newer ones
   std::int64_t first_ns = 0;  // CLOCK_MONOTONIC: none was lost before,
-  std::int64_t last_ns = 0;   // and none after: as exact as the housekeeper looks often
+  std::int64_t last_ns = 0;   // and none after; as exact as the time between its looks
   [[nodiscard]] constexpr std::uint64_t all() const noexcept {
     return full + no_memory + too_deep + evicted;
   }
@@ -43,13 +42,13 @@ constexpr auto describe(EventOf<LossNotice>) {
                field<&LossNotice::last_ns>("last_ns", Unit::ns));
 }
 
-/// `bus.slow_subscriber`: a turn of this subscriber (up to 256 events handed to it at once) is over
-/// SubscribeOptions::budget_us and not over yet. Once per turn, within twice the budget of its
-/// start. Time in which the whole process stood still does not count.
+/// `bus.slow_subscriber`: a turn of this subscriber (up to 256 events handed to it at once) has
+/// taken longer than SubscribeOptions::budget_us and still runs. Told once per turn, within twice
+/// the budget of its start. Time in which the whole process stood still does not count.
 struct SlowSubscriber {
   Name subscriber;              // its SubscribeOptions::name
   Name channel;                 // or its mailbox
-  std::int64_t running_ns = 0;  // so far, at least
+  std::int64_t running_ns = 0;  // at least, and so far
   std::int64_t budget_ns = 0;
 };
 constexpr auto describe(EventOf<SlowSubscriber>) {
@@ -88,7 +87,7 @@ constexpr auto describe(EventOf<Quarantined>) {
 }
 
 /// `bus.waiting_removal`: a reset() has been waiting for a second for a call that does not end.
-/// Does its caller hold a lock that the callback wants? Once per wait.
+/// Perhaps its caller holds a lock that the callback wants. Told once per wait.
 struct WaitingRemoval {
   Name subscriber;
   Name channel;  // or its mailbox

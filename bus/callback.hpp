@@ -26,7 +26,7 @@ concept StampedCallback = std::invocable<F&, const E&, const Stamp&>;
 template <class F, class E>
 concept EventCallback = std::invocable<F&, const E&> || StampedCallback<F, E>;
 /// Callable inline: through const&, because many threads call it at once. It returns a Verdict or
-/// nothing; another answer would be lost.
+/// nothing, because any other result would be lost.
 template <class F, class E>
 concept Judges = std::invocable<const F&, const E&> &&
     std::same_as<std::invoke_result_t<const F&, const E&>, Verdict>;
@@ -205,7 +205,7 @@ struct CallbackOrdered {
   }
 };
 
-/// Room for a subscriber that owns `captures`. Throws std::bad_alloc, and what moving them throws.
+/// Allocates a subscriber that owns `captures`. Throws std::bad_alloc, and what moving them throws.
 template <class Captures>
 engine::Subscriber* hold_captures(Captures captures) {
   static_assert(alignof(Captures) <= 64,

@@ -1,4 +1,4 @@
-// One kind of event: how to say it, how to hear it.
+// One kind of event: how to publish it, how to subscribe to it.
 #pragma once
 #include <memory>
 #include <span>
@@ -17,8 +17,8 @@
 namespace ringmain {
 
 namespace detail {
-/// Attaches; takes over `subscriber`. Throws std::bad_alloc, and std::invalid_argument for options
-/// that contradict how it is called.
+/// Attaches `subscriber` and takes it over. Throws std::bad_alloc, and std::invalid_argument for
+/// options that contradict how it is called.
 [[nodiscard]] Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
                                   SubscribeOptions options, KeyWriter key = {});
 [[nodiscard]] ChannelStats stats_of(const engine::ChannelCore& channel);
@@ -34,10 +34,10 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // --- say ---
+  // --- publish ---
 
   /// Publishes on this thread's lane, which the first call takes (with a lock) and the thread's end
-  /// gives back. Otherwise as Publisher::publish; a Publisher saves the look-up, about 3 ns.
+  /// gives back. Otherwise as Publisher::publish(); a Publisher saves the look-up, about 3 ns.
   PublishResult publish(const E& event) noexcept {
     return publish_with([&event]() noexcept -> E { return event; });
   }
@@ -72,16 +72,17 @@ class Channel {
     }
     return sum;
   }
-  /// Publishes and lets the ledger alone know how it went.
+  /// Publishes; only the ledger knows the result.
   void post(const E& event) noexcept { (void)publish(event); }
-  /// A lane of one's own. Refused: capacity 0, realtime with block; no_memory: no lane left.
+  /// A publisher with its own lane. refused: capacity 0, or realtime with block. no_memory: no lane
+  /// is left.
   [[nodiscard]] Result<Publisher<E>> publisher(const PublisherOptions& options) {
     auto lane = detail::take_lane(*core_, options);
     if (!lane) return lane.error();
     return Publisher<E>(lane.value());
   }
-  /// As above with default options; an empty one (which says `closed`, or `forked`) when no lane is
-  /// left.
+  /// The same with default options. An empty publisher, whose result is `closed` or `forked`, if no
+  /// lane is left.
   [[nodiscard]] Publisher<E> publisher() {
     PublisherOptions options;
     options.lane = core_->options().ring_lanes ? LaneKind::ring : LaneKind::moodycamel;
@@ -89,10 +90,10 @@ class Channel {
     if (!made && core_->line.forked()) return Publisher<E>(&engine::forked_nowhere);
     return made ? std::move(made).value() : Publisher<E>();
   }
-  /// Is anybody listening? Progress: one load.
+  /// Is anybody listening? One load. Progress: wait-free.
   [[nodiscard]] bool wanted() const noexcept { return core_->line.heard(); }
 
-  // --- hear: callbacks of one channel never overlap, and each publisher's events come in order ---
+  // --- subscribe: callbacks of a channel never overlap; each publisher's events come in order ---
 
   /// `callback(event)` or `callback(event, stamp)` on a worker. With stamps publishers read the
   /// clock, 20 ns. Every event whose publish happens after this returns is delivered. Throws
@@ -102,14 +103,14 @@ class Channel {
   [[nodiscard]] Subscription subscribe(F callback, SubscribeOptions options = {}) {
     return attach(detail::CallbackEach<E, F>{std::move(callback)}, std::move(options));
   }
-  /// As above, for events that `wanted` accepts. It runs on the worker too.
+  /// The same for events that `wanted` accepts. It is called on the worker too.
   template <Filter<E> P, EventCallback<E> F>
   [[nodiscard]] Subscription subscribe_if(P wanted, F callback, SubscribeOptions options = {}) {
     return attach(detail::CallbackIf<E, P, F>{std::move(wanted), std::move(callback)},
                   std::move(options));
   }
-  /// Calls a member function while its object lives; held during each batch, skipped once it is
-  /// gone.
+  /// Calls a member function while its object lives. The object is held during each batch; once it
+  /// is gone, events are skipped.
   template <class T, class M>
   [[nodiscard]] Subscription subscribe(std::weak_ptr<T> owner, M T::*member,
                                        SubscribeOptions options = {}) {
@@ -121,21 +122,22 @@ class Channel {
   [[nodiscard]] Subscription subscribe_batch(F callback, SubscribeOptions options = {}) {
     return attach(detail::CallbackBatch<E, F>{std::move(callback)}, std::move(options));
   }
-  /// `see(event)` in the publishing thread, before the event is queued; it returns nothing, or a
-  /// Verdict: the first veto, by priority, ends the event's way (PublishCode::vetoed).
+  /// Calls `see(event)` in the publishing thread, before the event is queued. It returns nothing,
+  /// or a Verdict: the first veto, by priority, refuses the event (PublishCode::vetoed).
   ///
-  /// Every event offered is seen, also if it is then refused as full or closed, save too_deep. An
-  /// event that stays unvetoed gets its time and its sequence number afterwards; one that is vetoed
-  /// leaves a gap, as every refusal does. Where all subscribers are inline, nothing is queued.
+  /// `see` is called for every event offered, also if that is then refused as full or closed, but
+  /// not as too_deep. An event without a veto gets its time and sequence number afterwards; one
+  /// with a veto leaves a gap, as every refusal does. Where all subscribers are inline, nothing is
+  /// queued.
   ///
-  /// `see` is called through const&, by as many threads at once as publish, on their stacks and
-  /// under whatever locks they hold; for a realtime publisher it must be realtime-safe itself. It
-  /// may publish, also here, nested to 8 levels, then too_deep; subscribe; and reset subscriptions,
-  /// which never waits. If it throws, the event goes on, unless OnThrow::veto. stop() waits for no
-  /// inline callback, reset() outside callbacks does; after a deferred reset() the captures are
-  /// destroyed by a worker, or by stop(), not by the publishing thread, unless the bus has stopped.
-  /// Options: queue_events has no meaning. Throws std::bad_alloc; std::invalid_argument if `served`
-  /// is not shared.
+  /// `see` is called through const&, by all publishing threads at once, on their stacks and under
+  /// the locks that they hold; for a realtime publisher it must be realtime-safe. It may publish,
+  /// also on this channel, nested to 8 levels (then too_deep), may subscribe, and may reset
+  /// subscriptions, which never waits there. If it throws, the event goes on, unless OnThrow::veto.
+  /// stop() does not wait for inline callbacks; reset() outside callbacks does. After a deferred
+  /// reset() a worker or stop() destroys the captures, and a publishing thread only if the bus has
+  /// stopped. Options: queue_events has no meaning. Throws std::bad_alloc, and
+  /// std::invalid_argument if `served` is not shared.
   template <Observes<E> F>
   [[nodiscard]] Subscription subscribe_inline(F see, SubscribeOptions options = {}) {
     return detail::attach(*core_, detail::make_inline_subscriber<E>(std::move(see)),
@@ -143,14 +145,16 @@ class Channel {
   }
   /// `callback(event)` or `callback(event, stamp)`, with the queued events coalesced: an event
   /// takes the place of the queued one with the same `key(event)`, which is counted as coalesced
-  /// and never heard. So the newest of each key always is, if its key found room: queue_events
-  /// events are there at once, those included that are being heard, then options.overflow decides.
-  /// A key has one that is being heard and one that is queued: half as many keys always find room.
+  /// and never heard. So the newest event of each key is always heard, if its key found room. There
+  /// is room for queue_events events, those that are being heard included; then options.overflow
+  /// decides. A key may have one event that is being heard and one that is queued, so half as many
+  /// keys always find room.
   ///
-  /// It takes the place, so a key that changes all the time neither starves nor is starved; across
-  /// keys the order is that of what was replaced, within a key that of publishing. `key` is a
-  /// member of the event or a pure function of it, and runs on the worker (what it throws is
-  /// counted). A shared one is isolated. Progress: reader and feeder never wait for each other.
+  /// The newer event keeps the place of the older one, so a key that changes all the time neither
+  /// starves others nor is starved; across keys the order is that of what was replaced, within a
+  /// key that of publishing. `key` is a member of the event or a pure function of it, and runs on
+  /// the worker (what it throws is counted). A shared one is isolated. Progress: reader and feeder
+  /// never wait for each other.
   template <KeyOf<E> K, EventCallback<E> F>
   [[nodiscard]] Subscription subscribe_latest(K key, F callback, SubscribeOptions options = {}) {
     auto by = detail::key_writer<E>(std::move(key));
@@ -158,15 +162,15 @@ class Channel {
                           detail::make_subscriber(detail::CallbackEach<E, F>{std::move(callback)}),
                           std::move(options), std::move(by));
   }
-  /// The same as a queue that the caller drains.
+  /// The same as a queue that the caller drains itself.
   template <KeyOf<E> K>
   [[nodiscard]] Mailbox<E> mailbox_latest(K key, SubscribeOptions options = {}) {
     return Mailbox<E>(detail::make_pull_mailbox(*core_, std::move(options),
                                                 detail::key_writer<E>(std::move(key))));
   }
-  /// `callback(event)` or `callback(event, stamp)` in `n` mailboxes, chosen by std::hash of
-  /// `key(event)`: events of one key and publisher come in order and do not overlap, those of
-  /// different keys may be heard by several workers at once. Each mailbox has its own copy of
+  /// `callback(event)` or `callback(event, stamp)` from `n` mailboxes, chosen by std::hash of
+  /// `key(event)`: events of one key and publisher come in order and do not overlap; several
+  /// workers may hear events of different keys at once. Each mailbox has its own copy of
   /// `callback`, and its own bound. refused: n is 0 or above 1024, or the channel delivers in
   /// parallel. Throws std::bad_alloc.
   template <PartitionKey<E> K, EventCallback<E> F>

@@ -1,7 +1,6 @@
-// Which event makes which other one pointless? One with the same key, that came later.
+// Which event takes the place of another? A later one with the same key.
 //
-// A key is what `key(event)` returns: plain bytes, compared as such, so nothing that points
-// elsewhere and nothing with padding.
+// A key is what `key(event)` returns. Its bytes are compared, so it has no pointers and no padding.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -33,7 +32,7 @@ concept KeyOf = std::copy_constructible<F> && std::invocable<const F&, const E&>
 
 namespace detail {
 
-/// A key function without its type. Empty: no coalescing.
+/// A key function with its type erased. Empty: no coalescing.
 struct KeyWriter {
   std::uint32_t bytes = 0;
   /// Writes the key of the event at `event` to `to`, which is zeroed.

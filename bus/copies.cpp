@@ -9,7 +9,7 @@
 namespace ringmain {
 namespace {
 
-/// Names are collected first: nothing may be opened while the loader's list is walked.
+/// Names are collected first: no library may be opened while the loader's list is walked.
 std::vector<std::string> loaded_objects() {
   std::vector<std::string> names;
   ::dl_iterate_phdr(
@@ -39,8 +39,8 @@ std::vector<std::string> loaded_copies() {
   note(reinterpret_cast<const void*>(&loaded_copies));
   for (const std::string& name : loaded_objects()) {
     void* object = ::dlopen(name.empty() ? nullptr : name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (object == nullptr) continue;  // the kernel's own, or gone by now
-    // Found in what it depends on, too: dladdr() says whose it is.
+    if (object == nullptr) continue;  // the kernel's own, or unloaded meanwhile
+    // dlsym() also finds it in what the object depends on: dladdr() says which file has it.
     if (const void* symbol = ::dlsym(object, "ringmain_c_abi")) note(symbol);
     ::dlclose(object);
   }
@@ -61,7 +61,7 @@ void detail::tell_of_copies() noexcept {
                  "them.\n",
                  files.size(), list.c_str());
   } catch (const std::bad_alloc&) {
-    // It will not matter now.
+    // Without memory the copies are not named.
   }
 }
 

@@ -1,4 +1,4 @@
-// Is this library in the process twice? Wheels bring their own copies, and two of them share
+// Is this library in the process twice? Wheels bring their own copies, and two copies share
 // nothing.
 #pragma once
 #include <string>
@@ -12,7 +12,7 @@ namespace ringmain {
 [[nodiscard]] std::vector<std::string> loaded_copies();
 
 namespace detail {
-/// Names them on stderr, if there are several. A copy that is loaded later says it itself.
+/// Names them on standard error if there are several. Each copy calls it when it is loaded.
 void tell_of_copies() noexcept;
 }  // namespace detail
 

@@ -1,5 +1,5 @@
-// How does code that learns its event types at run time reach a bus? For other languages: c/ has
-// all that it takes. Not for users of the library, who have types.
+// How does code that knows its event types at run time only reach a bus? For the bindings of other
+// languages; bindings/c/ has all that they need. Not for users of the library, who have types.
 #pragma once
 #include <string_view>
 
@@ -10,11 +10,12 @@ namespace ringmain::detail {
 
 struct Erased {
   [[nodiscard]] static BusCore& core(Bus& bus) noexcept { return *bus.core_; }
-  /// Finds or makes, as Bus::channel<E>(), but a conflict is an error. Throws std::bad_alloc.
+  /// Finds or makes the channel, as Bus::channel<E>(), but a conflict is an Error. Throws
+  /// std::bad_alloc.
   [[nodiscard]] static Result<engine::ChannelCore*> channel(Bus& bus, const Schema& schema) {
     return bus.core_->channel(schema.name, schema, nullptr);
   }
-  /// As Bus::subscribe(). Takes `subscriber` over, also when it throws.
+  /// As Bus::subscribe(). Takes `subscriber` over, also if it throws.
   [[nodiscard]] static Subscription subscribe(Bus& bus, std::string_view pattern,
                                               engine::Subscriber* subscriber,
                                               SubscribeOptions options) {
@@ -22,7 +23,7 @@ struct Erased {
   }
 };
 
-/// As schema_hash<E>(), of fields that are known at run time only.
+/// As schema_hash<E>(), for fields that are known at run time only.
 [[nodiscard]] inline std::uint64_t schema_hash_of(const Schema& schema) noexcept {
   return hash_of(schema.name, schema.fields, schema.bytes);
 }

@@ -14,7 +14,7 @@
 namespace ringmain {
 namespace {
 
-/// Owns what a Schema's views point to: the code that described it may be unloaded.
+/// Owns what a Schema's views point to, because the code that described it may be unloaded.
 struct KeptSchema {
   std::string name, type;
   std::vector<std::string> words;
@@ -53,7 +53,7 @@ Schemas& schemas() {
       *new Schemas;  // never destroyed: sinks may read after static objects are gone
   return all;
 }
-// Made before there are threads: a fork while another one is in the guard would leave it locked.
+// Made before there are threads: a fork while another thread holds the guard would leave it locked.
 [[maybe_unused]] const Schemas& schemas_made_at_load = schemas();
 
 }  // namespace

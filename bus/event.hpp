@@ -1,4 +1,4 @@
-// What is an event, and how does a sink read one whose type it has never seen?
+// What is an event, and how does a sink read one whose type it does not know?
 //
 // An event is a plain struct. A function describe(EventOf<E>) beside it says its channel's name,
 // its fields and their units; that one description serves sinks, recorder, wire and NumPy. No
@@ -73,11 +73,11 @@ struct Schema {
   std::string_view type;  // the C++ type, for messages
 };
 
-/// Who looked at the clock.
+/// Who read the clock.
 enum class TimeFrom : std::uint32_t {
   worker,     // when the event was taken from its lane: publishers are not charged for a clock
   publisher,  // when it was published: somebody subscribed with stamps
-  source      // as its source says: recorded time in a replay
+  source      // the source gave it: recorded time in a replay
 };
 
 /// Where an event comes from and when.
@@ -88,8 +88,8 @@ struct Stamp {
   TimeFrom time_from = TimeFrom::worker;
 };
 
-/// Where the training loop was when an event was said, if somebody follows its steps
-/// (adapters/sources/step).
+/// Where the training loop was when an event was published, if its steps are followed
+/// (events/step.hpp).
 struct StepPlace {
   bool inside = false;  // false: in no step, or not known
   std::uint64_t step = 0;
@@ -145,11 +145,12 @@ constexpr std::uint64_t hash_bytes(std::uint64_t h, std::string_view s) noexcept
   for (char c : s) h = hash_number(h, static_cast<unsigned char>(c));
   return hash_number(h, 0xffu);
 }
-/// Of nothing yet: the same bytes are other numbers where the byte order is another.
+/// The hash before any field. It covers the byte order, because the same bytes are other numbers in
+/// another order.
 constexpr std::uint64_t hash_start(std::endian order = std::endian::native) noexcept {
   return hash_number(0xcbf29ce484222325ull, order == std::endian::little ? 1 : 2);
 }
-/// Of an event with these fields. The one place that says what a hash covers.
+/// The hash of an event with these fields. Only here is said what a hash covers.
 constexpr std::uint64_t hash_of(std::string_view name, std::span<const FieldSchema> fields,
                                 std::uint64_t bytes,
                                 std::endian order = std::endian::native) noexcept {
@@ -164,15 +165,15 @@ constexpr std::uint64_t hash_of(std::string_view name, std::span<const FieldSche
   return hash_number(h, bytes);
 }
 
-// EDG (nvcc, nvc++) does not compare addresses within a union before run time: what is constant for
-// others is computed there when it is asked for, and is the same.
+// EDG (nvcc, nvc++) does not compare addresses within a union at compile time: there the offsets
+// are computed at run time, with the same result.
 #if defined(__EDG__) || defined(__CUDACC__)
 #define RINGMAIN_LAYOUT_CONST
 #else
 #define RINGMAIN_LAYOUT_CONST consteval
 #endif
 
-/// An event in the place of its bytes, to find out where its members lie.
+/// A union with an event's bytes, to find out where its members lie.
 template <class C>
 union InBytes {
   char none;
@@ -201,7 +202,7 @@ struct Field {
   Unit unit = Unit::none;
   std::string_view enumerators = {};
 
-  /// In an E, which has the member or inherits it.
+  /// The field of an E, which has the member or inherits it.
   template <class E = Class>
   [[nodiscard]] static RINGMAIN_LAYOUT_CONST std::uint16_t offset() noexcept {
     return detail::offset_of<E>(Member);
@@ -255,7 +256,7 @@ RINGMAIN_LAYOUT_CONST std::uint64_t schema_hash() {
 }
 
 namespace detail {
-/// Holds one copy of each schema for the life of the process. Takes a lock.
+/// Keeps one copy of each schema for the life of the process. Takes a lock.
 const Schema& keep_schema(const Schema& made);
 /// One sentence: the channel holds another event than is asked for.
 [[nodiscard]] std::string conflict_of(std::string_view channel, const Schema& has,
@@ -291,13 +292,13 @@ class EventView {
   EventView(std::string_view channel, const Schema& schema, const std::byte* event,
             const Stamp& stamp) noexcept
       : channel_(channel), schema_(&schema), event_(event), stamp_(&stamp) {}
-  /// The same event, and where it was said; `in` must live as long as this.
+  /// The same event, and the step in which it was published; `in` must live as long as this.
   EventView(const EventView& event, const StepPlace& in) noexcept : EventView(event) { in_ = &in; }
 
   [[nodiscard]] std::string_view channel() const noexcept { return channel_; }
   [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
   [[nodiscard]] const Stamp& stamp() const noexcept { return *stamp_; }
-  /// Known to sinks, and to those that subscribe with steps.
+  /// Known to sinks, and to subscribers with steps.
   [[nodiscard]] StepPlace in_step() const noexcept { return in_ == nullptr ? StepPlace{} : *in_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return {event_, schema_->bytes};

@@ -1,5 +1,5 @@
-// How does an event get from a channel into a mailbox? Copied into a lane there, with its stamp.
-// Not for users of the library.
+// How does an event get from a channel into a mailbox? It is copied into a lane there, with its
+// stamp. Not for users of the library.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace ringmain::detail {
 
-/// How a feeder publishes: its events bring their time along.
+/// How a feeder publishes: its events have their time already.
 inline engine::LaneOptions feeding_options(std::uint32_t queue_events) noexcept {
   engine::LaneOptions options;
   options.capacity = std::max(1u, queue_events);

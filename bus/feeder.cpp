@@ -13,13 +13,13 @@
 namespace ringmain::detail {
 namespace {
 
-/// A feeder's captures: its lane in the mailbox, which it holds.
+/// A feeder's captures: its lane, and the mailbox that has it.
 struct Feed {
   static constexpr bool wants_time() { return false; }
   engine::Ref<MailboxHold> mailbox;
   engine::Ref<engine::ChannelCore> source;
   engine::Lane* lane;
-  // A lane has one writer: of a channel that delivers in parallel, one worker at a time copies.
+  // A lane has one writer, so one worker at a time copies from a channel that delivers in parallel.
   std::unique_ptr<std::mutex> turn;
 
   Feed(engine::Ref<MailboxHold> box, engine::Ref<engine::ChannelCore> from, engine::Lane* to)
@@ -35,7 +35,7 @@ struct Feed {
   ~Feed() {
     if (lane == nullptr) return;
     engine::ChannelCore::give_lane(*lane);
-    // Its own thread may wait for the last feeder to go.
+    // The mailbox's own thread may wait for the last feeder to go.
     if (mailbox->core().options().own_thread) engine::tell_reader(mailbox->core().pull);
   }
 
@@ -87,7 +87,7 @@ struct FeedLatest : Feed {
     const engine::Pushed how =
         engine::push_slowly(*lane, &Copied::build, &copied, copied.time_ns());
     if (how == engine::Pushed::accepted && at != nullptr) *at = index;
-    return true;  // where there is no memory for its key, it is queued and not coalesced
+    return true;  // without memory for its key it is queued and not coalesced
   }
 };
 

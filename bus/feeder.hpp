@@ -5,9 +5,9 @@
 
 namespace ringmain::detail {
 
-/// A subscriber for `source` that copies its events, with their stamps, into a lane of `mailbox`
-/// that it takes, and gives back with its captures. With `key` an event takes the place of the
-/// queued one of its key. Throws std::bad_alloc.
+/// A subscriber for `source` that copies its events, with their stamps, into a lane of `mailbox`.
+/// It takes that lane, and gives it back when its captures are destroyed. With `key` an event takes
+/// the place of the queued one of its key. Throws std::bad_alloc.
 [[nodiscard]] engine::Subscriber* make_feeder(const engine::Ref<MailboxHold>& mailbox,
                                               engine::ChannelCore& source, int priority,
                                               KeyWriter key);

@@ -4,7 +4,8 @@
 
 namespace ringmain::detail {
 namespace {
-// Each side writes its own and then looks at the other's: one of the two sees it.
+// Each side writes its own word and then reads the other's, so at least one of the two sees the
+// other.
 constinit std::atomic<void (*)() noexcept> tell_first_use{nullptr};
 constinit std::atomic<bool> process_bus_is_made{false};
 }  // namespace

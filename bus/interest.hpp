@@ -1,4 +1,4 @@
-// Who listens? For sources that are dear to run and need not, while nobody does.
+// Who listens? For sources that are costly to run, and need not run while nobody listens.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Interest {
 
 namespace detail {
 
-/// What lies in the run that an interest's subscriber is called with.
+/// What is in the run with which a subscriber of interest is called.
 struct InterestTold {
   Interest interest;
   std::string_view channel;

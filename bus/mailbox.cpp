@@ -13,8 +13,8 @@
 
 namespace ringmain::detail {
 
-/// A mailbox that its user drains. A run is kept until the last event of it was read, so that what
-/// a reader throws loses nothing.
+/// A mailbox that its user drains. It keeps a run until the last event of it was read, so an
+/// exception of the reader loses nothing.
 class PullMailbox {
  public:
   explicit PullMailbox(engine::Ref<SubscriptionCore> subscription)
@@ -29,14 +29,14 @@ class PullMailbox {
     while (done < max && !closing_ && !core().inert() && (lane_ != nullptr || take())) {
       const engine::CallbackScope scope;
       for (; next_ < run_.count && done < max && !closing_; ++done) {
-        const std::uint32_t i = next_++;  // read, also when it throws
+        const std::uint32_t i = next_++;  // counts as read, also if the reader throws
         const Finish finish{*this};
         read(reader, run_, i);
       }
     }
     return done;
   }
-  /// begin_reading() first; where it is true, end_reading() comes with finish().
+  /// After begin_reading(). If this is true, finish() calls end_reading().
   bool take_apart(RoomFn* make_room, void* maker, std::size_t max, engine::Run& run) {
     if (core().inert() || lane_ != nullptr) return false;
     engine::before_drain(core());
@@ -61,7 +61,8 @@ class PullMailbox {
   }
   [[nodiscard]] const SubscriptionCore& subscription() const noexcept { return *subscription_; }
 
-  /// A reader may call back: a drain in its own drain takes nothing, a close waits for the reader.
+  /// A reader may call this mailbox: a drain inside its own drain takes nothing, and a close waits
+  /// for the reader.
   [[nodiscard]] bool begin_reading() noexcept { return !std::exchange(reading_, true); }
   static void end_reading(PullMailbox* box) noexcept {
     box->reading_ = false;
@@ -70,7 +71,7 @@ class PullMailbox {
   static void close(PullMailbox* box) noexcept {
     if (box == nullptr) return;
     if (box->subscription_->forked())
-      return engine::keep_from_before_fork(box);  // also by its reader
+      return engine::keep_from_before_fork(box);  // its reader keeps it too
     box->closing_ = true;
     if (!box->reading_) delete box;
   }
@@ -107,7 +108,7 @@ class PullMailbox {
     return false;
   }
 
-  /// As take(), into memory of just the size that what is there needs.
+  /// As take(), into memory that is just large enough.
   bool take_into(RoomFn* make_room, void* maker, std::size_t max) {
     engine::ChannelCore& from = core();
     for (std::uint32_t i = 0, n = from.lane_count(); i < n; ++i) {

@@ -1,4 +1,4 @@
-// A queue between a channel and a reader that comes in its own time: GUIs, Python, tests, poll
+// A queue between a channel and a reader that drains it when it likes: GUIs, Python, tests, poll
 // loops.
 #pragma once
 #include <cstddef>
@@ -31,16 +31,16 @@ void close_mailbox(PullMailbox* box) noexcept;
 
 /// Memory for a run, which its caller owns: `bytes` bytes, aligned to 16. nullptr: there is none.
 using RoomFn = std::byte*(void* maker, std::size_t bytes) noexcept;
-/// Takes one run of at most `max` events into memory that `make_room` gives and that nobody else
-/// will touch: other languages may keep it. False: no event is there, no memory, or it is being
-/// read. After true, finish_run_of() must follow; until then these events count as pending. Not to
-/// be mixed with drain_mailbox().
+/// Takes one run of at most `max` events into memory that `make_room` gives. The caller owns that
+/// memory, so other languages may keep it. False: there is no event or no memory, or the mailbox is
+/// being read. After true, finish_run_of() must follow; until then these events count as pending.
+/// Not to be mixed with drain_mailbox().
 [[nodiscard]] bool take_run_of(PullMailbox& box, RoomFn* make_room, void* maker, std::size_t max,
                                engine::Run& run);
 void finish_run_of(PullMailbox& box) noexcept;
-/// How far each feeding channel's events have come in.
+/// For each feeding channel, how many of its events have come in.
 [[nodiscard]] std::vector<std::uint64_t> mailbox_marks(const PullMailbox& box);
-/// Has all that those marks stand for been read? Threads: any.
+/// Has all been read that had come in at those marks? Threads: any.
 [[nodiscard]] bool mailbox_reached(const PullMailbox& box,
                                    const std::vector<std::uint64_t>& marks) noexcept;
 }  // namespace detail
@@ -58,7 +58,7 @@ class MailboxBase {
   }
   ~MailboxBase() { detail::close_mailbox(box_); }
 
-  /// Waits until an event is there, at most `limit`. False: none is; time ran out or the bus
+  /// Waits until an event is there, at most `limit`. False: there is none; time ran out or the bus
   /// stopped.
   [[nodiscard]] bool wait_for(nanoseconds limit) noexcept {
     return box_ != nullptr && detail::wait_mailbox(*box_, limit);
@@ -74,8 +74,9 @@ class MailboxBase {
   [[nodiscard]] SubscriberStats stats() const noexcept {
     return box_ == nullptr ? SubscriberStats{} : detail::mailbox_stats(*box_);
   }
-  /// Detaches; events still inside are dropped. Outside callbacks nothing is fed once it returns.
-  /// Inside its own drain it takes effect after the event that is being read.
+  /// Detaches; events that are still inside are dropped. Called outside callbacks, no event comes
+  /// in after it returns. Called inside its own drain, it takes effect after the event that is
+  /// being read.
   void reset() noexcept { detail::close_mailbox(std::exchange(box_, nullptr)); }
   [[nodiscard]] bool attached() const noexcept { return box_ != nullptr; }
 
@@ -89,8 +90,8 @@ template <Event E>
 class [[nodiscard]] Mailbox : public MailboxBase {
  public:
   Mailbox() noexcept = default;
-  /// Calls `read(event)` or `read(event, stamp)` for up to `max` events, in this thread. What it
-  /// throws comes out of here; the events after it stay.
+  /// Calls `read(event)` or `read(event, stamp)` for up to `max` events, in this thread. An
+  /// exception of `read` leaves drain(); the events after that one stay.
   template <EventCallback<E> F>
   std::size_t drain(F&& read, std::size_t max = 256) {
     if (box_ == nullptr) return 0;

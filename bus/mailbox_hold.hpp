@@ -1,8 +1,8 @@
-// Which queue does a subscriber hear from that is not called where its channel is drained? Not for
+// From which queue does a subscriber hear if it is not called where its channel is drained? Not for
 // users of the library.
 //
-// A mailbox is a channel core of its own: same lanes, same ledger, same workers. Feeders write to
-// its lanes; it is let go of when the last of them and its reader are gone.
+// A mailbox is a channel core of its own, with the same lanes, ledger and workers. Feeders write to
+// its lanes. It is let go of when the last feeder and its reader are gone.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,18 +21,18 @@ enum class DrainedBy : std::uint8_t { workers, own_thread, its_user };
 /// Throws std::invalid_argument with one sentence for options that cannot hold.
 void check(const SubscribeOptions& options, bool has_mailbox);
 
-/// Keeps a mailbox's core under its workers' care until the last feeder and reader are gone.
+/// Keeps a mailbox's core with its workers until the last feeder and reader are gone.
 class MailboxHold final : public engine::Counted {
  public:
   /// Throws std::bad_alloc.
   MailboxHold(engine::ChannelHost& host, std::string name, DrainedBy by,
               const SubscribeOptions& options);
-  /// With options of one's own; what makes it a mailbox is added.
+  /// With the caller's options, to which is added what makes it a mailbox.
   MailboxHold(engine::ChannelHost& host, engine::ChannelCoreOptions options,
               const engine::LaneOptions& lanes);
   ~MailboxHold() override;
   [[nodiscard]] engine::ChannelCore& core() const noexcept { return *core_; }
-  /// Of the lanes of its feeders.
+  /// The options of its feeders' lanes.
   [[nodiscard]] const engine::LaneOptions& lanes() const noexcept { return lanes_; }
 
  private:

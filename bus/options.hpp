@@ -1,4 +1,4 @@
-// What a user may turn, with units and defaults. One struct per side.
+// All options, with units and defaults: one struct for each side.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class OnThrow : std::uint8_t {
 };
 enum class Served : std::uint8_t {
   shared,     // on the worker that drains the channel, one subscriber after another
-  isolated,   // own mailbox, drained by a worker of its own turn: slow here is slow only here
+  isolated,   // own mailbox, drained by workers in its own turn: a slow one slows no other
   own_thread  // own mailbox and own thread, named after it: it may block for as long as it likes
 };
 
@@ -36,7 +36,7 @@ enum class Delivery : std::uint8_t {
 };
 enum class Order : std::uint8_t {
   publisher,  // each publisher's events in order, none across: publishers share nothing
-  total       // all events in one order: whatever was published before comes before
+  total       // all events in one order: an event published earlier is heard earlier
 };
 
 /// How the workers treat a channel. Fixed when the channel is made.
@@ -45,8 +45,8 @@ struct ChannelOptions {
   std::uint32_t lanes_max = 1024;         // live publishers; one more gets no_memory
   Delivery delivery = Delivery::serial;
   Order order = Order::publisher;  // total: each publish takes a ticket of a counter that all share
-  /// Order::total: so long is a publisher waited for that stopped in the middle of a publish; then
-  /// the rest goes on (order_gaps), and its event comes late (order_late).
+  /// Order::total: how long to wait for a publisher that was stopped in the middle of a publish.
+  /// After that the other events go on (order_gaps), and its event comes late (order_late).
   microseconds order_gap_us_max{100'000};
   std::uint32_t latency_every = 0;  // measure publish → dispatch of each n-th event; 0: never
 };
@@ -54,9 +54,9 @@ struct ChannelOptions {
 /// How one publishing thread behaves: it belongs to the thread, not to the channel.
 struct PublisherOptions {
   std::uint32_t capacity_events = 65536;  // exact: this publisher's events in flight
-  /// drop_oldest: of what is not being heard yet, the last capacity_events are; those pushed out
-  /// stay in flight until a worker comes by, and a publisher twice capacity_events ahead of it is
-  /// `full`.
+  /// drop_oldest: of the events that are not being heard yet, the last capacity_events are kept.
+  /// Those that are pushed out stay in flight until a worker looks, and a publisher that is twice
+  /// capacity_events ahead gets `full`.
   Overflow overflow = Overflow::drop_newest;
   microseconds block_us_max{1'000'000};  // with Overflow::block: then `full`
   LaneKind lane = LaneKind::moodycamel;
@@ -72,16 +72,16 @@ struct SubscribeOptions {
   std::uint32_t throws_max = 10;  // OnThrow::quarantine
   // Isolated, own_thread, by pattern, and mailboxes:
   std::uint32_t queue_events = 65536;  // capacity per feeding channel
-  /// drop_newest or drop_oldest, as PublisherOptions::overflow; block is refused, for a worker
-  /// feeds the queue, and it must never wait.
+  /// drop_newest or drop_oldest, as PublisherOptions::overflow. block is refused: a worker feeds
+  /// the queue, and must never wait.
   Overflow overflow = Overflow::drop_newest;
   /// A turn (a run of up to 256 events handed to it) that takes longer is told on
   /// `bus.slow_subscriber` and counted; 0: never. While workers are busy the bus looks at them
-  /// every half of the smallest budget that lives in it, so a small one costs a wake-up as often.
-  /// Inline subscribers and mailboxes that their users drain are not watched.
+  /// every half of its smallest budget, so a small budget costs a wake-up as often. Inline
+  /// subscribers and mailboxes that their users drain are not watched.
   microseconds budget_us{100'000};
-  /// Mailboxes: its events may lie while a worker rests, if nobody else hears them who is not so.
-  /// Workers rest where Python's callbacks linger (Bus.linger_ms), and nowhere else.
+  /// Mailboxes: its events may wait while a worker rests, if all subscribers that hear them are
+  /// patient. Workers rest where Python's callbacks linger (Bus.linger_ms), and nowhere else.
   bool patient = false;
 };
 
@@ -95,11 +95,11 @@ struct OrderOptions {
 
 struct BusOptions {
   unsigned workers = 0;           // 0: max(1, min(4, cores / 8)); at most 32
-  std::string worker_cpus{};      // "0-3,8": those there may be used; empty: inherit
+  std::string worker_cpus{};      // "0-3,8": the workers use those that exist; empty: inherit
   int worker_nice = 0;            // added to the process's niceness
   std::string name = "ringmain";  // names the worker threads: "<name>/0"
   microseconds spin_us{50};       // a worker looks this long for work before it parks
-  // Wait after a short batch for a longer one; 0: lowest latency, and at most 1 ms.
+  // How long to wait after a short batch for a longer one, at most 1 ms; 0: lowest latency.
   nanoseconds linger_ns{300};
   microseconds realtime_us_max{20000};  // realtime lanes are looked at at least this often
 };

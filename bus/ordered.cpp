@@ -14,7 +14,7 @@
 namespace ringmain::detail {
 namespace {
 
-/// An ordered feeder's captures: its lanes in the mailbox, and the wish for tickets.
+/// An ordered feeder's captures: its lanes in the mailbox, and what keeps tickets wanted.
 class OrderedFeed {
  public:
   static constexpr bool wants_time() { return false; }
@@ -73,7 +73,7 @@ class OrderedFeed {
 
   engine::Ref<MailboxHold> mailbox_;
   engine::Ref<engine::ChannelCore> source_;
-  std::vector<engine::Lane*> lanes_;  // by the index of the lane they are fed from
+  std::vector<engine::Lane*> lanes_;  // by the index of the channel's lane that feeds them
 };
 
 }  // namespace
@@ -99,7 +99,7 @@ engine::Ref<MailboxHold> make_ordered_mailbox(std::span<engine::ChannelCore* con
 engine::Subscriber* make_ordered_feeder(const engine::Ref<MailboxHold>& mailbox,
                                         engine::ChannelCore& source) {
   engine::Subscriber* feeder = make_subscriber(OrderedFeed(mailbox, &source));
-  feeder->priority = INT_MAX;  // it only copies: nobody waits long for it, others may for them
+  feeder->priority = INT_MAX;  // it only copies, so it comes before subscribers that may be slow
   return feeder;
 }
 

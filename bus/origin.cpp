@@ -31,13 +31,14 @@ std::uint64_t mixed(std::uint64_t x) noexcept {
 std::uint64_t draw() noexcept {
   std::uint64_t id = 0;
   if (::getrandom(&id, sizeof id, GRND_NONBLOCK) == sizeof id) return id;
-  // A kernel that has just booted, or a filter of system calls: what differs between processes.
+  // No random bytes from a kernel that has just booted, or after a filter of system calls: use
+  // what differs between processes.
   return mixed(
       static_cast<std::uint64_t>(read_ns(CLOCK_REALTIME)) ^
       mixed(static_cast<std::uint64_t>(::getpid()) ^ reinterpret_cast<std::uintptr_t>(&id)));
 }
 
-/// One for each process, and no lock that a forked child could find locked.
+/// One id for each process, without a lock that a forked child could find locked.
 std::uint64_t own_id() {
   static std::atomic<const Drawn*> drawn{nullptr};
   const pid_t me = ::getpid();
@@ -68,12 +69,12 @@ Origin Origin::here() {
 
 void Origin::read_clocks() noexcept {
   std::int64_t apart_ns = INT64_MAX;
-  for (int tries = 0; tries < 3; ++tries) {  // the one that was interrupted least
+  for (int tries = 0; tries < 3; ++tries) {  // keep the pair with the shortest time between
     const std::int64_t before = read_ns(CLOCK_MONOTONIC);
     const std::int64_t real = read_ns(CLOCK_REALTIME);
-    const std::int64_t behind = read_ns(CLOCK_MONOTONIC);
-    if (behind - before >= apart_ns) continue;
-    apart_ns = behind - before;
+    const std::int64_t after = read_ns(CLOCK_MONOTONIC);
+    if (after - before >= apart_ns) continue;
+    apart_ns = after - before;
     monotonic_ns = before + apart_ns / 2;
     realtime_ns = real;
   }

@@ -1,8 +1,8 @@
-// Which process of a job says this, by which clock? And which of its operations is meant?
+// Which process of a job published an event, by which clock, and which of its operations is meant?
 //
-// Ranks, launchers and the programs that a program becomes by exec may share a file, a pid and a
-// rank. An origin is none of these: it is drawn by chance for each process, so that origin and
-// publisher name a series of events in a job, and origin and op_id an operation.
+// Ranks, launchers, and the programs that a process becomes by exec may share a file, a pid and a
+// rank. An origin is drawn at random for each process, so that origin and publisher name one series
+// of events in a job, and origin and op_id one operation.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,22 +16,23 @@ struct Origin {
   RankIdentity process;
   std::string program;  // as it was called, without its folder
   // The same moment on both clocks: their difference turns the stamps of this process's publishers
-  // (CLOCK_MONOTONIC) into times of day. It changes only when somebody sets the time.
+  // (CLOCK_MONOTONIC) into times of day. It changes only when the time is set.
   std::int64_t monotonic_ns = 0;
   std::int64_t realtime_ns = 0;
 
-  /// This process, at this moment. The id is the same at each call, and another one after a fork or
-  /// an exec. Threads: any, but it reads the environment.
+  /// This process, at this moment. The id is the same at each call, and differs after a fork or an
+  /// exec. Threads: any, but it reads the environment.
   [[nodiscard]] static Origin here();
   /// Sets both clocks to now. Threads: any.
   void read_clocks() noexcept;
 };
 
-/// The first of `count` numbers in a row that are given to nobody else in this process; never 0.
+/// The first of `count` consecutive numbers that no other call in this process gets; never 0.
 /// Threads: any. Progress: wait-free.
 [[nodiscard]] std::uint64_t new_op_ids(std::uint64_t count) noexcept;
-/// One number that is given to nobody else in this process; those of a thread grow. Threads: any.
-/// Progress: wait-free; a thread takes them 2^16 at a time, so that threads do not meet.
+/// A number that no other call in this process gets; those of one thread grow. Threads: any.
+/// Progress: wait-free; a thread reserves 2^16 at a time, so that threads seldom share a cache
+/// line.
 [[nodiscard]] std::uint64_t new_op_id() noexcept;
 
 }  // namespace ringmain

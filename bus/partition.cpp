@@ -20,7 +20,7 @@ class Parts {
   ~Parts() {
     for (engine::Lane* lane : lanes_) {
       engine::ChannelCore::give_lane(*lane);
-      // Its own thread may wait for the feeder to go.
+      // The mailbox's own thread may wait for the feeder to go.
       if (lane->channel->options().own_thread) engine::tell_reader(lane->channel->pull);
     }
   }

@@ -1,5 +1,5 @@
-// How does a channel's work spread over several workers and keep its order where that matters? By a
-// key: one subscriber on the channel sorts events into mailboxes, and each mailbox keeps its order.
+// How do several workers share a channel's work and keep the order where it matters? By a key: one
+// subscriber on the channel sorts events into mailboxes, and each mailbox keeps its order.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ concept PartitionKey = std::invocable<K&, const E&> && std::is_default_construct
 
 namespace detail {
 
-class Parts;  // the mailboxes, as whoever sorts sees them
+class Parts;  // the mailboxes, as the sorter sees them
 struct FreeParts {
   void operator()(Parts* parts) const noexcept;
 };
@@ -33,11 +33,12 @@ using PartsPtr = std::unique_ptr<Parts, FreeParts>;
 /// The subscriber of the next mailbox; taken over. Throws std::bad_alloc.
 void add_part(Parts& parts, engine::Subscriber* consumer);
 void feed_part(Parts& parts, std::size_t part, const engine::Run& run, std::uint32_t i) noexcept;
-/// Attaches; takes over `sorter`, whose captures hold `parts`. Throws std::bad_alloc.
+/// Attaches `sorter`, whose captures hold `parts`, and takes it over. Throws std::bad_alloc.
 [[nodiscard]] Subscription attach_parts(engine::ChannelCore& channel, Parts& parts,
                                         engine::Subscriber* sorter, SubscribeOptions options);
 
-/// std::hash of an integer is the integer: keys that step by n must not all meet in one mailbox.
+/// std::hash of an integer is the integer, so keys that step by n would all get into one mailbox
+/// without this.
 constexpr std::size_t spread(std::uint64_t hash, std::size_t n) noexcept {
   hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdull;
   hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53ull;

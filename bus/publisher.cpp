@@ -75,7 +75,8 @@ Ledger ledger_of(const engine::Lane& lane) noexcept {
   Ledger ledger;
   const std::uint64_t consumed = lane.consumed.load();
   const std::uint64_t published = std::max(lane.published(), consumed);
-  // Behind consumed, so that nothing lost is taken for delivered, and no more than was consumed.
+  // Read after `consumed`, so that no lost event counts as delivered, and limited to what was
+  // consumed.
   const std::uint64_t lost = std::min(lane.undelivered.discarded.load() - lane.before.discarded +
                                           lane.undelivered.evicted.load() - lane.before.evicted,
                                       consumed - lane.before.published);

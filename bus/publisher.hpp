@@ -1,4 +1,4 @@
-// How is something said? Through a lane of one's own, or through this thread's.
+// How is an event published? Through a publisher's own lane, or through the thread's.
 #pragma once
 #include <bit>
 #include <concepts>
@@ -31,7 +31,7 @@ template <class F, class E>
 concept Makes = std::invocable<F&> && std::same_as<std::invoke_result_t<F&>, E>;
 
 namespace detail {
-/// A lane of that channel, which it holds until give_back().
+/// A lane of that channel. The lane holds the channel until give_back().
 [[nodiscard]] Result<engine::Lane*> take_lane(engine::ChannelCore& channel,
                                               const PublisherOptions& options);
 void give_back(engine::Lane& lane) noexcept;
@@ -39,7 +39,7 @@ void give_back(engine::Lane& lane) noexcept;
 engine::PushResult push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
                            std::int64_t time_ns) noexcept;
 
-/// Nobody is to hear it: why?
+/// Why is the event not to be heard?
 inline PublishResult unheard_on(std::uint32_t state) noexcept {
   using engine::ChannelLine;
   if ((state & (ChannelLine::kForked | ChannelLine::kClosing)) == 0) [[likely]]
@@ -88,9 +88,9 @@ class [[nodiscard]] Publisher {
   [[gnu::always_inline]] PublishResult publish(const E& event) noexcept {
     return publish_with([&event]() noexcept -> E { return event; });
   }
-  /// Builds the event in the queue; `make` is not called when nobody listens or, unless there are
-  /// inline subscribers, which see it all the same, when there is no room. It must not throw, and
-  /// what it publishes on the same lane is refused as too_deep.
+  /// Builds the event in the queue. `make` is not called when nobody listens, nor when there is no
+  /// room, unless there are inline subscribers, which see the event all the same. It must not
+  /// throw; what it publishes on the same lane is refused as too_deep.
   template <Makes<E> F>
   [[gnu::always_inline]] PublishResult publish_with(F&& make) noexcept {
     const std::uint32_t seen = line_->look();
@@ -98,14 +98,15 @@ class [[nodiscard]] Publisher {
       return detail::unheard_on(seen);
     return detail::result_of(engine::push<E>(*lane_, make, seen));
   }
-  /// For publishers with source_time: the event happened at `time_ns` of the source's clock.
+  /// For publishers with source_time: publishes an event that happened at `time_ns` of the source's
+  /// clock.
   PublishResult publish_at(const E& event, std::int64_t time_ns) noexcept {
     if (lane_ == nullptr) return unheard();
     return detail::result_of(detail::push_at(
         *lane_, [](void* to, void* from) noexcept { ::new (to) E(*static_cast<const E*>(from)); },
         const_cast<E*>(&event), time_ns));
   }
-  /// Publishes them in order, as many at once as there is room for.
+  /// Publishes the events in order, as many at once as there is room for.
   BatchResult publish_all(std::span<const E> events) noexcept {
     const auto n = static_cast<std::uint32_t>(events.size());
     if (!line_->heard()) [[unlikely]] {
@@ -116,7 +117,7 @@ class [[nodiscard]] Publisher {
     return {static_cast<std::uint32_t>(all.accepted), static_cast<std::uint32_t>(all.refused),
             static_cast<std::uint32_t>(all.vetoed), all.last};
   }
-  /// Is anybody listening? For skipping work before publishing. Progress: one load.
+  /// Is anybody listening? For skipping work before publishing. One load. Progress: wait-free.
   [[nodiscard]] bool wanted() const noexcept { return line_->heard(); }
   [[nodiscard]] Ledger ledger() const noexcept {
     return lane_ == nullptr ? Ledger{} : detail::ledger_of(*lane_);
@@ -131,7 +132,7 @@ class [[nodiscard]] Publisher {
   [[nodiscard]] PublishResult unheard() const noexcept { return detail::unheard_on(line_->look()); }
 
   engine::Lane* lane_ = nullptr;                        // holds its channel
-  const engine::ChannelLine* line_ = &engine::nowhere;  // lane_'s, or one that is closed
+  const engine::ChannelLine* line_ = &engine::nowhere;  // the channel's, or one that is closed
 };
 
 }  // namespace ringmain

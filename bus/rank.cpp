@@ -18,7 +18,7 @@ struct Launcher {
   const char* job;
   const char* attempt;
 };
-// torchrun before the batch system: under `srun torchrun` the ranks are torchrun's.
+// torchrun comes before the batch system: under `srun torchrun` the ranks are torchrun's.
 constexpr Launcher kLaunchers[] = {
     {"ringmain", "RINGMAIN_RANK", "RINGMAIN_LOCAL_RANK", "RINGMAIN_WORLD_SIZE",
      "RINGMAIN_LOCAL_WORLD_SIZE", "RINGMAIN_JOB", "RINGMAIN_ATTEMPT"},
@@ -88,7 +88,7 @@ RankIdentity read_rank_identity() {
 
 const RankIdentity& rank_identity() {
   static const RankIdentity& me =
-      *new RankIdentity(read_rank_identity());  // sinks may outlive static objects
+      *new RankIdentity(read_rank_identity());  // never destroyed: sinks may outlive static objects
   return me;
 }
 

@@ -169,7 +169,7 @@ std::uint64_t BusReporter::waits(std::string subscriber, std::string channel,
     waits_.push_back({which, std::move(subscriber), std::move(channel), since_ns, false});
   }
   engine_.inbox().event_count().notify(
-      engine::EventCount::kWaiting);  // it may mean to sleep for too long
+      engine::EventCount::kWaiting);  // it may be about to sleep for too long
   return which;
 }
 

@@ -1,8 +1,8 @@
 // How does the bus report on itself? The housekeeper's findings become events on `bus.*`
 // channels. Not for users of the library.
 //
-// A channel of the bus's own is there once somebody has asked for it, by its type, its name or a
-// pattern; before, nothing is published.
+// Each of these channels is made when it is first asked for, by its type, its name or a pattern;
+// before that, nothing is published on it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -37,7 +37,7 @@ class OwnPublisher {
   }
   static constexpr std::string_view name() noexcept { return describe(EventOf<E>{}).name; }
 
-  /// That channel was made. Another type under the name is a user's own.
+  /// Call it when that channel was made. A channel of that name with another type is a user's own.
   void offer(engine::ChannelCore& channel) noexcept {
     if (channel.options().name != name() ||
         static_cast<const Schema*>(channel.options().schema)->hash != schema_hash<E>())
@@ -92,12 +92,12 @@ class BusReporter final : public engine::Reporter {
   static bool is_own(std::string_view name, const Schema& schema) noexcept;
   void channel_made(engine::ChannelCore& channel) noexcept;
 
-  /// Tells `subscriber`, which holds for each call an InterestTold in its run, who listens to
-  /// `channel`, or to each that matches `pattern`. Takes over one holder. Throws std::bad_alloc.
+  /// Tells `subscriber` who listens to `channel`, or to each channel that matches `pattern`; the
+  /// run of each call has an InterestTold. Takes over one reference. Throws std::bad_alloc.
   void watch_interest(engine::Subscriber* subscriber, engine::Ref<engine::ChannelCore> channel,
                       std::string pattern);
 
-  /// A reset() has begun to wait for long; the answer is for waits_no_more().
+  /// A reset() has begun a long wait; the result is for waits_no_more().
   [[nodiscard]] std::uint64_t waits(std::string subscriber, std::string channel,
                                     std::int64_t since_ns);
   void waits_no_more(std::uint64_t which) noexcept;
@@ -115,7 +115,7 @@ class BusReporter final : public engine::Reporter {
   enum : std::int64_t { kWaitTellNs = 1'000'000'000, kOweNs = 10'000'000 };
 
   struct Watch {
-    engine::Subscriber* subscriber;  // one holder of it
+    engine::Subscriber* subscriber;  // a reference to it
     engine::Ref<engine::ChannelCore> channel;
     std::string pattern;  // where there is no channel
     std::map<const engine::ChannelCore*, engine::Listening> told;

@@ -1,4 +1,4 @@
-// How a call ended: an enum on the hot path, Result<T> for set-up.
+// How did a call end? An enum on the hot path, Result<T> for set-up.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,8 +24,8 @@ struct [[nodiscard]] PublishResult {
 };
 static_assert(sizeof(PublishResult) == 8);
 
-/// What became of publish_all(): accepted + refused = the events given, but for
-/// those that nobody heard.
+/// The result of publish_all(): accepted + refused = the events given, but for those that were
+/// unheard.
 struct [[nodiscard]] BatchResult {
   std::uint32_t accepted = 0;
   std::uint32_t refused = 0;
@@ -37,7 +37,7 @@ struct [[nodiscard]] BatchResult {
 class [[nodiscard]] Verdict {
  public:
   static constexpr Verdict allow() noexcept { return {}; }
-  /// `why` reaches the publisher; make it before, not in the callback: a new Name takes a lock.
+  /// `why` reaches the publisher. Make it before, not in the callback, as a new Name takes a lock.
   static constexpr Verdict veto(Name why) noexcept { return Verdict(true, why); }
   [[nodiscard]] constexpr bool vetoes() const noexcept { return vetoes_; }
   [[nodiscard]] constexpr Name why() const noexcept { return why_; }
@@ -51,8 +51,8 @@ class [[nodiscard]] Verdict {
 
 enum class Detached : std::uint8_t {
   done,      // not running, will never run again, captures destroyed
-  deferred,  // called inside a callback: closed at once; captures die with the last running call
-  timeout,   // closed, but a call is still running; the handle is kept and may wait again
+  deferred,  // called inside a callback: closed at once; captures go with the last running call
+  timeout,   // closed, but a call is still running; the handle can wait again
   was_not_attached
 };
 [[nodiscard]] std::string_view to_string(Detached detached) noexcept;
@@ -63,7 +63,7 @@ struct Error {
   std::string message;  // one sentence: what, and how to mend it
 };
 
-/// A value or an Error. Named like std::expected (C++23), for the day.
+/// A value or an Error. Its members are named as those of std::expected (C++23).
 template <class T>
 class [[nodiscard]] Result {
  public:

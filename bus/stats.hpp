@@ -1,5 +1,5 @@
-// What has been counted. Exact whenever nobody publishes and nothing is in flight; otherwise each
-// number is right for some moment during the call.
+// What has been counted? The numbers are exact while no thread publishes and nothing is in flight;
+// otherwise each is right for some moment during the call.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,20 +22,21 @@ struct ChannelStats {
   std::uint64_t evicted = 0;    // pushed out by newer ones: Overflow::drop_oldest
   std::uint64_t discarded = 0;  // by stop(abort), or left when stop(drain) ran out of time
   std::uint64_t pending = 0;
-  /// In the order of tickets only: publishers that were passed over because they stopped in the
-  /// middle of a publish, and events that came after a younger one.
+  /// Of channels in the order of tickets: publishers that were passed over because they were
+  /// stopped in the middle of a publish, and events that came after a younger one.
   std::uint64_t order_gaps = 0, order_late = 0;
-  std::uint64_t depth_max = 0;   // the highest `pending` that the housekeeper met, or this call
+  std::uint64_t depth_max = 0;   // the highest `pending` that the housekeeper or this call saw
   std::uint32_t publishers = 0;  // live lanes
   std::uint32_t lanes = 0;       // ever made: the peak of live ones
   std::uint32_t subscribers = 0;
-  /// Publish → dispatch, of each latency_every-th event; 0 where it is not measured. Nanoseconds.
+  /// Nanoseconds from publish to dispatch, of each latency_every-th event; 0 where it is not
+  /// measured.
   std::uint64_t latency_count = 0, latency_p50_ns = 0, latency_p90_ns = 0, latency_p99_ns = 0,
                 latency_max_ns = 0;
 };
 struct WorkerStats {
   std::uint64_t parks = 0;  // went to sleep
-  std::uint64_t wakes = 0;  // was woken (the rest: a timer, for realtime publishers)
+  std::uint64_t wakes = 0;  // was woken; other parks ended by a timer, for realtime publishers
   std::uint64_t batches = 0, events = 0;
 };
 

@@ -25,7 +25,7 @@ Detached Subscription::reset() noexcept {
 
 Detached Subscription::reset_for(nanoseconds limit) noexcept {
   if (held_ == nullptr) return Detached::was_not_attached;
-  // The captures may hold this very handle: then it is gone when they are.
+  // The captures may hold this very handle, which is destroyed with them.
   const engine::Ref<detail::SubscriptionCore> kept = held_;
   const Detached result = kept->detach(limit.count());
   const bool over = result == Detached::done || result == Detached::was_not_attached;

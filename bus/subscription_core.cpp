@@ -37,7 +37,7 @@ SubscriptionCore::SubscriptionCore(engine::Subscriber* subscriber, engine::Ref<M
   }
   consumer_->priority = options_.priority;
   consumer_->name = options_.name;
-  if (!called_inline)  // a worker's turns are watched, a publishing thread is not ours
+  if (!called_inline)  // workers' turns are watched, publishing threads are not
     consumer_->budget_ns = engine::ns_of_us(std::max<std::int64_t>(0, options_.budget_us.count()));
   consumer_->detach_on_throw = options_.on_throw == OnThrow::detach;
   if (options_.on_throw == OnThrow::quarantine)
@@ -50,7 +50,7 @@ SubscriptionCore::SubscriptionCore(engine::Subscriber* subscriber, engine::Ref<M
 
 SubscriptionCore::~SubscriptionCore() {
   if (host_ && !host_->forked()) host_->forget(*this);
-  if (!closed_) detach_deferred();  // it never came to a handle: something threw on the way
+  if (!closed_) detach_deferred();  // it never got a handle: something threw before
   for (const Listed& l : listed_) engine::drop_subscriber(l.subscriber);
   if (consumer_ != nullptr && !listens_) discard(consumer_);
 }
@@ -122,14 +122,14 @@ void SubscriptionCore::stop_feeding_from(const engine::ChannelCore& source) noex
   engine::Subscriber* feeder = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;  // close_all() sees to all of them
+    if (closed_) return;  // close_all() detaches all of them
     const auto at = std::find_if(listed_.begin(), listed_.end(),
                                  [&source](const Listed& l) { return l.channel.get() == &source; });
     if (at == listed_.end()) return;
     feeder = at->subscriber;
     at->channel->unlist(feeder);
     listed_.erase(at);
-    if (feeder == consumer_) consumer_ = nullptr;  // dropped below: the channel came to nothing
+    if (feeder == consumer_) consumer_ = nullptr;  // dropped below
   }
   if (feeder->gate.close_deferred()) engine::destroy_captures(*feeder);
   engine::drop_subscriber(feeder);
@@ -148,7 +148,7 @@ void SubscriptionCore::close_all(bool deferred) noexcept {
       l.subscriber->gate.close();
     }
     if (l.channel) l.channel->unlist(l.subscriber);
-    // Without our lock: what the captures destroy may come back here.
+    // Without this object's lock: destructors of captures may call it.
     if (quiet) engine::destroy_captures(*l.subscriber);
   }
   if (thread_) thread_->end();
@@ -178,12 +178,12 @@ Detached SubscriptionCore::wait_all(std::int64_t limit_ns) noexcept {
   return result;
 }
 
-/// Most waits are over at once. A long one is made known to the housekeeper, which tells of it.
+/// Most waits are over at once. The housekeeper is told of a long one, and publishes it.
 engine::Gate::Waited SubscriptionCore::wait_for(const Listed& listed,
                                                 std::int64_t limit_ns) noexcept {
   enum : std::int64_t { kQuietNs = 100'000'000, kLookNs = 1'000'000 };
   engine::Gate& gate = listed.subscriber->gate;
-  // A realtime publisher that leaves an inline callback wakes nobody.
+  // A realtime publisher that leaves an inline callback makes no system call, so look now and then.
   const std::int64_t look = listed.subscriber->judge != nullptr ? std::int64_t{kLookNs} : -1;
   if ((limit_ns >= 0 && limit_ns <= kQuietNs) || !host_) return gate.wait(limit_ns, look);
   const engine::Gate::Waited waited = gate.wait(kQuietNs, look);
@@ -194,7 +194,7 @@ engine::Gate::Waited SubscriptionCore::wait_for(const Listed& listed,
     which =
         host_->waits(options_.name, listed.channel ? listed.channel->options().name : "", since);
   } catch (const std::bad_alloc&) {
-    // Nobody is told; waiting is what matters.
+    // It is not told then; what matters is to wait.
   }
   const engine::Gate::Waited late = gate.wait(limit_ns < 0 ? limit_ns : limit_ns - kQuietNs, look);
   if (which != 0) host_->waits_no_more(which);
@@ -241,11 +241,11 @@ bool SubscriptionCore::readmit() noexcept {
 
 SubscriberStats SubscriptionCore::stats() const noexcept {
   SubscriberStats s;
-  // Before the figures of its subscriber: what comes out of the mailbox after its end meets
-  // nobody.
+  // Read before the figures of its subscriber, which no longer hears what comes out of the mailbox
+  // after its end.
   const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (!forked()) lock.lock();  // else it may never be free again
+  if (!forked()) lock.lock();  // in a forked child it may never be free again
   if (consumer_ != nullptr) {
     s.delivered = consumer_->delivered.get();
     s.threw = consumer_->threw.get();
@@ -256,7 +256,7 @@ SubscriberStats SubscriptionCore::stats() const noexcept {
     s.slow = consumer_->slow.get();
     s.longest_ns = static_cast<std::int64_t>(consumer_->longest_ns.get());
   }
-  if (!parts_.empty()) s.delivered = 0;  // sorted: what became of them the parts know
+  if (!parts_.empty()) s.delivered = 0;  // the sorter only passes them on: the parts count them
   for (const auto& p : parts_) {
     const SubscriberStats part = p->stats();
     s.delivered += part.delivered;
@@ -281,7 +281,8 @@ SubscriberStats SubscriptionCore::stats() const noexcept {
   }
   for (const Listed& l : listed_) {
     if (l.subscriber == consumer_) continue;
-    s.threw += l.subscriber->threw.get();  // in a key function: it never came to the mailbox
+    s.threw += l.subscriber->threw
+                   .get();  // thrown by a key function: the event did not get into the mailbox
     s.offered += l.subscriber->threw.get();
   }
   return s;
@@ -292,8 +293,8 @@ bool SubscriptionCore::quarantined() const noexcept {
          std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->quarantined(); });
 }
 
-/// What has been published and consumed of all that it hears. None: a run of it may be going on, or
-/// a publisher is busy, whose event may be heard before it counts as published.
+/// How much has been published and consumed on all that it hears. nullopt: a run may be under way,
+/// or a publisher is busy, whose event may be heard before it counts as published.
 std::optional<std::uint64_t> SubscriptionCore::at_rest() const {
   std::uint64_t so_far = 0;
   {
@@ -340,13 +341,13 @@ SubscriptionStats SubscriptionCore::row() const {
   return row;
 }
 
-/// It can be checked only where nothing of it was under way from before its counts were read until
-/// after that. Beside publishers that go on there may be no such moment: then nothing is claimed.
+/// The account can be checked only if no event was under way while its counts were read. While
+/// publishers go on there may be no such moment; then it counts as balanced.
 std::string SubscriptionCore::unbalanced() const {
   enum { kLooks = 100 };
   SubscriberStats s;
   for (int look = 0;; ++look) {
-    if (look == kLooks || closed_) return {};  // closed: what it is not told any more is nobody's
+    if (look == kLooks || closed_) return {};  // closed: further events are not its own
     const auto before = at_rest();
     if (!before) return {};
     s = stats();
@@ -355,7 +356,8 @@ std::string SubscriptionCore::unbalanced() const {
   }
   const std::uint64_t sum =
       s.delivered + s.threw + s.filtered + s.skipped + s.dropped + s.coalesced + s.pending;
-  // Calls by publishing threads and the housekeeper are not seen above: offered, and then settled.
+  // at_rest() does not see calls by publishing threads and by the housekeeper, which are offered
+  // first and settled later.
   const bool in_call = !called_by_drainers() && sum < s.offered;
   if (closed_ || sum == s.offered || in_call) return {};
   return "subscription '" + options_.name + "' does not balance (I3): offered " +

@@ -1,4 +1,4 @@
-// How do I test my own subscriber? On a bus without threads, which delivers when it is told to.
+// How does a user test a subscriber? On a bus without threads, which delivers when it is told to.
 //
 //   ringmain::TestBus bus;
 //   Watcher watcher(bus);                               // your code: takes any ringmain::Bus&
@@ -7,8 +7,8 @@
 //   bus.deliver();                                      // callbacks run here, in this thread
 //   assert(alarms.size() == 1 && alarms[0].loss > 1e6);
 //
-// Channels, lanes, ledgers, mailboxes and detaching are the real ones; only who drains them, when
-// and in which order is the test's business, and so is the time that stamps carry.
+// Channels, lanes, ledgers, mailboxes and detaching are the real ones. The test decides only when
+// and in which order they are drained, and which time stamps carry.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -22,8 +22,8 @@
 
 namespace ringmain {
 
-/// Keeps every event of a channel, with its stamp, in the order it was heard. Move-only; stops
-/// hearing when it is destroyed. Threads: the one that delivers.
+/// Keeps every event of a channel, with its stamp, in the order in which it was heard. Move-only;
+/// its destructor ends that. Threads: the one that delivers.
 template <Event E>
 class [[nodiscard]] Heard {
  public:
@@ -42,7 +42,7 @@ class [[nodiscard]] Heard {
   [[nodiscard]] const E& back() const noexcept { return kept_->events.back(); }
   [[nodiscard]] auto begin() const noexcept { return kept_->events.begin(); }
   [[nodiscard]] auto end() const noexcept { return kept_->events.end(); }
-  /// Forgets what it has heard, and goes on hearing.
+  /// Forgets what it has kept, and goes on.
   void clear() noexcept {
     kept_->events.clear();
     kept_->stamps.clear();
@@ -61,25 +61,25 @@ class [[nodiscard]] Heard {
 /// thread and in the same order every time.
 ///
 /// flush(), stop() and the destructor deliver in their caller. A mailbox's wait_for() delivers and
-/// then answers at once. Overflow::block refuses as `full` at once: nobody makes room meanwhile.
-/// Threads: others may publish, subscribe and deliver too; one delivers at a time, and which
-/// thread's lane comes first is then up to them.
+/// then returns at once. Overflow::block refuses as `full` at once, because no other thread makes
+/// room. Threads: any; one delivers at a time. With several publishing threads, the order in which
+/// they begin decides whose lane comes first.
 class TestBus : public Bus {
  public:
   TestBus();
 
   /// Hands out all that is queued, and what callbacks publish meanwhile. Order: rounds; in each,
   /// channel after channel as they were made, lane after lane as their publishers came, at most 256
-  /// events of one lane. Callbacks that answer each other for ever never let it end: give it a
-  /// limit. Returns the number of events; an isolated subscription's count once more, in its
-  /// mailbox. 0 inside a callback.
+  /// events of one lane. It does not end while callbacks publish for one another without end: give
+  /// it a limit then. Returns the number of events; those of an isolated subscription count again
+  /// in its mailbox. 0 inside a callback.
   std::size_t deliver();
-  /// Hands out the next `events_max` of that order, or what there is.
+  /// Hands out the next `events_max` events in that order, or as many as there are.
   std::size_t deliver(std::size_t events_max);
   /// Events that deliver() would hand out now.
   [[nodiscard]] std::size_t queued() const;
 
-  /// Keeps what is said on a channel from here on, for assertions.
+  /// Keeps what is published on a channel from now on, for assertions.
   template <Described E>
   [[nodiscard]] Heard<E> heard() {
     return Heard<E>(channel<E>());
@@ -89,8 +89,8 @@ class TestBus : public Bus {
     return Heard<E>(channel<E>(name));
   }
 
-  /// The time that stamps carry: 1 s at first, and moved by these alone. Not by, and not for,
-  /// waits.
+  /// The time that stamps carry: 1 s at first. Only the two calls below change it; waits neither
+  /// change nor use it.
   [[nodiscard]] std::int64_t time_ns() const noexcept;
   /// Sets it; 0 and less count as 1, since a stamp of 0 means "not yet".
   void set_time_ns(std::int64_t time_ns) noexcept;

@@ -22,7 +22,7 @@ enum : std::size_t {
   kArenaBytes = 64 * 1024
 };
 
-/// Append-only: a view, once given out, never moves. Readers take no lock.
+/// Append-only: a view stays valid for ever. Readers take no lock.
 class NameTable {
  public:
   std::uint32_t intern(std::string_view s) noexcept {
@@ -88,7 +88,7 @@ NameTable& table() noexcept {
   static NameTable& names = *new NameTable;  // never destroyed: events outlive static objects
   return names;
 }
-// Made before there are threads: a fork while another one is in the guard would leave it locked.
+// Made before there are threads: a fork while another thread holds the guard would leave it locked.
 [[maybe_unused]] const NameTable& made_at_load = table();
 
 }  // namespace

@@ -1,7 +1,7 @@
-// How does a trivially copyable event carry words? Two ways, no third.
+// How does a trivially copyable event carry words? In one of two ways.
 //
 // Name: an interned string, 4 bytes in the event, its characters in a bounded, append-only table of
-// the process. Text<N>: up to N - 2 bytes in place, longer input is cut and marked.
+// the process. Text<N>: up to N - 2 bytes in place, longer input is cut and marked as such.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace ringmain {
 class Name {
  public:
   constexpr Name() = default;
-  /// Interns `s`, cut to 64 KiB at a UTF-8 boundary. Never throws. Threads: any. Progress: takes a
-  /// lock and may allocate, so make Names before publishing, not while.
+  /// Interns `s`, cut to 64 KiB at a UTF-8 boundary. Never throws. Threads: any. Progress:
+  /// blocking; it takes a lock and may allocate, so make Names before publishing.
   explicit Name(std::string_view s) noexcept;
   /// The string, valid for ever; "" for Name{}. Progress: wait-free.
   [[nodiscard]] std::string_view view() const noexcept;
@@ -36,7 +36,7 @@ static_assert(sizeof(Name) == 4 && std::is_trivially_copyable_v<Name>);
 struct NamesStats {
   std::uint64_t names = 0;      // distinct strings held
   std::uint64_t bytes = 0;      // their characters
-  std::uint64_t refused = 0;    // asked for after the table was full
+  std::uint64_t refused = 0;    // strings that came after the table was full
   std::uint64_t truncated = 0;  // longer than 64 KiB
 };
 [[nodiscard]] NamesStats names_stats() noexcept;
