@@ -1,5 +1,5 @@
 // What does a limit mean that is longer than the clock can count? For ever, in every call that
-// takes one; the sanitizer for undefined behaviour sees to the sums.
+// takes one; UndefinedBehaviorSanitizer checks the sums.
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Is what was published before heard before, whichever threads and channels it came through?
+// Is what was published earlier heard earlier, whichever threads and channels it came through?
 #include <atomic>
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-// Whose is a line, and which operation is meant? Nobody else's, and no other.
+// Does an origin name exactly one process, and an op_id exactly one operation?
 #include "bus/origin.hpp"
 
 #include <algorithm>

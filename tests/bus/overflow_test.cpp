@@ -1,5 +1,5 @@
 // How many events does each policy hold, on each kind of lane and in each kind of mailbox, and
-// where is what did not fit to be seen?
+// where do losses show?
 #include <array>
 #include <atomic>
 #include <stdexcept>

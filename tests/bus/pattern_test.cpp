@@ -1,4 +1,4 @@
-// Which channels does a pattern reach, now and later, and what does it see of their events?
+// Which present and future channels does a pattern reach, and what does it see of their events?
 #include <atomic>
 #include <cstring>
 #include <map>

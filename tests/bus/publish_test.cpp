@@ -1,4 +1,4 @@
-// What does each way of publishing say, count and deliver?
+// What does each way of publishing return, count and deliver?
 #include <array>
 #include <atomic>
 #include <memory>

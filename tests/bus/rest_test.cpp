@@ -1,4 +1,4 @@
-// While a worker rests: what lies, what ends the rest, and is anything lost?
+// While a worker rests: which events wait, what ends the rest, and is anything lost?
 #include <atomic>
 
 #include <gtest/gtest.h>

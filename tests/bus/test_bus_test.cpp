@@ -1,4 +1,4 @@
-// Does a bus without threads deliver what, when and in the order it says, and end as a bus does?
+// Does a bus without threads deliver as it promises, when and in what order, and end as a bus does?
 #include "bus/test_bus.hpp"
 
 #include <atomic>

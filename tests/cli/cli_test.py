@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does `ringmain` do what it says, on real traces and on what is none?
+"""Does `ringmain` do what it says, on real traces and on files that are none?
 
 usage: cli_test.py TESTCASE, with the program in $RINGMAIN_BINARY
 """

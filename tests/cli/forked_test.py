@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is heard of the children that a process below `ringmain run` forks, and is what is not heard counted?
+"""Are forked children of a process below `ringmain run` heard, and is what is not heard counted?
 
 usage: forked_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the test programs in $RINGMAIN_PROGRAMS
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What does `ringmain run` do with programs that a preload does not go with?
+"""What does `ringmain run` do with programs in which a preload does not work?
 
 usage: hindrance_test.py TESTCASE, with the program in $RINGMAIN_BINARY, the test programs in $RINGMAIN_PROGRAMS and those
 built with sanitizers in $RINGMAIN_SANITIZED_PROGRAMS

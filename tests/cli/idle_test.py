@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Has a process below `ringmain run` no thread and no file of ours until it uses its bus, and is then heard whatever it did before?
+"""Is a process below `ringmain run` free of our threads and files until it uses its bus, and heard from then on?
 
 usage: idle_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the test programs in $RINGMAIN_PROGRAMS
 """

@@ -1,4 +1,4 @@
-// Can verbs be nested, and is each level as the first? A small program of its own.
+// Can verbs be nested, and does each level work like the first? A small program of its own.
 #include <string>
 #include <vector>
 

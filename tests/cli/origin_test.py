@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does each line say which process it comes from, and is an operation's number its own?
+"""Does each line say which process it comes from, and is each operation's number unique?
 
 usage: origin_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the test programs in $RINGMAIN_PROGRAMS
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does `ringmain sort` name each line that is no whole event, and take none for another?
+"""Does `ringmain sort` name each line that is not a whole event, and read all others right?
 
 usage: sort_lines_test.py TESTCASE, with the program in $RINGMAIN_BINARY
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do the benchmark tools judge as they say? Made-up measurements go in, known verdicts come out."""
+"""Do the benchmark tools judge as documented? Made-up measurements go in, known verdicts come out."""
 
 import json
 import os

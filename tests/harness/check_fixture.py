@@ -1,4 +1,4 @@
-"""How is a check shown to be able to fail? By running it on a small tree made for it."""
+"""How is it shown that a check can fail? By running it on a small tree made for it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-// A program with a source of its own, which joins the run where it is asked for.
+// A program with a source of its own, which joins the run if the run asks for that source.
 // usage: joiner [not | in_vain | forks_meanwhile]
 #include <atomic>
 #include <clocale>

@@ -1,4 +1,4 @@
-// A program that loads a library that publishes, in the way that it is told.
+// A program that loads a publishing library in the way that its argument says.
 // usage: loader plain|deepbind|namespace LIBRARY COUNT
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// A program that publishes itself and ends in the way that it is told.
+// A program that publishes on its own, and ends in the way that its argument says.
 // usage: publisher WAY COUNT [FILE], where FILE has a line per event before it is killed or crashes
 #include <chrono>
 #include <csignal>

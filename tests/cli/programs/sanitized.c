@@ -1,4 +1,4 @@
-/* A program that a sanitizer looks at: fine, or with a fault that only that one finds.
+/* A program built with a sanitizer: sound, or with a fault that only this sanitizer finds.
  *
  * sanitized [fault], or: sanitized awaits FILE, which goes on once something stands in FILE */
 #include <pthread.h>
