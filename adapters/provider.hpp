@@ -68,17 +68,29 @@ struct EnvironmentEdit {
   std::string kept_as{};  // set: the variable that keeps an earlier value, so that tools can chain
 };
 
+/// A library that hears one kind of what a source is for; built only where that kind is installed.
+struct Watcher {
+  std::string watches;  // "Open MPI"
+  std::string library;  // below {libdir}
+  std::string package;  // Debian's, which it is built with
+};
+
 /// What `ringmain run --source NAME -- command` has to do.
 struct RunNeeds {
   bool in_process = false;  // opened by libringmain_run.so in every process of the command
   std::vector<EnvironmentEdit> environment{};
-  std::string refused{};  // not "": it cannot watch a command, and this sentence says why
+  std::string refused{};   // not "": it cannot watch a command, and this sentence says why
+  bool at_launch = false;  // hears only what `ringmain run` starts; opening it is refused
+  std::string hint{};      // at_launch: ends that refusal, "or call attach() in the program"
+  std::string watched{};   // what its watchers watch, with the article: "an MPI"
+  std::vector<Watcher> watchers{};  // not empty: one of them must be there
+  bool unasked = false;             // its environment is set where a run names no source, too
 };
 
 struct Provider {
   ProviderKind kind = ProviderKind::sink;
   std::string name{};
-  Loader load{};
+  Loader load{};  // run.at_launch: may be left out
   std::vector<std::string> tags{};
   std::string summary{};   // one line, for lists
   std::string argument{};  // "": takes none; "FILE": needs one, a path; "[MS]": may have one

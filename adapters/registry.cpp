@@ -26,6 +26,18 @@ std::string snake_case(std::string_view camel) {
   return made;
 }
 
+/// The loader of a source that nobody opens: it is heard in programs from their start on.
+Loader refuses_to_open(const Provider& said) {
+  std::string why = said.name +
+                    " is heard in programs that are started so: ringmain run --source " +
+                    said.name + " --sink … -- COMMAND";
+  if (!said.run.hint.empty()) why += ", " + said.run.hint;
+  return detail::at_once(SourceFactory(
+      [why = std::move(why)](Bus&, std::string_view) -> Result<std::unique_ptr<Source>> {
+        return Error{Error::Code::refused, why};
+      }));
+}
+
 }  // namespace
 
 std::string_view to_string(ProviderKind kind) noexcept {
@@ -103,6 +115,9 @@ Registry& Registry::process() {
 }
 
 Result<bool> Registry::add(Provider provider, Taken taken) {
+  if (provider.kind == ProviderKind::source && provider.run.at_launch) {
+    provider.load = refuses_to_open(provider);
+  }
   if (!provider.load) {
     return Error{
         Error::Code::refused,

@@ -23,8 +23,9 @@
 #include "bus/bus.hpp"
 
 #include "cli/doctor.hpp"
-#include "cli/mpi_watchers.hpp"
+#include "cli/provider_names.hpp"
 #include "cli/terminal.hpp"
+#include "cli/watchers.hpp"
 
 namespace ringmain::cli {
 namespace {
@@ -208,15 +209,20 @@ Finding libraries() {
           ""};
 }
 
-Finding mpi() {
-  Finding f{"MPI", State::good, "", ""};
-  for (const MpiWatcher& one : mpi_watchers()) {
-    f.found += (f.found.empty() ? "" : "; ") + one.mpi +
-               (one.built ? " can be watched" : " cannot: its watcher was not built");
-    if (one.built) continue;
+/// Of a source that needs one of several libraries: which are there?
+Finding watchers(const registry::ProviderInfo& source) {
+  const registry::RunNeeds& needs = source.run;
+  const std::string title = needs.watched.substr(needs.watched.find(' ') + 1);  // no article
+  Finding f{title, State::good, "", ""};
+  for (const registry::Watcher& one : needs.watchers) {
+    const bool built = is_built(one);
+    f.found += (f.found.empty() ? "" : "; ") + one.watches +
+               (built ? " can be watched" : " cannot: its watcher was not built");
+    if (built) continue;
     f.state = State::note;
     f.mend +=
-        (f.mend.empty() ? "for ringmain run --source mpi there, install " : ", ") + one.package;
+        f.mend.empty() ? "for ringmain run --source " + source.name + " there, install " : ", ";
+    f.mend += one.package;
   }
   if (!f.mend.empty()) f.mend += " and build ringmain again";
   return f;
@@ -275,8 +281,13 @@ Finding workers() {
 }  // namespace
 
 std::vector<Finding> examine() {
-  return {library(), workers(),   barrier(),          waking(), cores(), clock_cost(),
-          memory(),  libraries(), temporary_folder(), mpi(),    rank()};
+  std::vector<Finding> all{library(),    workers(), barrier(),   waking(),          cores(),
+                           clock_cost(), memory(),  libraries(), temporary_folder()};
+  for (const registry::ProviderInfo& one : known_providers().list({})) {
+    if (!one.run.watchers.empty()) all.push_back(watchers(one));
+  }
+  all.push_back(rank());
+  return all;
 }
 
 }  // namespace ringmain::cli

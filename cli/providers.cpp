@@ -7,10 +7,10 @@
 #include "adapters/formats/json_text.hpp"
 #include "adapters/registry.hpp"
 
-#include "cli/mpi_watchers.hpp"
 #include "cli/provider_names.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
+#include "cli/watchers.hpp"
 
 namespace ringmain::cli {
 namespace {
@@ -83,9 +83,9 @@ int run(const Arguments& arguments) {
       if (auto loaded = registry.load(info.kind, info.name); !loaded) {
         faults.push_back(loaded.error().message);
       }
-    }
-    if (const std::string missing = no_mpi_watcher(); !missing.empty()) {
-      faults.push_back("source mpi hears nothing: " + missing);
+      if (const std::string missing = no_watcher(info.run); !missing.empty()) {
+        faults.push_back("source " + info.name + " hears nothing: " + missing);
+      }
     }
   }
   const auto all = registry.list(without);

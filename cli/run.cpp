@@ -15,11 +15,11 @@
 #include "adapters/launch/part.hpp"
 #include "adapters/launch/plan.hpp"
 
-#include "cli/mpi_watchers.hpp"
 #include "cli/program_file.hpp"
 #include "cli/provider_names.hpp"
 #include "cli/run_command.hpp"
 #include "cli/verbs.hpp"
+#include "cli/watchers.hpp"
 
 namespace ringmain::cli {
 namespace {
@@ -220,6 +220,13 @@ void say_missing(const RunCall& call, const std::string& why) {
   if (!any) (void)failed("events of the program itself cannot be heard: " + why);
 }
 
+/// What is let into a command for which no source is named.
+std::vector<ProviderInfo> unasked_sources() {
+  std::vector<ProviderInfo> all = known_providers().list();
+  std::erase_if(all, [](const ProviderInfo& one) { return !one.run.unasked; });
+  return all;
+}
+
 int run(const Arguments& arguments) {
   RunCall call;
   if (const std::string sentence = read_call(arguments, call); !sentence.empty()) {
@@ -233,17 +240,15 @@ int run(const Arguments& arguments) {
     (void)failed("this run is within another one, whose sinks hear nothing of what it starts");
   }
   const std::string libraries = registry::library_folder();
-  for (const ProviderInfo& source : call.sources) {
-    const std::string missing = source.name == "mpi" ? no_mpi_watcher() : "";
-    if (!missing.empty()) (void)failed("source mpi cannot attach: " + missing);
+  for (const ProviderInfo& source : call.sources.empty() ? unasked_sources() : call.sources) {
+    const std::string missing = no_watcher(source.run);
+    if (!missing.empty()) (void)failed("source " + source.name + " cannot attach: " + missing);
     for (const EnvironmentEdit& edit : source.run.environment) {
       if (const std::string why = apply(edit, call.command[0], libraries); !why.empty())
         (void)failed("source " + source.name + " cannot attach: " + why);
     }
   }
   anchor_plugins();
-  // Without --source, PyTorch is heard as well: a program without it does not notice.
-  if (call.sources.empty()) set("RINGMAIN_ATTACH", "torch");
   const bool heard_itself = call.plan.at_start || call.plan.at_use;
   if (heard_itself || keep_earlier) {
     if (const std::string why = preload(call.command[0], libraries + "/" RINGMAIN_RUN_FILE);

@@ -250,6 +250,12 @@ class SeamTest(RunTest):
         self.assertEqual(run.stderr, "ringmain: this run is within another one, whose sinks hear nothing of what it starts\n")
         self.assertEqual((len(self.events()), len(self.events(inner))), (14, 7))
 
+    def test_pytorch_is_asked_for_by_name_and_where_no_source_is_named(self):
+        for asked, attached in (([], "torch"), (["--source", "torch"], "torch"), (["--source", "heartbeat"], "no")):
+            run = self.run_it("--summary", *asked, "--", "sh", "-c", "echo ${RINGMAIN_ATTACH-no}",
+                              env={name: value for name, value in os.environ.items() if name != "RINGMAIN_ATTACH"})
+            self.assertEqual(run.stdout, f"{attached}\n", asked)
+
     def test_an_installation_without_a_watcher_of_mpi_says_so(self):
         libraries = self.folder / "lib"
         libraries.mkdir()

@@ -233,6 +233,25 @@ TEST(RegistryTest, AFactoryOfAnotherKindOrOfNothingIsNamed) {
   EXPECT_NE(registry.open_sink("null").error().message.find("gave nothing"), std::string::npos);
 }
 
+TEST(RegistryTest, ASourceThatHearsFromTheLaunchOnNeedsNoLoaderAndIsNeverOpened) {
+  Registry registry;
+  Provider said = named("early");
+  said.run.at_launch = true;
+  EXPECT_EQ(registry.add(said).error().code, Error::Code::refused);  // a sink is opened
+  said.kind = ProviderKind::source;
+  said.load = source_provider<NullSource>().load;
+  ASSERT_TRUE(registry.add(std::move(said)));
+  EXPECT_TRUE(registry.load(ProviderKind::source, "early"));
+  EXPECT_TRUE(registry.check(ProviderKind::source, "early"));
+  Bus bus;
+  const auto opened = registry.open_source(bus, "early");
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().message,
+            "early is heard in programs that are started so: ringmain run --source early "
+            "--sink … -- COMMAND");
+  EXPECT_EQ(registry.list().front().opened, 0u);
+}
+
 TEST(RegistryTest, AnUnknownNameIsATypedErrorThatNamesTheKnown) {
   Registry registry;
   EXPECT_EQ(registry.find(ProviderKind::sink, "x").error().message,

@@ -1,0 +1,25 @@
+#include "cli/watchers.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+#include "adapters/library_folder.hpp"
+
+namespace ringmain::cli {
+
+bool is_built(const registry::Watcher& watcher) {
+  return ::access((registry::library_folder() + "/" + watcher.library).c_str(), R_OK) == 0;
+}
+
+std::string no_watcher(const registry::RunNeeds& needs) {
+  const auto& all = needs.watchers;
+  if (all.empty() || std::any_of(all.begin(), all.end(), is_built)) return "";
+  std::string packages;
+  for (const registry::Watcher& one : all) {
+    packages += (packages.empty() ? "" : " or ") + one.package;
+  }
+  return "no watcher of " + needs.watched + " was built with this ringmain; install " + packages +
+         " and build it again";
+}
+
+}  // namespace ringmain::cli
