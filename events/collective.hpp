@@ -1,10 +1,10 @@
 // What becomes of a collective? Issued, started, and then completed or failed: four event types.
 //
-// `issued` is said in the thread that asks for it; `started` and `completed` when the work itself
-// does (on a GPU: its kernels), so a collective that hangs is issued, perhaps started, and never
-// completed. op_id joins the four: new_op_id() of bus/origin.hpp gives it. A source that cannot see
-// the start says issued and completed.
-// A field that a source cannot know reads 0, but for ranks, peers and devices (-1) and streams.
+// `issued` is published in the thread that calls for it; `started` and `completed` when the work
+// itself starts and completes (on a GPU: its kernels), so a collective that hangs is issued,
+// perhaps started, and never completed. op_id joins the four: new_op_id() of bus/origin.hpp gives
+// it. A source that cannot see the start publishes issued and completed. A field that a source
+// cannot know reads 0, but for ranks, peers and devices (-1) and streams.
 #pragma once
 #include <cstdint>
 
@@ -16,9 +16,9 @@ constexpr std::uint64_t kNoStream = ~std::uint64_t{0};  // 0 is CUDA's default s
 constexpr std::int32_t kNoRank = -1;
 constexpr std::int32_t kNoDevice = -1;
 
-/// Asked for, not done. Point-to-point operations come this way too.
+/// Called for, not done. Point-to-point operations are published as this type, too.
 struct Issued {
-  std::uint64_t op_id = 0;     // unique in the process, whichever source says it
+  std::uint64_t op_id = 0;     // unique in the process, whichever source gives it
   std::uint64_t sequence = 0;  // the group's own count of its collectives
   std::uint64_t bytes = 0;     // the larger of what this rank gives and gets
   std::uint64_t in_elements = 0;
@@ -55,7 +55,7 @@ struct Started {
   std::int32_t device = kNoDevice;
 };
 
-/// The work is done on this rank. Said once for each operation.
+/// The work is done on this rank. Published once for each operation.
 struct Completed {
   std::uint64_t op_id = 0;
   std::uint64_t sequence = 0;
@@ -73,7 +73,7 @@ struct Completed {
   std::int32_t group_size = 0;
   std::int32_t device = kNoDevice;
   std::uint32_t kernels = 0;  // how many the operation took
-  std::int32_t thread = 0;    // in which its end was noticed; 0 where that was a GPU
+  std::int32_t thread = 0;    // in which its end was noticed; 0 if on a GPU
 };
 
 /// It will not complete: an error, a time-out, an abort.

@@ -1,5 +1,5 @@
-// The compile events as channels know them: names of channels and fields, units. What they mean is
-// said in compile_structs.hpp.
+// The compile events as channels know them: names of channels and fields, units. Their meaning is
+// in compile_structs.hpp.
 #pragma once
 #include "compile_structs.hpp"
 

@@ -10,14 +10,14 @@
 
 namespace ringmain::compile {
 
-/// Which compile? "2/1" is the second compile of frame 2. Ids begin again at 0/0 after a reset and
-/// a compile that starts over goes on under the same id, so only all fields together name one.
+/// Which compile? "2/1" is the second compile of frame 2. Ids begin again at 0/0 after a reset, and
+/// a compile that starts over keeps its id, so only all fields together name one.
 struct Id {
-  std::int32_t frame = -1;      // -1: said with no id
+  std::int32_t frame = -1;      // -1: given without an id
   std::int32_t recompile = -1;  // frame_compile_id: 0 for the first try of a frame, failed or not
   std::int32_t autograd = -1;   // compiled autograd's id; -1: none
   std::uint32_t attempt = 0;    // how often the analysis started over
-  std::uint32_t reset = 0;      // how many resets had been seen by then
+  std::uint32_t reset = 0;      // how many resets had been seen before
   friend constexpr bool operator==(const Id&, const Id&) = default;
 };
 
@@ -30,7 +30,7 @@ enum class Trigger : std::uint8_t {
   cudagraph_recording,  // a CUDA graph is recorded
 };
 enum class Outcome : std::uint8_t {
-  unknown,    // nobody said
+  unknown,    // no source told
   completed,  // what was compiled can be used
   failed,
   cancelled  // a subscriber vetoed the start
@@ -45,7 +45,7 @@ enum class Answer : std::uint8_t { unknown, no, yes };
 struct Span : Id {
   std::uint64_t span = 0;    // unique in the process
   std::uint64_t pair = 0;    // the same from an outermost begin to the outermost end that follows
-  std::uint32_t thread = 0;  // Linux's id of the thread that said it; 0: not known
+  std::uint32_t thread = 0;  // Linux's id of the compiling thread; 0: not known
   std::uint32_t depth = 0;   // how many compiles were under way in the process when it began
   std::uint32_t line = 0;    // where the code that is compiled begins
   Name file;
@@ -65,7 +65,7 @@ struct Start : Span {
   Dynamic dynamic = Dynamic::unknown;  // compile.metrics says it in logs, too
   Answer fullgraph = Answer::unknown;
 };
-/// `compile.end`. Said for a vetoed start, too, which only inline subscribers have heard.
+/// `compile.end`. Published for a vetoed start, too, which only inline subscribers have heard.
 struct End : Span {
   std::int64_t took_ns = 0;
   Name exception;  // failed: its type
@@ -80,9 +80,9 @@ struct Graph : Id {
   std::uint32_t bytes = 0;   // of its code as text; 0: none was given
 };
 
-/// `compile.graph_break`: tracing stopped at code that cannot be in a graph. Said again with the
-/// same number when a frame that goes on after it is compiled: `resumed`, for a branch perhaps
-/// twice.
+/// `compile.graph_break`: tracing stopped at code that cannot be in a graph. Published again, as
+/// `resumed` with the same number, when a frame that goes on after it is compiled: for a branch
+/// perhaps twice.
 struct GraphBreak : Id {
   std::uint64_t number = 0;  // 1, 2, 3 … in the order of the breaks
   std::int32_t resume_frame = -1;
@@ -102,7 +102,7 @@ struct Guard : Id {
     installed,  // with the compiled code
     failed,     // the cached code of `of_frame/of_recompile` does not fit this call: `text`
     hit,        // a call found code that fits
-    miss        // a call found none
+    miss        // a call found no code that fits
   } what = What::installed;
   std::uint32_t count = 0;    // installed: how many
   std::int64_t check_ns = 0;  // installed: what one check costs, as PyTorch measured it
@@ -129,9 +129,9 @@ struct Recompile : Id {
 struct DynamicShape : Id {
   enum class What : std::uint8_t {
     created,      // a symbol for a size, with the value that it was seen with
-    unbacked,     // a symbol for what data decides
+    unbacked,     // a symbol for a size that depends on data
     specialised,  // a symbol turned out to be one number
-    marked,       // never said: PyTorch announces no marking, but the symbol that comes of it
+    marked,       // never published: PyTorch announces only the symbol that a marking causes
     automatic,    // a size changed, and is taken as dynamic from now on
     guarded       // a condition on symbols was added
   } what = What::created;
@@ -166,7 +166,7 @@ struct Backend : Id {
 /// `compile.phase`: PyTorch's own spans within a compile, such as bytecode_tracing.
 struct Phase : Id {
   std::int64_t took_ns = 0;  // at the end
-  std::uint32_t depth = 0;   // in how many others of its thread it is
+  std::uint32_t depth = 0;   // in how many other phases of its thread it is
   Edge edge = Edge::begin;
   Name name;
   Name what;  // what PyTorch says of it, such as the function's name
@@ -195,7 +195,7 @@ struct Metrics : Id {
   std::int64_t triton_ns = 0;
   std::int64_t before_restart_ns = 0;
   std::int64_t logging_ns = 0;
-  std::int32_t guards = -1;  // -1, here and below: not said
+  std::int32_t guards = -1;  // -1, here and below: not known
   std::int32_t shape_guards = -1;
   std::int32_t graph_ops = -1;
   std::int32_t graph_nodes = -1;
@@ -216,9 +216,9 @@ struct Metrics : Id {
 /// come together, outermost first.
 struct StackFrame : Id {
   enum class Of : std::uint8_t {
-    start,        // whose caller: `number` is its span
-    graph_break,  // what broke it: `number` is the break's
-    guard         // what asked for the condition that failed: 0
+    start,        // the code that calls the compiled one: `number` is the start's span
+    graph_break,  // the code that broke the graph: `number` is the break's
+    guard         // the code that asked for the condition that failed: `number` is 0
   } of = Of::start;
   std::uint64_t number = 0;
   std::uint32_t index = 0;  // 0: the outermost
@@ -253,7 +253,7 @@ struct Code : Id {
   std::uint32_t instructions = 0;  // of bytecode
   std::uint32_t part = 0;
   std::uint32_t parts = 0;
-  Name function;  // bytecode: whose
+  Name function;  // of the bytecode
   Text<768> text;
 };
 

@@ -1,10 +1,10 @@
-// What does a CUDA program do that others want to hear of? Ten kinds of call, one event type each.
+// Which calls of a CUDA program become events? Ten kinds, one event type each.
 //
 // The kinds are those of PyTorch's GPU trace, for any program and with what that trace leaves out:
 // device, stream, bytes, result, duration. One event per call for the kinds that happen at an
-// instant; a source that sees both edges of a synchronization says begin and end.
+// instant; a source that sees both edges of a synchronization publishes begin and end.
 // A field that a source cannot know reads 0, but for device and result (-1) and stream (kNoStream).
-// HIP programs speak through the same types: `api` holds the name of the call.
+// HIP programs use the same types: `api` holds the name of the call.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -19,7 +19,7 @@ constexpr std::int32_t kNoDevice = -1;
 constexpr std::int32_t kNoResult = -1;  // 0 is success; cudaError_t and CUresult share their codes
 
 enum class Phase : std::uint8_t {
-  instant,  // said once per call
+  instant,  // published once per call
   begin,    // the call has been entered
   end,      // the call has returned; duration_ns is its length
   failed    // the call has returned with result != 0

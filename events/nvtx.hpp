@@ -1,5 +1,5 @@
-// What does a program say of itself through NVTX? Ranges and marks, with the text, category, colour
-// and number that it gave them.
+// What does a program mark through NVTX? Ranges and marks, with the text, category, colour and
+// number that it gave them.
 #pragma once
 #include <cstdint>
 
@@ -19,7 +19,7 @@ struct Given {
   std::int64_t payload_signed = 0;
   double payload_float = 0;
   std::uint32_t category = 0;  // 0: none
-  Name category_name;          // as the program had named it by then
+  Name category_name;          // as the program had named it before
   std::uint32_t color = 0;     // 0xAARRGGBB; 0: none
   Payload payload = Payload::none;
   Message message;

@@ -1,4 +1,4 @@
-// What is said of a record in a trace that has no channel of its own? A slice, an instant, a
+// What is published for a record of a trace that has no channel of its own? A slice, an instant, a
 // counter, a flow or a piece of metadata: the five shapes of the Chrome trace format.
 //
 // The time of each is its stamp's time. Processes and threads are Names because traces hold both
@@ -32,7 +32,7 @@ struct Slice {
 /// Something that happened at a point in time. Allocator records fill the last four fields.
 struct Instant {
   std::uint64_t address = 0;
-  std::int64_t bytes = 0;  // freed ones are negative
+  std::int64_t bytes = 0;  // negative if freed
   std::int64_t allocated_bytes = 0;
   std::int64_t reserved_bytes = 0;
   Name name;

@@ -1,4 +1,4 @@
-// What does a trainer say about where it is? Steps, phases inside them, micro-batches inside those.
+// What does a trainer publish about where it is? Steps, phases in them, micro-batches in those.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// In which step, phase and micro-batch is a training loop that says its edges?
+// In which step, phase and micro-batch is a training loop that publishes its edges?
 #pragma once
 #include <array>
 #include <cstddef>
@@ -19,7 +19,7 @@ class Follower {
   void follow(const Step& edge) noexcept {
     const bool whole = edge.phase == Name{} && edge.micro_batch == 0;
     if (edge.edge == Edge::begin) {
-      if (whole) depth_ = 0;  // whatever was lost before: a step is in no other
+      if (whole) depth_ = 0;  // a step is in no other, so what was lost before does not matter
       if (depth_ > 0 || whole) push({true, edge.step, edge.phase, edge.micro_batch});
     } else if (whole) {
       depth_ = 0;
@@ -34,7 +34,7 @@ class Follower {
  private:
   void push(const Place& place) noexcept {
     if (depth_ < kDeepest) places_[depth_] = place;
-    ++depth_;  // deeper ones are counted, and stand for the last that had room
+    ++depth_;  // deeper scopes are counted, and take the place of the last that had room
   }
 
   std::array<Place, kDeepest> places_{};

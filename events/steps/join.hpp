@@ -1,16 +1,17 @@
-// In which step was an event said? Who wants to know hears events and steps in one order.
+// In which step was an event published? A subscriber that hears events and steps in one order
+// knows.
 //
 //   auto seen = step::subscribe_with_step<cuda::MemoryAllocation>(
 //       bus, [](const cuda::MemoryAllocation& a, const step::Place& in) { … });
 //
 // An event belongs to the innermost scope that had begun before it was published and had not ended:
 // exactly, for an event whose publish() was called after the scope's begin had returned and
-// returned before its end was called, on whichever threads. For one beside an edge, with nothing
-// that orders the two, either side is true.
+// returned before its end was called, on whichever threads. For an event that nothing orders before
+// or after an edge, either side of the edge is true.
 //
-// Publishers pay while somebody has joined, and then only on the channels that are joined: a ticket
-// of a counter that all share (docs/adr/0008-steps-by-joining.md). Otherwise nothing. A subscriber
-// by pattern joins by time: log.hpp.
+// Publishers pay only while somebody has joined, on the channels that are joined: a ticket of a
+// counter that all share (docs/adr/0008-steps-by-joining.md). A subscriber by pattern joins by
+// time: log.hpp.
 #pragma once
 #include <concepts>
 #include <utility>

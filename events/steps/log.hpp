@@ -1,16 +1,17 @@
-// In which step was an event said that somebody hears by pattern? When it was said tells.
+// In which step was an event published that is heard by pattern? Its time tells.
 //
 //   auto seen = step::subscribe_with_step(bus, "cuda.*",
 //       [](const EventView& event, const step::Place& in) { … });
 //
 // A subscriber by pattern, and every sink, has publishing times already. The edges of `train.step`
-// are seen inline, in the thread that says them, and written into a log with the time of that
-// moment. So whatever is said after a begin has returned is later than the begin's entry, and the
-// entry is there before the event is; whatever had been said before an end is earlier than the
-// end's: on whichever threads, however late the reader is. Beside an edge either side is true.
+// are seen inline, in the thread that publishes them, and written into a log with the time of that
+// moment. So an event that is published after a begin has returned is later than the begin's entry,
+// which is in the log before the event; an event that was published before an end is earlier than
+// the end's entry: on whichever threads, however late the reader is. For an event that nothing
+// orders before or after an edge, either side of the edge is true.
 //
-// It costs publishers nothing, but those of `train.step` a look at the clock and a lock of their
-// own (docs/adr/0014-steps-by-time.md). It needs the clock: not for a bus without threads.
+// It costs only publishers of `train.step` something: a look at the clock and an extra lock
+// (docs/adr/0014-steps-by-time.md). It needs the clock, so it is not for a bus without threads.
 #pragma once
 #include <array>
 #include <atomic>
@@ -41,7 +42,7 @@ class Log {
     follower_.follow(edge);
     put(std::chrono::steady_clock::now().time_since_epoch().count());
   }
-  /// The same at a time of one's own, no earlier than the last.
+  /// The same at a given time, no earlier than the last.
   void write_at(const Step& edge, std::int64_t time_ns) noexcept {
     const std::lock_guard lock(writing_);
     follower_.follow(edge);
@@ -108,7 +109,7 @@ class Follow {
         edges_(bus.subscribe_inline_once_made<Step>(
             [log = log_](const Step& edge) { log->write(edge); }, {.name = "steps"})) {}
 
-  /// Not inside where nobody looked at the clock when it was said.
+  /// Not inside if nobody looked at the clock when the event was published.
   [[nodiscard]] Place at(const Stamp& stamp) const noexcept {
     return stamp.time_from == TimeFrom::publisher ? log_->at(stamp.time_ns) : Place{};
   }

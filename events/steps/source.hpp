@@ -1,4 +1,4 @@
-// Which training step is it? Scopes in the training loop say so on `train.step`.
+// Which training step is it? Scopes in the training loop publish it on `train.step`.
 //
 //   auto steps = step::Source::attach(bus).value();
 //   for (std::uint64_t n = 0; n < 1000; ++n) {
@@ -98,7 +98,7 @@ class Source {
     return {*core_, here};
   }
 
-  /// The number of the step that began last and is not over; 0 outside of one. Threads: any.
+  /// The number of the step that began last and is not over; 0 outside a step. Threads: any.
   [[nodiscard]] std::uint64_t current() const noexcept { return core_->number; }
   /// The account of what was said. Threads: the training loop's.
   [[nodiscard]] Ledger ledger() const noexcept { return core_->said.ledger(); }

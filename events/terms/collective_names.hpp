@@ -1,4 +1,4 @@
-// What is an operation called that ranks do together? One word for each, whoever says it.
+// What is an operation called that ranks do together? One word for each, from every source.
 //
 // MPI, NCCL and PyTorch have words of their own for the same: MPI_Allgather, AllGather,
 // _allgather_base. A source writes the words of the table, or has what it read of others turned
@@ -12,7 +12,7 @@
 
 namespace ringmain::collective {
 
-/// Who does the work: words for the field `backend`.
+/// What does the work: words for the field `backend`.
 inline constexpr std::string_view kGloo = "gloo";
 inline constexpr std::string_view kMpi = "mpi";
 inline constexpr std::string_view kNccl = "nccl";

@@ -124,7 +124,7 @@ inline constexpr Stem kStems[] = {
     {"ThreadSynchronize", {CallKind::device_synchronization}},
 };
 
-/// CUPTI's number of a call: for whoever knows the number and not the name.
+/// CUPTI's number of a call: for a source that knows the number and not the name.
 struct Number {
   std::int64_t cbid;
   std::string_view stem;

@@ -96,7 +96,7 @@ class SortLinesTest(SortTest):
                 self.agrees(paths, parts)
 
     def agrees(self, paths, parts):
-        """The program's answer is that of a plain account of what is promised."""
+        """The program's answer equals that of a simple model of what is promised."""
         for torn in ((), ("--skip-torn",)):
             want, fault = plainly_sorted([b"".join(part) for part in parts], bool(torn))
             run = subprocess.run([BINARY, "sort", *torn, *map(str, paths)], capture_output=True, timeout=100, check=False)

@@ -1,4 +1,4 @@
-// Scenarios: what is made has the place, and perhaps the memory, of what has gone.
+// Scenarios: new objects get the place, and perhaps the memory, of old ones.
 #include <memory>
 
 #include "engine/deliver/pull.hpp"

@@ -157,7 +157,7 @@ class Script {
   Subscription asks() {
     return bus_->on_interest(
         *ticks_, [this, c = Counted(living_)](Interest i) { told_ = i.subscribers; },
-        named("a source that is dear to run"));
+        named("a source that is costly to run"));
   }
   Subscription asks_by_pattern() {
     return bus_->on_interest("test.*",
