@@ -19,7 +19,7 @@ namespace ringmain::run {
 [[nodiscard]] Bus* join(std::string_view source);
 /// What stands after the source's colon in the run's call; "" where nothing does.
 [[nodiscard]] std::string argument_of(std::string_view source);
-/// For a source that came in vain: one sentence for standard error and the summary.
+/// For a source that could not attach: one sentence for standard error and the summary.
 void could_not_attach(std::string_view source, std::string_view why);
 
 /// Brings what was published so far to the sinks. Returns by the limit.

@@ -1,8 +1,8 @@
 // Which tool was there before `ringmain run` took its place?
 //
-// A variable that has room for one tool is set by the run, and what it was is kept in another one
-// (EnvironmentEdit::kept_as). A source's library finds the earlier tool there, and calls it in
-// turn.
+// The run sets a variable that has room for one tool only, and keeps its earlier value in another
+// variable (EnvironmentEdit::kept_as). A source's library finds the earlier tool there, and passes
+// each call on to it.
 #pragma once
 #include <cstdlib>
 #include <dlfcn.h>
@@ -12,9 +12,9 @@
 
 namespace ringmain::run {
 
-/// The function `name` of the library that `variable` names. nullptr where nothing was kept, or
-/// what was kept is this library itself, as in a run within a run; and where it cannot be used,
-/// which is said of `tool`: "NVTX tool".
+/// The function `name` of the library that `variable` names. nullptr where no value was kept, where
+/// it is this library itself, as in a run within a run, or where the library cannot be used, which
+/// is said with the word in `tool`: "NVTX tool".
 template <class F>
 [[nodiscard, gnu::visibility("hidden")]] F* chained(const char* variable, const char* name,
                                                     const char* tool, F* ours) noexcept {

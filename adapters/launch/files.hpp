@@ -1,6 +1,6 @@
-// Which files do a run's sinks write, where they are opened only once the program speaks? They are
-// looked at when it starts: what is wrong with one is said then, what an earlier run left is gone,
-// and a program that says nothing leaves an empty one.
+// Which files do a run's sinks write, if they are opened only when the program first publishes?
+// They are checked when the program starts: what is wrong with a file is said then, what an earlier
+// run left is removed, and a program that publishes nothing leaves an empty file.
 #pragma once
 #include <string>
 #include <string_view>
@@ -18,14 +18,15 @@ struct FileAtStart {
   dev_t device = 0;
   ino_t inode = 0;
 
-  /// "" or why it must not be opened now. A path that leads elsewhere, as below another root, would
-  /// take events to where nobody looks for them.
+  /// "", or why it must not be opened now. A path that leads elsewhere by now, as below another
+  /// root, would take events to a file where nobody looks for them.
   [[nodiscard]] std::string changed() const;
-  /// How that file is named to the registry, whatever the environment says by now.
+  /// How the registry is asked for that file, whatever the environment says by now.
   [[nodiscard]] std::string spec() const;
 };
 
-/// Opens, empties and closes each. A pipe or a device is let alone: its reader would see its end.
+/// Opens, empties and closes each. A pipe or a device is left alone, because its reader would see
+/// an end.
 [[nodiscard]] std::vector<FileAtStart> look_at_files(const std::vector<std::string>& sinks);
 
 }  // namespace ringmain::run

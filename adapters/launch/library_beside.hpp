@@ -1,8 +1,8 @@
-// How does a preload that needs the C library only get at the rest of ringmain?
+// How does a preload that needs only the C library load the rest of ringmain?
 //
-// It loads the rest by its path, when the program first does what the source watches: from the
-// folder that the preload itself lies in, which the loader knows. No search path is asked, as the
-// program may have set its own. Nothing here needs more than the C library.
+// By its path, when the program first does what the source watches: from the folder of the preload
+// itself, which the loader knows. No search path is used, as the program may have set its own.
+// Nothing here needs more than the C library.
 #pragma once
 #include <climits>
 #include <cstddef>
@@ -22,7 +22,7 @@ class [[gnu::visibility("hidden")]] LibraryBeside {
   /// dlopen's.
   LibraryBeside(const char* file, int mode) noexcept {
     Dl_info here{};
-    // An address of this class, which is hidden, lies in the library that asks.
+    // The address of a function of this class, which is hidden, lies in the library that asks.
     if (::dladdr(reinterpret_cast<const void*>(&write_path), &here) == 0 ||
         !write_path(path_, here.dli_fname, file)) {
       return;
@@ -50,7 +50,7 @@ class [[gnu::visibility("hidden")]] LibraryBeside {
 
  private:
   using Path = char[PATH_MAX];
-  /// False where `own` has no folder, or the path has no room.
+  /// False where `own` has no folder, or the path is too long.
   static bool write_path(Path & path, const char* own, const char* file) noexcept {
     const char* const slash = own == nullptr ? nullptr : std::strrchr(own, '/');
     if (slash == nullptr) return false;

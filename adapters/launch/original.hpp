@@ -1,7 +1,7 @@
-// What does a name lead to, in a library that stands between a program and what it calls?
+// Which function does a name lead to, in a library that stands between a program and what it calls?
 //
-// All three are hidden: RTLD_NEXT is answered for the library that asks, so each of ours needs a
-// copy of its own. Nothing here needs more than the C library.
+// All three functions are hidden: RTLD_NEXT is answered for the library that asks, so each library
+// needs a copy of its own. Nothing here needs more than the C library.
 #pragma once
 #include <dlfcn.h>
 
@@ -14,7 +14,7 @@ template <class F>
   return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
 }
 
-/// What the program itself finds under that name, which may be ours.
+/// What the program itself finds under that name, which may be a function of ringmain.
 template <class F>
 [[nodiscard, gnu::visibility("hidden")]] F* seen_by_all(const char* name) noexcept {
   return reinterpret_cast<F*>(::dlsym(RTLD_DEFAULT, name));

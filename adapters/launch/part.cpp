@@ -24,8 +24,8 @@ namespace ringmain::run {
 namespace {
 
 #if !defined(RINGMAIN_RUN_SANITIZED)
-/// Instrumentation that this library does not have, and that takes what it does for the program's
-/// faults: the program would end with a report, and another status.
+/// The sanitizer that the program was built with and this library was not, or "". It would take
+/// what ringmain does for faults of the program, which would end with a report and another status.
 std::string_view foreign_sanitizer() noexcept {
   if (::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr) return "ThreadSanitizer";
   if (::dlsym(RTLD_DEFAULT, "__msan_init") != nullptr) return "MemorySanitizer";
@@ -41,7 +41,8 @@ std::string_view last_part(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
-/// By the name with which it was executed (of a script: the script's) or that it was given.
+/// Is this process left out, by the name with which it was executed (of a script: the script's) or
+/// that it has?
 bool is_left_out_by_name() {
   const char* const names = std::getenv(kExceptVariable);
   if (names == nullptr) return false;
@@ -54,7 +55,7 @@ bool is_left_out_by_name() {
          has(::program_invocation_short_name);
 }
 
-/// Takes the parts of a list out that lie in our folder.
+/// Takes those parts out of a list that lie in ringmain's folder.
 std::string without_ours(std::string_view list) {
   const std::string ours = registry::library_folder() + "/";
   std::string kept;
@@ -71,8 +72,8 @@ void set_or_clear(const std::string& name, const char* value) {
   value == nullptr || *value == '\0' ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value, 1);
 }
 
-/// The environment as it would be without the run. What somebody has changed since stays, but for
-/// our preloads.
+/// Puts the environment back as it would be without the run. Variables that were changed since
+/// stay, but for ringmain's preloads.
 void undo_environment() {
   std::vector<std::string> names;
   for (char** at = environ; *at != nullptr; ++at) {
@@ -102,7 +103,7 @@ bool decide() {
   line += " (pid " + std::to_string(::getpid()) + "): it was built with ";
   line += sanitizer;
   line += ", which would take what ringmain does for faults of the program\n";
-  // Past the sanitizer, which looks at what is given to write().
+  // Not by write(), whose arguments the sanitizer checks.
   (void)::syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
   return false;
 }

@@ -15,11 +15,11 @@ struct Plan {
   std::vector<std::string> sinks;
   std::vector<std::string> except;  // names of commands that take no part, nor what they start
   bool at_start = false;            // do not wait for the first join()
-  bool at_use = false;              // nor for it alone: the first use of the process's bus will do
+  bool at_use = false;              // begin at the first use of the process's bus, too
   bool summary = false;             // a line at the end of each process
   std::int64_t started_ns = 0;
 
-  /// As environment variables. Nothing in it may hold a line's end.
+  /// The plan as environment variables. No word in it may have a line end.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables() const;
   /// nullopt where this process belongs to no run, or takes no part in it (part.hpp).
   static std::optional<Plan> from_environment();

@@ -1,9 +1,9 @@
 // Where does libringmain_run enter a program, and how does it notice the ends that run no handlers?
 //
-// An exec replaces the program with all that is queued in it, _exit leaves without a word: both are
-// looked at on their way, in the process itself only. In a child of fork or vfork, and outside a
-// run, they pass at the cost of a load. Ends that cannot be seen from inside (SIGKILL, a crash)
-// lose what the sinks have not heard yet: docs/run.md.
+// exec replaces the program with all that is queued in it, and _exit runs no handlers. Both are
+// intercepted, in the process of the run only; in a child of fork or vfork, and outside a run, they
+// cost one load. Ends that cannot be seen from inside (SIGKILL, a crash) lose what the sinks have
+// not heard yet: docs/run.md.
 #include <alloca.h>
 #include <cerrno>
 #include <csignal>
@@ -60,8 +60,8 @@ struct Listed {
   char** words;
   char* const* environment;  // of execle
 };
-/// They go into `room`, which is on the caller's stack: a handler that interrupted malloc may
-/// execute, and what a child of vfork allocates stays its parent's.
+/// Puts the words into `room` on the caller's stack: a handler that interrupted malloc may call
+/// exec, and what a child of vfork allocates is leaked in its parent.
 Listed listed(void* room, const char* first, va_list words, bool with_environment) noexcept {
   char** const made = static_cast<char**>(room);
   std::size_t count = 0;
@@ -72,7 +72,7 @@ Listed listed(void* room, const char* first, va_list words, bool with_environmen
   return {made, with_environment ? va_arg(words, char* const*) : nullptr};
 }
 
-/// No handler of the program's runs while it waits: without us there would be no time for one.
+/// No handler of the program runs while it waits: without ringmain there would be no time for one.
 [[noreturn]] void leave_now(int status) noexcept {
   sigset_t all;
   ::sigfillset(&all);
@@ -127,7 +127,7 @@ void _exit(int status) {
 void _Exit(int status) noexcept {
   leave_now(status);
 }
-/// The C library's leaves by a call of its own, which cannot be seen.
+/// The C library's daemon() calls _exit inside, which cannot be intercepted.
 int daemon(int same_folder, int same_files) noexcept {
   const pid_t child = ::fork();
   if (child < 0) return -1;

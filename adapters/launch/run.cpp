@@ -39,9 +39,10 @@ using registry::Spec;
 std::atomic<Running*> running{nullptr};
 std::atomic<bool> finished{false};
 
-/// While this thread opens sources: one of them may join.
+/// Set while this thread opens sources: one of them may call join().
 thread_local Running* opening = nullptr;
-/// While it opens a run, or waits for that: its own use of the bus is no program's.
+/// Set while this thread opens a run, or waits for that: then its use of the bus is not the
+/// program's.
 thread_local bool opens_run = false;
 
 /// What waits for the first use of the process's bus. Never destroyed.
@@ -53,7 +54,7 @@ struct AtUse {
 };
 AtUse* at_use = nullptr;
 
-/// The main thread has left the process to others: it ends with the last of the program's.
+/// The main thread has ended before others: the process ends with the last thread of the program.
 void main_thread_left(bool orderly) noexcept {
   const int status = the_thread.load()->await_solitude();
   finish();
@@ -64,9 +65,9 @@ void main_thread_left(bool orderly) noexcept {
   std::exit(0);  // as the C library does after the last thread
 }
 
-/// In a thread with descriptors of its own: all that is opened here, and all threads that are
-/// started here, have them. The bus's threads do not: they write to the descriptors of mailboxes,
-/// which are the program's.
+/// Runs in a thread with a table of descriptors of its own, which all files that are opened here
+/// and all threads that are started here share. The bus's threads have the program's table, because
+/// they write to the descriptors of mailboxes.
 void open_run(Plan plan) {
   start_bus();
   engine::begin_counting_missed();
@@ -100,7 +101,7 @@ void open_run(Plan plan) {
 /// The one of this process, made at the first call; nullptr outside a run.
 Running* started() {
   if (opening != nullptr) return opening;
-  // A child that is forked meanwhile would begin anew, among locks that nobody will open.
+  // A child that is forked meanwhile would begin again, among locks that are never released.
   static std::atomic<pid_t> first{0};
   pid_t none = 0;
   if (!first.compare_exchange_strong(none, ::getpid()) && none != ::getpid()) return nullptr;
@@ -111,7 +112,8 @@ Running* started() {
       auto plan = at_use != nullptr ? at_use->plan : Plan::from_environment();
       if (at_use != nullptr && at_use->pid != ::getpid()) hold_main_thread_of_child();
       if (plan) open_run(std::move(*plan));
-    } catch (const std::exception& failed) {  // no thread, no memory: the program goes on unheard
+    } catch (const std::exception&
+                 failed) {  // no thread or no memory: the program goes on and is not heard
       tell_unheard(failed.what());
     }
     opens_run = false;
@@ -161,7 +163,7 @@ void finish() {
 void leave_by(bool to_finish) noexcept {
   Running* const here = running;
   if (here == nullptr || here->in_child()) return;
-  // Whoever comes second waits for the first: the process must not end under it.
+  // A second caller waits for the first, because the process must not end meanwhile.
   const bool over = to_finish ? finished.exchange(true) : finished.load();
   here->ask(over ? RunThread::kNothing : to_finish ? RunThread::kFinish : RunThread::kFlush);
 }
@@ -176,7 +178,7 @@ void start_at_use() noexcept {
   errno = saved;
 }
 
-/// Until then there is no thread and no open file of ours.
+/// Until the first use, ringmain has no thread and no open file here.
 void wait_for_use(const Plan& plan) {
   remember_standard_error();
   at_use = new AtUse{plan, look_at_files(plan.sinks), std::to_string(plan.started_ns), ::getpid()};

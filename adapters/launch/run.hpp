@@ -4,12 +4,12 @@
 
 namespace ringmain::run {
 
-/// The program has just been loaded. What the plan does not want at once waits for the first join()
-/// or the first use of the process's bus.
+/// Call it when the program has just been loaded. A run that its plan does not begin at once begins
+/// at the first join() or the first use of the process's bus.
 void start_at_start() noexcept;
-/// On the way to an exec or, to finish, to the end, from wherever that is: brings what was
-/// published to the sinks. Whoever comes second waits for the first. Async-signal-safe where the
-/// run has a thread.
+/// Call it before an exec, or with `to_finish` before the end of the process: brings what was
+/// published to the sinks. A second caller waits for the first. Async-signal-safe where the run has
+/// a thread.
 void leave_by(bool to_finish) noexcept;
 
 }  // namespace ringmain::run

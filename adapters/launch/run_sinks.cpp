@@ -101,14 +101,14 @@ std::uint64_t RunSinks::arrived() const noexcept {
   return sum;
 }
 
-/// Events that have not arrived, by the name of their sinks: sinks of one kind share it, and so do
-/// their mailboxes, which are there until a sink is closed.
+/// How many events have not arrived, by the sinks' names. Sinks of one kind share a name, and so do
+/// their mailboxes, which exist until a sink is closed.
 std::map<std::string, std::uint64_t> RunSinks::missing() const {
   std::map<std::string, std::uint64_t> found;
   const std::size_t closed = closed_;
   for (std::size_t i = 0; i < sinks_.size(); ++i) {
     const std::uint64_t lost = sinks_[i].not_arrived();
-    // Of an open one: what arrived is taken off what its mailbox was offered.
+    // For an open sink: what its mailbox was offered, less what arrived.
     found[sinks_[i].name()] += lost + (i < closed ? sinks_[i].stats().dropped : -sinks_[i].heard());
   }
   for (const ChannelStats& c : bus_.stats().channels) {

@@ -1,4 +1,4 @@
-// Where do the events of a process go that belongs to a run, and which of them did not arrive?
+// Where do the events of a process in a run go, and which of them did not arrive?
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -17,31 +17,32 @@
 
 namespace ringmain::run {
 
-/// The sinks of a run, on one bus. They are opened by one thread before any other call; then any
+/// The sinks of a run, on one bus. One thread opens them before any other call; after that any
 /// thread may call. What goes wrong is said.
 class RunSinks {
  public:
-  /// `files`: of the sinks whose files were looked at when the process began.
+  /// `files`: those that were checked when the process began.
   RunSinks(Bus& bus, const RankIdentity& me, std::vector<FileAtStart> files)
       : bus_(bus), me_(me), files_(std::move(files)) {}
 
   void open(const std::string& sink);
-  /// Without a subscriber nothing is counted: where no sink is open, one that keeps nothing.
+  /// Where no sink is open: opens one that keeps nothing, since without a subscriber events are not
+  /// counted.
   void open_one_that_counts();
   [[nodiscard]] bool none_is_open() const noexcept { return sinks_.empty(); }
   [[nodiscard]] bool all_are_open() const noexcept { return unopened_.empty(); }
 
-  /// Waits for a sink that writes.
+  /// Hands what was published to the sinks. Waits while a sink writes.
   void flush();
-  /// As flush(), and closes all. Returns the events that were lost; says whose they were, unless
-  /// somebody else has said the end, `over`, by then.
+  /// As flush(), and closes all sinks. Returns how many events were lost; says which sinks lost
+  /// them, unless another thread has set `over` by then.
   std::uint64_t close(const std::atomic<bool>& over);
-  /// Waits for nobody: lets all go that have not closed. Returns the events that did not arrive,
-  /// and says whose they were.
+  /// Gives up all sinks that have not closed; does not wait. Returns how many events did not
+  /// arrive, and says which sinks lost them.
   std::uint64_t give_up(nanoseconds limit);
-  /// Returns what those that could not open have lost, and says it.
+  /// Returns how many events the sinks that could not open have lost, and says it.
   [[nodiscard]] std::uint64_t say_unopened() const;
-  /// Events that sinks have written, or taken where they do not say so.
+  /// How many events the sinks have written, or heard where they do not say what is written.
   [[nodiscard]] std::uint64_t arrived() const noexcept;
 
  private:

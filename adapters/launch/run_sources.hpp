@@ -1,4 +1,4 @@
-// Which sources does a run hear in this process, and which of them came in vain?
+// Which sources does a run hear in this process, and which could not attach?
 #pragma once
 #include <map>
 #include <mutex>
@@ -19,16 +19,16 @@ class RunSources {
   RunSources(Bus& bus, const RankIdentity& me, const std::vector<std::string>& asked)
       : bus_(bus), me_(me), asked_(asked) {}
 
-  /// Opens one that lives in the process; the others have libraries of their own, which join().
-  /// What is wrong is said.
+  /// Opens a source that lives in the process; others have libraries of their own, which call
+  /// join(). What is wrong is said.
   void open(const std::string& source);
   /// False: the run did not ask for it.
   [[nodiscard]] bool join(std::string_view name);
-  /// It came in vain, which is said.
+  /// Says that a source could not attach.
   void miss(std::string_view source, std::string_view why);
-  /// Ends those that were opened here. One that ends may call back.
+  /// Ends the sources that were opened here. A source may call this object while it ends.
   void end();
-  /// By the name of those that came: "" or why they could not attach.
+  /// By name, for the sources that came: "" or why they could not attach.
   [[nodiscard]] std::map<std::string, std::string> attached() const;
 
  private:

@@ -49,7 +49,7 @@ void Running::errand(RunThread::Errand errand, nanoseconds limit) {
     wake_all(*done);
   };
   try {
-    // What blocks, a sink's file above all, holds up its own thread only. It inherits our table.
+    // A sink whose file blocks holds up this thread only, which inherits the table of descriptors.
     std::thread([work] {
       ::pthread_setname_np(::pthread_self(), "ringmain:end");
       work();
@@ -57,7 +57,7 @@ void Running::errand(RunThread::Errand errand, nanoseconds limit) {
   } catch (const std::system_error&) {
     return work();
   }
-  const std::int64_t share = limit.count() * 9 / 10;  // the rest is for what is to be said
+  const std::int64_t share = limit.count() * 9 / 10;  // the rest is for the sentences
   await_change(*done, 0, engine::now_ns() + share);
   if (*done == 0) stuck_at_ = sinks_.arrived();
   if (*done == 0 && errand == RunThread::kFinish) late(limit);

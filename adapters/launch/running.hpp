@@ -32,7 +32,7 @@ class Running {
 
   [[nodiscard]] bool in_child() const noexcept { return ::getpid() != pid_; }
 
-  /// What cannot be opened is left out, and said.
+  /// Opens sinks and sources. What cannot be opened is left out, and said.
   void open() noexcept;
   /// nullptr: the run did not ask for that source.
   [[nodiscard]] Bus* join(std::string_view source) {
@@ -40,18 +40,18 @@ class Running {
   }
   void miss(std::string_view source, std::string_view why) { sources_.miss(source, why); }
 
-  /// Has the thread of the run do it, and waits for that until the deadline.
+  /// Has the run's thread do the errand, and waits for that until the deadline.
   void ask(RunThread::Errand errand) noexcept;
-  /// In that thread: flushes or finishes, but for no longer than `limit`.
+  /// In that thread: flushes or finishes, for no longer than `limit`.
   void errand(RunThread::Errand errand, nanoseconds limit);
 
  private:
   void flush(nanoseconds limit);
   void finish();
-  /// Time is up, and a thread of ours still works at the end: what it has not done is counted and
-  /// said, and it is left alone.
+  /// Time is up while a thread still ends the run: counts and says what it has not done, and leaves
+  /// it alone.
   void late(nanoseconds limit);
-  /// A flush was waited for in vain, is under way yet, and since then nothing has arrived anywhere.
+  /// A flush ran out of time, is still under way, and no event has arrived anywhere since.
   [[nodiscard]] bool is_stuck() const noexcept;
   /// `lost`: what the sinks lost.
   void say_end(std::uint64_t lost) const;
@@ -64,7 +64,7 @@ class Running {
   RunSinks sinks_;
   RunSources sources_{bus_, me_, plan_.sources};
   std::atomic<std::uint32_t> under_way_{0};                 // errands
-  std::atomic<bool> over_{false};                           // the end is said, by whom ever
+  std::atomic<bool> over_{false};                           // the end was said
   std::atomic<std::uint64_t> stuck_at_{~std::uint64_t{0}};  // what had arrived when time was up
 };
 

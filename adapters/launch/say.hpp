@@ -1,8 +1,8 @@
-// How does a sentence get out of somebody else's program?
+// How does a sentence get out of another program's process?
 //
-// In one system call, so that the lines of several processes stay whole. The program notices
-// nothing of it: no memory is taken, errno stays, and a pipe that nobody reads raises no SIGPIPE.
-// Needs no more than the C library.
+// In one system call, so that the lines of several processes stay whole. The program does not
+// notice: no memory is allocated, errno stays, and a pipe without a reader raises no SIGPIPE. Needs
+// no more than the C library.
 #pragma once
 #include <cerrno>
 #include <csignal>
@@ -15,7 +15,7 @@
 
 namespace ringmain::run {
 
-/// `fd` below 0: nothing is written.
+/// Writes nothing if `fd` is below 0.
 [[gnu::visibility("hidden")]] inline void write_unnoticed(int fd, const iovec* parts,
                                                           int count) noexcept {
   if (fd < 0) return;
@@ -35,8 +35,8 @@ namespace ringmain::run {
   errno = saved;
 }
 
-/// "ringmain: ", the parts, up to eight, and the line's end, to standard error. For libraries in
-/// which no run has begun; where one has, thread.hpp knows the standard error of the start.
+/// Writes "ringmain: ", up to eight parts and a line end to standard error. For libraries that may
+/// be used before a run has begun; after that, thread.hpp knows the standard error of the start.
 [[gnu::visibility("hidden")]] inline void say(std::initializer_list<const char*> parts) noexcept {
   constexpr std::size_t kMost = 8;
   iovec all[kMost + 2];

@@ -52,7 +52,7 @@ std::string no_sink(const RankIdentity& me, std::string_view sink, std::string_v
 }
 
 namespace {
-/// What the bus says on itself is not the program's.
+/// What the bus publishes about itself does not count as the program's.
 bool is_the_programs(const ChannelStats& c) {
   return !c.mailbox && c.offered != 0 && !c.name.starts_with("bus.");
 }

@@ -1,5 +1,5 @@
-// What do sentences of a run say of a process and its time? The same in every locale: the program
-// may have set its own.
+// How do a run's sentences name a process and a time? The same in every locale, as the program may
+// have set one.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,16 +13,16 @@
 namespace ringmain::run {
 
 /// How long a process waits at its end for sinks and sources: RINGMAIN_END_S, or two seconds. Says
-/// so where that is no number.
+/// so if the variable is not a number.
 [[nodiscard]] nanoseconds end_limit();
 /// "0.5 s".
 [[nodiscard]] std::string in_seconds(nanoseconds limit);
 /// "train (pid 71, rank 3)".
 [[nodiscard]] std::string process_title(const RankIdentity& me);
-/// That a sink is not there, and why.
+/// The sentence that a sink could not open, and why.
 [[nodiscard]] std::string no_sink(const RankIdentity& me, std::string_view sink,
                                   std::string_view why);
-/// What the program has published.
+/// How many events the program has published.
 [[nodiscard]] std::uint64_t events_of(const Stats& stats);
 /// The line of --summary. `lost`: what the sinks lost; `attached`: by source, "" or why not.
 [[nodiscard]] std::string summary(const RankIdentity& me, const Stats& stats, std::uint64_t lost,

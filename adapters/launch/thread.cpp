@@ -36,11 +36,11 @@ constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr char kThreads[] = "/proc/self/task";
 
-/// True in the thread itself. Looked at in handlers of signals, so no call may make it.
+/// True in the run's thread itself. Read in signal handlers, so it must not be made by a call.
 [[gnu::tls_model("initial-exec")]] thread_local bool is_run_thread = false;
 
-/// The standard error that the process began with: the file is remembered, since a program may have
-/// another one at its number. Set before the thread starts, and then by the thread only.
+/// The standard error with which the process began. It remembers the file, since a program may open
+/// another one at that number. Set before the thread starts, and then by the thread only.
 class StandardError {
  public:
   void remember() noexcept {
@@ -51,13 +51,14 @@ class StandardError {
     device_ = now.st_dev;
     inode_ = now.st_ino;
   }
-  /// False where something else has taken its place there.
+  /// False where another file has that number now.
   [[nodiscard]] bool holds(int fd) const noexcept { return !remembered_ || is(fd); }
-  /// Where the program's descriptors are ours, too: one more, which it seldom closes.
+  /// For a thread that shares the program's descriptors: keeps a second one, at a number that
+  /// programs seldom close.
   void keep_one_more() noexcept {
     if (is(STDERR_FILENO)) high_ = formats::duplicate_high(STDERR_FILENO);
   }
-  /// A descriptor that is that file now; -1 where none is.
+  /// A descriptor that is that file now; -1: there is none.
   [[nodiscard]] int number() const noexcept {
     if (high_ >= 0 && is(high_)) return high_;
     return !remembered_ || is(STDERR_FILENO) ? STDERR_FILENO : -1;
@@ -77,15 +78,15 @@ class StandardError {
 };
 constinit StandardError standard_error;
 
-/// From here on this thread's descriptors are its own, and none is the program's but standard error
-/// and, if asked for, standard output. False: the system gives it none.
+/// Gives this thread a table of descriptors of its own, which has none of the program's but
+/// standard error and, if asked for, standard output. False: the system refuses.
 bool take_own_table(bool standard_output) noexcept {
   if (::syscall(SYS_close_range, 3u, ~0u, kUnshare) != 0) {
     if (::unshare(CLONE_FILES) != 0) return false;
     const long end = ::sysconf(_SC_OPEN_MAX);
     for (int fd = 3; fd < end && fd < 65536; ++fd) (void)::close(fd);
   }
-  // No number below 3 may be given to a file: what is printed would land there.
+  // No file may get a number below 3, or printed text would land in it.
   (void)::close(STDIN_FILENO);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing < 0) return true;
@@ -149,8 +150,8 @@ std::size_t read_about(int threads, const char* thread, const char* what, char* 
   return static_cast<std::size_t>(std::max<ssize_t>(bytes, 0));
 }
 
-/// Of `threads`, a descriptor of /proc/self/task. True, too, where it cannot be told: ending the
-/// process would end them.
+/// Are other threads in `threads`, a descriptor of /proc/self/task? True also if that cannot be
+/// told, because ending the process would end them.
 bool others_are_there(int threads) noexcept {
   const int mine = ::openat(threads, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const folder = mine < 0 ? nullptr : ::fdopendir(mine);
@@ -170,7 +171,7 @@ bool others_are_there(int threads) noexcept {
   return found;
 }
 
-/// Of the main thread, by the last of 52 words of its line. 0 where it is not said.
+/// The main thread's status: the last of 52 words of its line. 0 if it is missing.
 int status_of_main_thread(int threads) noexcept {
   char id[16];
   char line[1024] = "";
@@ -180,10 +181,10 @@ int status_of_main_thread(int threads) noexcept {
   return last == nullptr ? 0 : std::atoi(last + 1) >> 8 & 0xff;
 }
 
-/// Looks ever more seldom: that the process ends a little later is no more than 2 % of its time.
+/// Looks ever more seldom, so that the process ends at most 2 % of its time later.
 int await_solitude_in(int threads) noexcept {
-  // A process has the status of its last thread. That of one that is not the main thread cannot be
-  // asked for; the C library's leave with 0.
+  // A process ends with the status of its last thread. Only the main thread's can be read; the C
+  // library ends others with 0.
   if (!others_are_there(threads)) return status_of_main_thread(threads);
   const std::int64_t begun = engine::now_ns();
   while (others_are_there(threads)) {
@@ -301,7 +302,7 @@ int RunThread::await_solitude() noexcept {
   return static_cast<int>(solitary_ - 1);
 }
 
-/// In a thread with our descriptors: the program may have none to spare, or see no /proc any more.
+/// Runs in a thread with a table of its own: the program may have no descriptor left, or no /proc.
 void RunThread::start_awaiting_solitude() noexcept {
   const auto await = [this] {
     (void)::pthread_setname_np(::pthread_self(), "ringmain:alone");

@@ -1,11 +1,11 @@
-// Who acts for ringmain in a program that does not know it? One thread, which has a table of
+// Which thread acts for ringmain in a program that does not know it? One that has a table of
 // descriptors of its own.
 //
-// Linux gives each thread the table that it asks for. Files that are opened from this thread, and
-// from those that it starts, are in a table that the program cannot see: it closes none of them,
-// takes none of their numbers and inherits none. The other way round nothing of the program's stays
-// open here but standard error. Where the system refuses a table (before Linux 5.9, some seccomp
-// filters), files and standard error have high numbers, and are looked at before each write.
+// On Linux a thread can have its own table. Files that this thread opens, and the threads that it
+// starts, are in a table that the program cannot see: it closes none of them, takes none of their
+// numbers and inherits none. In turn no file of the program stays open here but standard error.
+// Where the system refuses a table (before Linux 5.9, some seccomp filters), files and standard
+// error have high numbers, and are looked at before each write.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -25,19 +25,19 @@ class RunThread {
   struct Work {
     std::function<void()> open;  // first of all
     std::function<void(Errand, nanoseconds limit)>
-        errand;                    // what does not end by then is left alone
+        errand;                    // one that does not end by its deadline is left alone
     bool standard_output = false;  // a sink writes to it
   };
 
-  /// Starts it, and waits until it has opened what it opens, or for `limit`. Where the system has
-  /// no thread: does that here, and all errands too. Never destroyed.
+  /// Starts the thread and waits until its `open` has returned, or for `limit`. Where the system
+  /// gives no thread, `open` and all errands run in the caller. Never destroyed.
   static RunThread& start(Work work, nanoseconds limit);
 
-  /// Waits until it and all that was asked before is done, or for `limit`. Async-signal-safe where
-  /// there is a thread.
+  /// Has the thread do the errand, and waits until that and all earlier ones are done, or for
+  /// `limit`. Async-signal-safe where there is a thread.
   void ask(Errand errand, nanoseconds limit) noexcept;
-  /// In a thread of ours, after the main thread has left: waits until all others of the program
-  /// have. Returns the status that the process has.
+  /// In a thread of ringmain, after the main thread has ended: waits until all other threads of the
+  /// program have ended. Returns the status that the process ends with.
   int await_solitude() noexcept;
   /// One line on the standard error that the process began with, if there is memory for it. Does
   /// not wait.
@@ -54,7 +54,7 @@ class RunThread {
   const Work work_;
   bool alone_ = false;  // there is no thread
   std::atomic<std::uint32_t> asked_{0};
-  std::atomic<std::uint32_t> notified_{0};  // moves with each wish
+  std::atomic<std::uint32_t> notified_{0};  // moves with each request
   std::atomic<std::uint32_t> asks_{1};      // how often it was asked; the opening is the first
   std::atomic<std::uint32_t> done_{0};      // up to which of these all is done; 0 while it opens
   std::atomic<std::int64_t> limit_ns_{0};
@@ -64,15 +64,17 @@ class RunThread {
   std::vector<std::string> sentences_;
 };
 
-/// The one of this process; nobody while it opens.
+/// The run's thread of this process; nullptr until it has opened.
 extern std::atomic<RunThread*> the_thread;
-/// Has it say "ringmain: ", the sentence and the line's end; says that here while it opens.
+/// Has the thread write "ringmain: ", the sentence and a line end; before it has opened, the caller
+/// writes it.
 void tell(std::string sentence);
 
-/// From now on sentences go to what is standard error now, or nowhere. The first call holds.
+/// From now on sentences go to the file that is standard error now, or nowhere. Only the first call
+/// counts.
 void remember_standard_error() noexcept;
-/// Makes Bus::process(), from a thread with a name of ours, which the bus's threads have from
-/// birth: whoever asks which threads are the program's finds none of them among those.
+/// Makes Bus::process() in a thread with a name of ringmain's, which the bus's threads inherit: so
+/// a look at the program's threads can tell them apart from the start.
 void start_bus();
 /// Waits while `word` is `value`, at most until `until_ns` of CLOCK_MONOTONIC. Async-signal-safe.
 void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
@@ -81,7 +83,7 @@ void wake_all(std::atomic<std::uint32_t>& word) noexcept;
 /// One write to the standard error that the process began with, if it is still open; raises no
 /// SIGPIPE in the caller.
 void write_sentence(std::string_view sentence) noexcept;
-/// That nothing is heard from this program, and why. Allocates nothing.
+/// Says that nothing is heard from this program, and why. Allocates nothing.
 void tell_unheard(const char* why) noexcept;
 
 }  // namespace ringmain::run

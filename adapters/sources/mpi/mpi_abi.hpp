@@ -1,7 +1,7 @@
 // What differs between kinds of MPI, and what is asked of MPI itself. Compiled once for each kind.
 //
-// Whatever is asked here is asked of the profiling interface, with handles that were checked: MPI
-// ends the program when it is asked about a null one.
+// All calls here use the profiling interface, with handles that were checked: MPI ends the program
+// when it is asked about a null handle.
 #pragma once
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
@@ -13,8 +13,8 @@
 #include "adapters/sources/mpi/mpi_groups.hpp"
 #include "adapters/sources/mpi/mpi_requests.hpp"
 
-// Open MPI's Fortran passes C's MPI_… by. MPICH's mpif.h calls it, so that is watched in C; its
-// mpi_f08 calls it too where buffers are given, and passes it by elsewhere (Wait, Barrier, Init).
+// Open MPI's Fortran does not call C's MPI_…. MPICH's mpif.h does, so it is watched in C; its
+// mpi_f08 does so only for calls with buffers, and not elsewhere (Wait, Barrier, Init).
 #ifdef OPEN_MPI
 #define RINGMAIN_MPI_WATCHES_MPIFH 1
 #else
@@ -38,10 +38,10 @@ template <class Handle>
 /// The requests of this process that are in flight.
 [[nodiscard]] Requests& requests() noexcept;
 
-/// The communicator behind the handle; one without a name or a rank for MPI_COMM_NULL and for what
-/// has no room. The first call for each takes a lock.
+/// The communicator behind the handle; one without a name or a rank for MPI_COMM_NULL and where
+/// there is no room. The first call for each takes a lock.
 [[nodiscard]] Group& group_of(MPI_Comm comm) noexcept;
-/// The handle is going to be another's, or has a new name.
+/// Call it when the communicator is freed or has a new name.
 void forget_group(MPI_Comm comm) noexcept;
 void rename_group(MPI_Comm comm) noexcept;
 

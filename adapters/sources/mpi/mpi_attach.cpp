@@ -1,5 +1,5 @@
-// Where do the calls of a program go that has this kind of MPI? Each line of mpi_calls.hpp becomes
-// a function here.
+// Where do the calls of a program with this kind of MPI go? Each line of mpi_calls.hpp becomes a
+// function here.
 #include "events/terms/collective_names.hpp"
 
 #include "adapters/sources/mpi/mpi_watch.hpp"

@@ -1,4 +1,4 @@
-// Which calls of MPI are watched? Those of these tables, MPI-3.1's.
+// Which calls of MPI are watched? Those in these tables, of MPI-3.1.
 //
 // A line is: the call's name after MPI_, the same in small letters (Fortran's), the operation by
 // its word in events/terms/collective_names.hpp, how much it moves (a function of mpi_shapes.hpp),
@@ -65,7 +65,7 @@
   CALL(Irecv, irecv, "recv", receive, (Get, Count, Type, Peer, Tag, Comm)) \
   CALL(Imrecv, imrecv, "recv", receive_matched, (Get, Count, Type, Message))
 
-// They only say what Start and Startall will do.
+// They only prepare what Start and Startall will do.
 #define RINGMAIN_MPI_PERSISTENT(CALL)                                              \
   CALL(Send_init, send_init, "send", send, (Give, Count, Type, Peer, Tag, Comm))   \
   CALL(Bsend_init, bsend_init, "send", send, (Give, Count, Type, Peer, Tag, Comm)) \
@@ -115,7 +115,7 @@ enum Call : unsigned {
 
 using Function = void (*)();
 
-/// Where each call goes: in C, from Fortran's mpif.h and `use mpi`, from its mpi_f08.
+/// Where each call goes: from C, from Fortran's mpif.h and `use mpi`, and from mpi_f08.
 struct Targets {
   Function c[kCalls];
   Function mpifh[kCalls];
@@ -124,7 +124,7 @@ struct Targets {
 
 }  // namespace ringmain::mpi
 
-/// In the library for one kind of MPI. Gets the targets as MPI has them, null where it has none,
-/// and puts its own in their place. 0: it could not, and `*why` says why.
+/// In the library for one kind of MPI. Gets MPI's own functions as targets, null where it has none,
+/// and puts the library's in their place. 0: it could not, and `*why` says why.
 extern "C" __attribute__((visibility("default"))) int ringmain_mpi_attach(
     ringmain::mpi::Targets* targets, const char** why);

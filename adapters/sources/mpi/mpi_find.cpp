@@ -15,8 +15,8 @@
 namespace ringmain::mpi {
 namespace {
 
-// Of Fortran's, the ones that programs call: they come to C's, watched, in an MPI where they do
-// that.
+// Of Fortran's names, those that programs call. In an MPI where they call C's, they are watched
+// there.
 struct Names {
   const char* c;
   const char* mpifh;
@@ -37,7 +37,8 @@ constexpr Names kNames[kCalls] = {
 #undef RINGMAIN_MPI_NAMES
 #undef RINGMAIN_MPI_NAMES_OF_I
 
-/// An MPI that was loaded by dlopen, as Python does, is seen by its loader alone: now by all.
+/// An MPI that was loaded by dlopen, as Python does, is visible to its loader alone: makes it
+/// visible to all.
 int show_to_all(dl_phdr_info* library, std::size_t, void*) noexcept {
   const char* const slash = std::strrchr(library->dlpi_name, '/');
   const char* const file = slash == nullptr ? library->dlpi_name : slash + 1;
@@ -49,7 +50,7 @@ int show_to_all(dl_phdr_info* library, std::size_t, void*) noexcept {
 
 using Called = std::remove_pointer_t<Function>;
 
-/// Which of our libraries knows this MPI's handles; nullptr: none.
+/// Which library of ringmain knows this MPI's handles; nullptr: none.
 const char* library_for(const char* version) noexcept {
   if (std::strstr(version, "Open MPI") != nullptr) return "libringmain_mpi_openmpi.so";
   static constexpr const char* kKin[] = {"MPICH", "MVAPICH", "Intel(R) MPI", "ParaStation"};

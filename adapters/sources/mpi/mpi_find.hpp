@@ -1,4 +1,4 @@
-// Which MPI has this process, and what watches it?
+// Which MPI does this process have, and which library watches it?
 #pragma once
 #include "adapters/sources/mpi/mpi_calls.hpp"
 

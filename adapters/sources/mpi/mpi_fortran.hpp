@@ -1,5 +1,5 @@
-// What does Fortran say in other words than C? Addresses that stand for "ignore" and "in place",
-// and statuses.
+// What does Fortran pass in another form than C? Addresses that mean "ignore" and "in place", and
+// statuses.
 #pragma once
 #include "adapters/sources/mpi/mpi_abi.hpp"
 

@@ -1,8 +1,8 @@
 // Which communicator is behind a handle?
 //
-// MPI asks for its own lock to say so, so what a call needs is kept here, found by the handle's
-// bits without one. A handle that was freed may come back as another communicator: its place is
-// given up when the program frees it. Knows no MPI.
+// MPI takes a lock to answer that, so what a call needs is kept here, and found by the handle's
+// bits without a lock. A freed handle may come back as another communicator, so its place is given
+// up when the program frees it. Includes no MPI header.
 #pragma once
 #include <array>
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace ringmain::mpi {
 
-/// Its words are written before the handle is shown, and when it is named anew.
+/// Its words are written before the handle can be found, and when the communicator gets a new name.
 struct Group {
   std::atomic<Name> name{};
   std::atomic<std::int32_t> rank{-1};  // of this process
@@ -50,7 +50,8 @@ class Groups {
     }
     return nullptr;
   }
-  /// Takes a lock. The one there is, if another thread was first; nullptr: as many are alive.
+  /// Takes a lock. Returns the one that another thread added first, if any; nullptr: kLiveMax are
+  /// alive.
   Group* add(std::uint64_t handle, const GroupFacts& facts) noexcept {
     const std::lock_guard lock(mutex_);
     if (Group* const there = find(handle)) return there;

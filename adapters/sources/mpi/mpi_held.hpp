@@ -45,8 +45,8 @@ T* room(int n) noexcept {
   }
 }
 
-/// The requests of one call, out of sight while MPI looks at them. Those that are not over are
-/// shown again at its end.
+/// The requests of one call. While MPI looks at them other threads cannot find them; its destructor
+/// shows those again that are not over.
 template <class In>
 class Held {
  public:
@@ -72,7 +72,7 @@ class Held {
     }
   }
 
-  /// What MPI is to fill: the program's, or ours.
+  /// The statuses that MPI fills: the program's, or this object's.
   [[nodiscard]] Status* statuses() const noexcept { return statuses_; }
   /// The i-th request is over, as the k-th status says.
   void over(int i, int code, int k) noexcept {
@@ -98,7 +98,7 @@ class Held {
   void some_over(int code, int n, const int* indices, int first) noexcept {
     for (int k = 0; any_ && k < n; ++k) over(indices[k] - first, own_code(code, k), k);
   }
-  /// Its end was seen, and it stays until the program waits for it.
+  /// Its end was seen; the request stays until the program waits for it.
   void told(int code) noexcept {
     if (!any_ || !requests_[0]->active) return;
     const bool known = !In::ignored(statuses_);
@@ -121,7 +121,7 @@ class Held {
   }
 
  private:
-  /// Of several requests each has an error of its own, in its status.
+  /// Where there are several requests, each has its own error in its status.
   [[nodiscard]] int own_code(int code, int k) const noexcept {
     if (code == MPI_SUCCESS) return code;
     int error_class = code;

@@ -1,8 +1,8 @@
-// What kinds of parameters have the calls of mpi_calls.hpp? Each says its type in C and in Fortran,
-// and what of it counts when it is said how much is moved.
+// Which kinds of parameters do the calls of mpi_calls.hpp have? Each kind has a type in C and in
+// Fortran, and what of it counts for the amount that is moved.
 //
-// Fortran gives all by reference and handles as integers. In mpi_f08 a handle is a struct of one
-// integer, so it looks the same.
+// Fortran passes all parameters by reference, and handles as integers. In mpi_f08 a handle is a
+// struct of one integer, which looks the same.
 #pragma once
 #include "adapters/sources/mpi/mpi_abi.hpp"
 #include "adapters/sources/mpi/mpi_fortran.hpp"
@@ -69,7 +69,7 @@ struct Comm {
 using Root = Count;
 using Peer = Count;
 
-/// What is handed on unread.
+/// A parameter that is passed on unread.
 template <class InC, class InFortran>
 struct Passed {
   using C = InC;

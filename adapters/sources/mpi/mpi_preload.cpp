@@ -1,10 +1,10 @@
-// Which of a program's calls to MPI come past here? All of mpi_calls.hpp: this small library is
-// preloaded into every process of the command, knows nothing of any MPI and needs no header of one.
+// Which of a program's calls to MPI come through here? All of mpi_calls.hpp. This small library is
+// preloaded into every process of the command, and needs no header of any MPI.
 //
-// Open MPI's handles are pointers and MPICH's are integers, so what watches them is compiled for
-// each. Which it has to be is known when the first call comes, and not before: a Python program
-// loads its MPI long after it started. So each symbol here jumps to where the first call found that
-// it has to go, and a process that never calls MPI has paid for mapping a few pages.
+// Open MPI's handles are pointers and MPICH's are integers, so the library that watches them is
+// compiled for each. Which one is needed is known only at the first call: a Python program loads
+// its MPI long after its start. So each symbol here jumps to the place that the first call found,
+// and a process that never calls MPI pays for mapping a few pages.
 //
 // The parameters are passed on as words. Handles, pointers and ints have a register, or eight bytes
 // of stack, of their own on every 64-bit Linux, so it need not be known which of them a word is.

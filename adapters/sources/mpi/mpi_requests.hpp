@@ -1,10 +1,11 @@
 // Which operation is behind a request?
 //
-// A request may be completed by another thread than the one that made it, and its handle is another
-// operation's as soon as MPI has completed it. So whoever completes requests first takes them out
-// of sight (hold), asks MPI, and then drops those that are over and shows the rest again. MPICH
-// gives the same handle to several small sends that are over already: each has a place of its own
-// here, and which is found first does not matter. Knows no MPI; no lock, no allocation.
+// Another thread than the one that made a request may complete it, and MPI may give its handle to
+// another operation as soon as it is complete. So a thread that completes requests first takes them
+// out of sight (hold), then asks MPI, then drops those that are over and shows the rest again.
+// MPICH gives the same handle to several small sends that are over already: each has a place of its
+// own here, and which is found first does not matter. Includes no MPI header; no lock, no
+// allocation.
 #pragma once
 #include <array>
 #include <atomic>
@@ -15,8 +16,8 @@
 
 namespace ringmain::mpi {
 
-/// What was asked for. All zeros until it is: the table of those in flight takes the pages that are
-/// used.
+/// An operation that was issued. All zeros before, so that the table of those in flight takes only
+/// the pages that are used.
 struct Operation {
   std::uint64_t op_id = 0;
   std::uint64_t sequence = 0;
@@ -51,7 +52,7 @@ class Requests {
  public:
   static constexpr std::size_t kInFlightMax = 65536;
 
-  /// A place of one's own; nullptr: as many are in flight. Threads: any. Progress: lock-free.
+  /// A place of its own; nullptr: the table is full. Threads: any. Progress: lock-free.
   [[nodiscard]] Request* take(std::uint64_t handle) noexcept {
     const std::size_t home = home_of(handle);
     for (std::size_t i = 0; i < kInFlightMax; ++i) {
@@ -66,8 +67,8 @@ class Requests {
     }
     return nullptr;
   }
-  /// Finds a request by its handle and takes it out of sight; nullptr: not one of ours.
-  /// Threads: any, for different requests, as MPI wants it. Progress: lock-free.
+  /// Finds a request by its handle and takes it out of sight; nullptr: it is not kept here.
+  /// Threads: any, for different requests, as MPI demands. Progress: lock-free.
   [[nodiscard]] Request* hold(std::uint64_t handle) noexcept {
     const std::size_t home = home_of(handle);
     const std::size_t farthest = places_[home].farthest_;
@@ -78,7 +79,7 @@ class Requests {
     }
     return nullptr;
   }
-  /// What is taken or held can be found again.
+  /// Lets a request that was taken or held be found again.
   static void show(Request& request) noexcept { request.key_ = request.handle_; }
   static void drop(Request& request) noexcept { request.key_ = kFree; }
 

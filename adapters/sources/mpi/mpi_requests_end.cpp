@@ -4,7 +4,7 @@
 namespace ringmain::mpi {
 namespace {
 
-// Each takes the call itself, with the statuses to fill; its result is MPI's code.
+// Each function here is given the call itself, with the statuses to fill, and returns MPI's code.
 
 template <class In, class Ask>
 int wait(typename In::Handle* request, typename In::Status* status, Ask ask) noexcept {
@@ -65,7 +65,7 @@ int start(int n, typename In::Handle* requests, Ask ask) noexcept {
   for (int i = 0; code != MPI_SUCCESS && i < n; ++i) held.over(i, code, i);
   return code;
 }
-/// What goes on without a request ends unseen.
+/// Where an operation goes on without a request, its end is not seen.
 template <class In, class Ask>
 int free(typename In::Handle* request, Ask ask) noexcept {
   Held<In> held(1, request, nullptr);
@@ -133,8 +133,8 @@ int ask_fortran(Call call, MPI_Fint* code, F... parameters) noexcept {
 using Fint = MPI_Fint;
 using FStatus = fortran::Status;
 
-/// Fortran counts from 1, but MPICH 4.0's mpi_f08 from 0: asked once, about two requests of which
-/// the second is over. Like a program that asks it while nothing is in flight.
+/// Fortran counts from 1, but MPICH 4.0's mpi_f08 from 0. Asks MPI once, with two requests of which
+/// the second is over.
 int first_index(Layer layer) noexcept {
   if (layer == Layer::mpifh) return 1;
   static const int first = [] {

@@ -1,5 +1,5 @@
-// How much does a call move, and with whom? What this rank gives and what it gets, counted from the
-// parameters that MPI reads on this rank: the others may be anything.
+// How much does a call move, and with which rank? What this rank gives and what it gets, counted
+// from the parameters that MPI reads on this rank; the others may have any value.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -42,15 +42,15 @@ inline Side side(const int* counts, const TypeList& types, int n) noexcept {
   }
   return all;
 }
-/// With how many others it exchanges: between two groups, with those of the other one.
+/// With how many ranks it exchanges: in an intercommunicator, with those of the other group.
 inline int others(const Group& group) noexcept {
   return group.remote != 0 ? group.remote : group.size;
 }
-/// Is this rank the root? Between two groups it says so itself.
+/// Is this rank the root? In an intercommunicator the call says so itself.
 inline bool is_root(const Group& group, int root) noexcept {
   return group.remote != 0 ? root == MPI_ROOT : root == group.rank;
 }
-/// MPI_ROOT, MPI_PROC_NULL and MPI_ANY_SOURCE are nobody's rank.
+/// MPI_ROOT, MPI_PROC_NULL and MPI_ANY_SOURCE are no rank.
 inline int rank_or_none(int rank) noexcept {
   return rank < 0 ? -1 : rank;
 }
@@ -93,7 +93,7 @@ inline Shape reduce(const void* give, const void*, int n, MPI_Datatype type, Unr
   Group& group = group_of(comm);
   if (root == MPI_PROC_NULL) return {&group};
   const Side all = side(n, type);
-  // In place the root gives too: from where it gets.
+  // In place the root gives too, from its receive buffer.
   return to_root(is_root(group, root) ? nullptr : give, all, all, root, group);
 }
 
@@ -115,7 +115,7 @@ inline Shape scatter_v(const void*, const int* counts, Unread, MPI_Datatype type
   return shape;
 }
 
-/// All to all. In place, what is given is where it is gotten.
+/// All to all. In place, the receive buffer has what is given.
 inline Shape all_gather(const void* give, int n, MPI_Datatype type, const void*, int m,
                         MPI_Datatype into, MPI_Comm comm) noexcept {
   Group& group = group_of(comm);

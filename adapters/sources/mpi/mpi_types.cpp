@@ -1,4 +1,4 @@
-// What is a datatype called when MPI's name for it is left out? By what it is: int32, float64.
+// What is a datatype called, whatever MPI's name for it is? By what it is: int32, float64.
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -12,7 +12,7 @@ struct Known {
   std::uint64_t handle = 0;
   TypeFacts facts;
 };
-// Written before anything is said; read by all.
+// Written before the first event is published; read by all threads.
 constinit std::array<Known, 256> known{};
 constinit Name derived;
 
@@ -23,7 +23,7 @@ static_assert(known.size() == 256);
 
 /// `name`; or that and its bits, where MPI leaves the size to the compiler.
 void remember(MPI_Datatype type, const char* name, bool with_bits) noexcept {
-  if (type == MPI_DATATYPE_NULL) return;  // this MPI has it not
+  if (type == MPI_DATATYPE_NULL) return;  // this MPI does not have it
   int bytes = 0;
   if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes <= 0) return;
   char text[64];

@@ -1,5 +1,5 @@
-// What happens around a call that moves data? It is said that it was asked for, MPI does it, and it
-// is said how it ended; or, where it goes on, its request is kept until it is completed.
+// What happens around a call that moves data? It is published as issued, MPI does it, and its end
+// is published; or, where it goes on, its request is kept until it is completed.
 //
 // While nobody listens a call costs three loads more. Otherwise two looks at the clock, two
 // publishes and what mpi_shapes.hpp asks of MPI; no lock and no allocation once the thread, the
@@ -19,16 +19,17 @@ namespace ringmain::mpi {
 /// Fortran's ways to MPI: mpif.h's and `use mpi`'s symbols, and mpi_f08's.
 enum class Layer : unsigned { mpifh, f08 };
 
-/// Set before any call comes: MPI's own functions for Fortran, and what operations are called.
+/// Set before the first call: MPI's own functions for Fortran, and the operations' names.
 struct Behind {
   Targets originals{};
   std::array<Name, kCalls> operations{};
 };
 [[nodiscard]] Behind& behind() noexcept;
-/// Fills `operations`, before anything is said.
+/// Fills `operations`, before the first event is published.
 void name_operations() noexcept;
 
-/// In how many calls from Fortran this thread is: those that they make to C are not heard again.
+/// In how many calls from Fortran this thread is: the calls that these make to C are not heard
+/// again.
 [[nodiscard]] int& fortran_depth() noexcept;
 
 template <class... F>
@@ -62,12 +63,13 @@ inline Operation operation_of(Call call, const shapes::Shape& shape) noexcept {
   return operation;
 }
 
-/// Is this a call that nobody hears, or was its begin said already?
+/// Does nobody listen, or was the call published already?
 [[nodiscard]] inline bool unheard() noexcept {
   return !heard() || fortran_depth() > 0;
 }
 
-/// Has `call` come to these; to Fortran's where its ways pass C's by, and MPI has them.
+/// Sends `call` to these functions; for Fortran only where its calls do not come through C's, and
+/// MPI has them.
 template <class C, class F>
 void watch(Targets& targets, Call call, C* c, F* mpifh, F* f08) noexcept {
   targets.c[call] = reinterpret_cast<Function>(c);
@@ -75,14 +77,14 @@ void watch(Targets& targets, Call call, C* c, F* mpifh, F* f08) noexcept {
     targets.mpifh[call] = reinterpret_cast<Function>(mpifh);
   if (targets.f08[call] != nullptr) targets.f08[call] = reinterpret_cast<Function>(f08);
 }
-/// What has more to watch than the calls that move data.
+/// Watches the calls that complete, start and cancel requests.
 void watch_requests(Targets& targets) noexcept;
 void watch_program(Targets& targets) noexcept;
 
-/// Keeps what goes on under its request.
+/// Keeps an operation that goes on, under its request.
 void keep(const Operation& operation, MPI_Request request, bool persistent) noexcept;
 
-/// Puts a status of ours where the program wants none.
+/// Gives MPI a status to fill where the program wants none.
 template <class Status>
 class AnyStatus {
  public:
@@ -167,7 +169,7 @@ struct NonBlocking<Row, Kinds<P...>> {
   }
 };
 
-/// Nothing is asked for yet: Start does that, as often as it is called.
+/// Publishes nothing yet: each Start does.
 template <class Row, class List>
 struct Persistent;
 template <class Row, class... P>

@@ -1,9 +1,9 @@
-// What do NVTX's headers and a library that they load say to each other? NVTX 3 in our own words,
-// so that no header of NVIDIA's is needed; tests/adapters/nvtx compares it with the real ones.
+// How do NVTX's headers and a library that they load talk to each other? The ABI of NVTX 3 without
+// NVIDIA's headers; tests/adapters/nvtx compares it with the real ones.
 //
 // Each copy of the headers (in the program, in each shared library) has a table of pointers to its
-// function pointers. It loads the library, calls InitializeInjectionNvtx2 with the way to its
-// table, and calls from then on what the library left there.
+// function pointers. It loads the library, calls InitializeInjectionNvtx2 with a function that
+// gives its table, and from then on calls what the library put there.
 #pragma once
 #include <cstddef>
 #include <cstdint>

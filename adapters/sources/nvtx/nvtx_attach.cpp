@@ -37,8 +37,8 @@ std::vector<Table> tables_of(abi::GetExportTable get) {
   return tables;
 }
 
-/// What was there before the tool behind us is the copy's own way of loading us, and no tool's
-/// function: calling that would call us again.
+/// What stood in the table before the chained tool wrote to it is the copy's own way of loading
+/// this library, and no tool's function: to call it would load this library again.
 void take(const Table& table, const std::vector<abi::Function>& before,
           const std::vector<abi::Function>& after, bool chained) {
   for (unsigned id = 1; id < table.count; ++id) {

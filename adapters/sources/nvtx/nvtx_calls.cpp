@@ -1,8 +1,9 @@
-// What happens when a program calls NVTX? It is published (nvtx_publish.hpp), and passed on to the
-// tool behind us with that tool's own handles.
+// What happens when a program calls NVTX? The call is published (nvtx_publish.hpp), and passed on
+// to the chained tool with that tool's own handles.
 //
-// The handles that programs see are ours, so that each call finds its domain and its text by a
-// load. Ranges that are started get the other tool's id, if it has any: both know it then.
+// The handles that programs see are ringmain's, so that each call finds its domain and its text by
+// a load. A range that is started gets the chained tool's id, if there is one, so that both know
+// it.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -23,7 +24,7 @@ std::array<std::atomic<abi::Function>, abi::kCoreSize> next_core{};
 std::array<std::atomic<abi::Function>, abi::kCore2Size> next_core2{};
 std::array<std::atomic<abi::Function>, abi::kSyncSize> next_sync{};
 
-// --- the tool behind us ---
+// --- the chained tool ---
 
 template <class F>
 F* next(abi::Core id) noexcept {
@@ -34,7 +35,7 @@ F* next(abi::Core2 id) noexcept {
   return reinterpret_cast<F*>(next_core2[id].load());
 }
 
-/// Attributes with the other tool's handle of a registered string in place of ours.
+/// Attributes with the chained tool's handle of a registered string in place of ringmain's.
 template <class A>
 class Translated {
  public:
@@ -101,7 +102,7 @@ int range_pop() {
   return f != nullptr ? f() : depth;
 }
 
-/// What is interned, so not only as much of it as a message holds.
+/// The whole text, because it is interned and not cut to a message's length.
 std::string_view whole(const char* text, std::array<char, 256>&) noexcept {
   return text == nullptr ? std::string_view() : text;
 }

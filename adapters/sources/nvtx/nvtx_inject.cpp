@@ -21,7 +21,7 @@ abi::Initialize find_chained() {
       "RINGMAIN_NVTX_CHAIN", "InitializeInjectionNvtx2", "NVTX tool", &InitializeInjectionNvtx2);
 }
 
-/// Which ranges are steps, once. The ranges are heard also where that is wrong.
+/// Reads once which ranges are steps. Ranges are heard also if that is wrong.
 void take_argument(Bus& bus) {
   static std::atomic<bool> taken{false};
   const std::string argument = taken.exchange(true) ? "" : run::argument_of("nvtx");
@@ -33,7 +33,7 @@ void take_argument(Bus& bus) {
 }  // namespace
 }  // namespace ringmain::nvtx
 
-/// 0: not attached, and the program goes on without; the copy then forgets this library.
+/// 0: not attached. The copy then forgets this library, and the program goes on without it.
 int InitializeInjectionNvtx2(ringmain::nvtx::abi::GetExportTable get) noexcept try {
   using namespace ringmain;
   static const nvtx::abi::Initialize chained = nvtx::find_chained();

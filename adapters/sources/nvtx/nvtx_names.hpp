@@ -2,7 +2,7 @@
 // registered strings.
 //
 // They are made under a lock and never freed, because a program may use a handle in one thread
-// while it destroys it in another; the same name twice gives the same handle. Reading them takes no
+// while it destroys it in another. The same name twice gives the same handle. Reading takes no
 // lock.
 #pragma once
 #include <array>
@@ -31,7 +31,7 @@ class Categories {
 
 struct Domain {
   Name name;
-  void* theirs = nullptr;  // the handle of the tool behind us, if there is one
+  void* theirs = nullptr;  // the chained tool's handle, if there is a tool
   Categories categories;
 };
 struct Registered {
@@ -42,13 +42,13 @@ struct Registered {
 /// The domain behind a program's handle; nullptr is the default domain.
 [[nodiscard]] Domain& domain_of(void* handle) noexcept;
 
-/// nullptr when memory is out, or in a child that was forked: its threads may have held the lock.
+/// nullptr if there is no memory, or in a forked child, where the lock may be held for ever.
 [[nodiscard]] Domain* create_domain(std::string_view name, void* theirs) noexcept;
 [[nodiscard]] Registered* register_string(Domain& domain, std::string_view text,
                                           void* theirs) noexcept;
 void name_category(Domain& domain, std::uint32_t category, std::string_view name) noexcept;
 
-/// `text` as UTF-8 in `to`, up to its end or until `to` is full. What is no character reads U+FFFD.
+/// `text` as UTF-8 in `to`, up to its end or until `to` is full. Invalid characters become U+FFFD.
 [[nodiscard]] std::string_view narrow(const wchar_t* text, std::array<char, 256>& to) noexcept;
 
 }  // namespace ringmain::nvtx

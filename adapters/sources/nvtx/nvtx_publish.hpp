@@ -1,8 +1,8 @@
 // What is published of a call to NVTX? A mark, or a begin or end of a range.
 //
-// Each of these costs a load and a branch, and the bookkeeping of the stack, while nobody listens;
-// else one publish, and for ranges a look at the clock. No lock, no system call but the
-// first of a thread.
+// While nobody listens a call costs a load, a branch and the bookkeeping of the stack; else one
+// publish, and for ranges a look at the clock. No lock, and no system call but at a thread's first
+// call.
 #pragma once
 #include "bus/bus.hpp"
 
@@ -22,14 +22,14 @@ struct Words {
   const wchar_t* wide = nullptr;
 };
 
-/// Where it is published from now on. Throws std::bad_alloc.
+/// From now on publishes on that bus. Throws std::bad_alloc.
 Result<bool> publish_on(Bus& bus);
 
 void mark(const Domain& domain, const Words& words) noexcept;
-/// Both give the depth of the range in its thread and domain; pop() -1 if there is none.
+/// Both return the depth of the range in its thread and domain; pop() returns -1 if there is none.
 int push(const Domain& domain, const Words& words) noexcept;
 int pop(const Domain& domain) noexcept;
-/// `theirs` is the id that the tool behind us gave, or 0; the id that the program gets is given.
+/// `theirs`: the id that the chained tool gave, or 0. Returns the id that the program gets.
 abi::RangeId start(const Domain& domain, const Words& words, abi::RangeId theirs) noexcept;
 void end(const Domain& domain, abi::RangeId id) noexcept;
 

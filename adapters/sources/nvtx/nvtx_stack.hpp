@@ -1,8 +1,8 @@
 // In which pushed ranges is this thread?
 //
-// Ranges nest per domain, and a thread may be in several domains at once, so the end of one looks
-// for the innermost of its domain. Nothing here needs an end of the thread: a program may pop in a
-// destructor of its own.
+// Ranges nest per domain, and a thread may be in several domains at once, so an end looks for the
+// innermost range of its domain. Nothing here has a destructor that runs at the thread's end,
+// because a program may pop in a destructor of its own.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -35,7 +35,7 @@ class Stack {
     for (std::size_t i = 0; i < size_; ++i) depth += ranges_[i].domain == &domain ? 1u : 0u;
     return depth;
   }
-  /// Room for one more; nullptr past kDepthMax, where ranges are counted and no more.
+  /// Room for one more range; nullptr past kDepthMax, where ranges are only counted.
   Pushed* push() noexcept {
     if (size_ == kDepthMax) {
       ++beyond_;

@@ -1,8 +1,8 @@
-// What began with a range that is started in one thread and may be ended in any?
+// What is known of a range that one thread started and any thread may end?
 //
-// NVTX ends it by its id alone, so what its begin said is kept under the id: in a table of fixed
-// size, without a lock. An id is ended once; a program that ends one twice, or two at once, gets
-// one end with a message and one without.
+// NVTX ends it by its id alone, so what its begin said is kept under the id, in a table of fixed
+// size, without a lock. A program that ends one id twice, or in two threads at once, gets one end
+// with a message and one without.
 #pragma once
 #include <array>
 #include <atomic>
@@ -23,7 +23,7 @@ struct Started {
 
 class StartedRanges {
  public:
-  static constexpr std::size_t kMax = 4096;  // under way at once; what comes on top is not kept
+  static constexpr std::size_t kMax = 4096;  // under way at once; more are not kept
 
   /// False if there is no room. Progress: lock-free. Threads: any.
   bool keep(std::uint64_t id, const Started& started) noexcept {

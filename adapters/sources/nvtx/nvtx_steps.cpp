@@ -24,7 +24,7 @@ std::atomic<Saying*> saying{nullptr};
 
 constexpr std::string_view kDigits = "0123456789";
 
-/// A phase's name, without what would make it another one in every step.
+/// A phase's name, without a number that would make it differ in every step.
 std::string_view without_number(std::string_view message) noexcept {
   std::string_view name = message.substr(0, message.find_first_of(kDigits));
   while (!name.empty() && std::string_view(" #:=_-/([").find(name.back()) != name.npos)

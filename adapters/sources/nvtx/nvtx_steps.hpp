@@ -3,9 +3,10 @@
 //   step=MESSAGE[@DOMAIN]     the range is a step; * stands for any text, no @ for the default
 //   domain phase=MESSAGE[@DOMAIN]    the range is a phase of the step that it is in
 //
-// Several, divided by commas. They are said on `train.step`. A step's number is the first one in
-// its message after what stands before the pattern's first *, else the range's integer payload,
-// else it is counted, from 1. A phase is called like its message, as far as that has no number.
+// Several rules stand with commas between them. Steps are published on `train.step`. A step's
+// number is the first number in its message after the text that matches what stands before the
+// pattern's first *; else the range's integer payload; else a count from 1. A phase has its message
+// as its name, without a number in it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,7 +20,7 @@
 
 namespace ringmain::nvtx {
 
-/// What a range is to the steps. Kept with it until it ends.
+/// What a range means for the steps. Kept with it until it ends.
 struct Part {
   enum class Of : std::uint8_t { nothing, step, phase };
   Of of = Of::nothing;
@@ -32,7 +33,7 @@ class StepRules {
   /// Refused, with one sentence, where it is not written as above.
   static Result<StepRules> read(std::string_view written);
 
-  /// `given` begins: what is it? Threads: any, for numbers are counted here.
+  /// What is the range `given`, which begins now? Threads: any; it counts numbers.
   [[nodiscard]] Part::Of kind_of(const Range& given, std::uint64_t& number,
                                  bool& numbered) const noexcept;
 
@@ -49,9 +50,10 @@ class StepRules {
 /// the program has a `train.step` of its own. Threads: one, before any range begins.
 Result<bool> publish_steps(Bus& bus, std::string_view written);
 
-/// Is anybody listening for steps of ranges? Progress: two loads.
+/// Is anybody listening for steps of ranges? Two loads. Progress: wait-free.
 [[nodiscard]] bool steps_wanted() noexcept;
-/// A range begins: what it is to the steps. Nothing is said yet. Its phase's name takes a lock.
+/// What a range that begins now means for the steps. Publishes nothing yet. The name of a phase
+/// takes a lock.
 [[nodiscard]] Part part_of(const Range& begun) noexcept;
 void publish_begin(const Part& part) noexcept;
 void publish_end(const Part& part, std::int64_t took_ns) noexcept;

@@ -1,5 +1,5 @@
-// How does ringmain see the wait counters of an unmodified PyTorch process? By being there, under
-// the name that PyTorch looks for, before its first counter.
+// How does ringmain see the wait counters of an unmodified PyTorch process? A library with the name
+// that PyTorch looks for is in the process before its first counter.
 //
 // A preload reaches every child as well, and one compile of PyTorch starts some eighty: compilers,
 // linkers, workers. So this library needs nothing but the C library, and loads the rest of ringmain

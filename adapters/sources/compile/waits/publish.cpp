@@ -1,8 +1,8 @@
 // What is published of a wait counter? Its begin and its end, with one id.
 //
-// Each costs a load and a branch while nobody listens, else one publish and at a thread's first a
-// system call. No lock, no allocation, no GIL; nothing is kept between begin and end but the number
-// that PyTorch hands back.
+// Each costs a load and a branch while nobody listens; else one publish, and a system call at a
+// thread's first. No lock, no allocation, no GIL; nothing is kept between begin and end but the
+// number that PyTorch hands back.
 #include <atomic>
 #include <initializer_list>
 #include <string_view>
@@ -27,7 +27,7 @@ constexpr const char* kSource = "torch_waits";
 struct Key {
   Name name;
   Wait::What what;
-  Key* next;  // of all, so that whoever looks for leaks finds none
+  Key* next;  // links all keys, so that a leak checker finds them
 };
 constinit std::atomic<Key*> keys{nullptr};
 
@@ -114,7 +114,7 @@ bool publish_on(Bus& bus) {
   return true;
 }
 
-/// Nobody attached: does a run want them?
+/// For a process where no bus was attached: does a run want the counters?
 bool heard_by_a_run() {
   if (attached != nullptr) return true;
   for (const char* const source : {kSource, "torch"}) {
