@@ -1,5 +1,5 @@
 // How is an id of Dynamo read? "0/1" is frame 0, compile 1; "!2/0/1" has compiled autograd's id in
-// front, and "!2" is that alone; "[0/1]" stands in some logs; "None" is none.
+// front, and "!2" is that alone; "[0/1]" stands in some logs; "None" means no id.
 #pragma once
 #include <charconv>
 #include <optional>

@@ -4,7 +4,7 @@
 //   V1121 19:33:36.710000 8124 torch/_dynamo/utils.py:2350] {"chromium_event": {}, …}
 //   	{"name": "dynamo", …}
 //
-// The reader is given the bytes as they come, in pieces of any size, and gives a tap the records.
+// The reader takes the bytes as they come, in pieces of any size, and gives the records to a tap.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -46,7 +46,7 @@ class LogReader {
 
   /// The next bytes. False: `before` ended the reading. Throws std::bad_alloc.
   bool feed(std::string_view bytes);
-  /// There are no more.
+  /// The end of the log.
   void finish();
 
   [[nodiscard]] const LogCounts& counts() const noexcept { return counts_; }

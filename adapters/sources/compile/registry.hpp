@@ -1,14 +1,14 @@
-// Who wants to know when something is compiled? Callbacks for starts and ends, by trigger, for
-// programs that compile: as torch._dynamo.callback has them, for C++.
+// How do parts of a C++ program hear that it compiles something? By callbacks for starts and ends,
+// by trigger, as torch._dynamo.callback has them.
 //
 //   compile::Registry compiles(bus);
 //   auto slow = compiles.on_end([](const compile::End& e) { … });        // on a worker
 //   auto rule = compiles.guard([](const compile::Start&) { return Verdict::veto(kServing); });
 //   { compile::Scope one(compiles, {.trigger = compile::Trigger::dynamo}); if (one) build(); }
 //
-// Unless asked for every compile, a callback hears outermost pairs: a start when none was under
-// way, an end when none is any more, however many nest and overlap in between. On the bus each
-// compile is a span of its own.
+// Unless a callback asks for every compile, it hears outermost pairs: a start when the first of
+// several nested or overlapping compiles begins, an end when the last of them is over. On the bus
+// each compile is a span of its own.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -47,7 +47,8 @@ struct CallFigures {
   std::int64_t longest_ns = 0;
 };
 
-/// Says what Scopes do, and keeps who listens. The bus must outlive it, and it its scopes.
+/// Publishes what Scopes do, and keeps the callbacks. The bus must outlive it, and it must outlive
+/// its scopes.
 ///
 /// Threads: everything may be called by any thread at any time, also inside a callback: a running
 /// delivery goes on with those that were registered when it began. No lock is held while a callback
@@ -85,8 +86,8 @@ class Registry {
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] CallFigures figures(Handle handle) const;
 
-  /// All that was compiled is forgotten, and ids begin again: said on `compile.reset`. Callbacks
-  /// stay.
+  /// All that was compiled is forgotten, and ids begin again: published on `compile.reset`.
+  /// Callbacks stay.
   void reset() noexcept;
   /// Compiles under way.
   [[nodiscard]] std::uint32_t active() const noexcept;

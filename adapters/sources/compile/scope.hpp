@@ -2,7 +2,7 @@
 //
 //   compile::Scope one(compiles, {.trigger = Trigger::dynamo, .function = Name("step")});
 //   if (!one) throw Refused(one.why());
-//   one.run([&] { build(graph); });        // an exception that leaves it is the end's
+//   one.run([&] { build(graph); });        // an exception that leaves it goes into the end event
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -30,12 +30,12 @@ class [[nodiscard]] Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  /// False: an inline subscriber vetoed it, for the reason why(). The end will say `cancelled`.
+  /// False: an inline subscriber vetoed it, for the reason why(). Its end will be `cancelled`.
   [[nodiscard]] explicit operator bool() const noexcept { return !vetoed_; }
   [[nodiscard]] Name why() const noexcept { return why_; }
   [[nodiscard]] std::uint64_t span() const noexcept { return start_.span; }
 
-  /// The compile has failed. The first that is said counts.
+  /// The compile has failed. Only the first call counts.
   void failed(Name exception, Name reason = Name{}) noexcept;
   void failed(const std::exception& thrown) noexcept;
 

@@ -6,8 +6,8 @@
 //   tap.record(R"({"dynamo_start": {"stack": […]}, "frame_id": 0, "frame_compile_id": 0})", "");
 //
 // The callbacks of torch._dynamo.callback tell of the same compiles: with both, each compile is one
-// start and one end. Source: the records that PyTorch 2.13 writes. What other versions write, or
-// nobody, is counted and passed over.
+// start and one end. Source: the records that PyTorch 2.13 writes. Records that it does not know,
+// or that are damaged, are counted and skipped.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -41,8 +41,8 @@ constexpr std::size_t kTraceSkips = 7;
 struct TraceCounts {
   std::uint64_t read = 0;
   std::uint64_t with_payload = 0;
-  std::uint64_t mapped = 0;  // what they say was published, if anybody listened
-  std::uint64_t passed = 0;  // of kinds that say nothing of Dynamo's concepts
+  std::uint64_t mapped = 0;  // became events, if anybody listened
+  std::uint64_t passed = 0;  // of kinds that tell nothing of Dynamo's concepts
   std::uint64_t events = 0;  // published or offered to be
   std::array<std::uint64_t, kTraceSkips> skipped{};
   [[nodiscard]] std::uint64_t skipped_total() const noexcept;
@@ -65,7 +65,7 @@ class TraceTap {
   ~TraceTap();
 
   /// One record: its metadata as JSON, and its payload, "" without one. `time_ns`: when it was
-  /// written; 0: now. `thread`: who wrote it; 0: the calling one.
+  /// written; 0: now. `thread`: the thread that wrote it; 0: the calling one.
   void record(std::string_view metadata, std::string_view payload, std::int64_t time_ns = 0,
               std::uint32_t thread = 0) noexcept;
 
@@ -80,8 +80,8 @@ class TraceTap {
   /// The channels that it publishes on.
   [[nodiscard]] static std::span<const std::string_view> channels() noexcept;
 
-  /// A start callback ran. What inline subscribers say of the compile.start: `vetoed` when the
-  /// compile should be refused, with the reason.
+  /// A start callback ran. Returns how publishing compile.start ended: `vetoed`, with the reason,
+  /// if the compile should be refused.
   PublishResult started(Trigger trigger, std::string_view id) noexcept;
   /// An end callback ran.
   void ended(Trigger trigger, std::string_view id) noexcept;

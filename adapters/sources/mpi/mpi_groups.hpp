@@ -1,4 +1,4 @@
-// Which communicator is behind a handle?
+// Which communicator does a handle mean?
 //
 // MPI takes a lock to answer that, so what a call needs is kept here, and found by the handle's
 // bits without a lock. A freed handle may come back as another communicator, so its place is given
@@ -22,7 +22,7 @@ struct Group {
   std::atomic<std::int32_t> remote{0};   // an intercommunicator's other side; 0: it is none
   std::atomic<std::int32_t> sources{0};  // neighbours in its topology
   std::atomic<std::int32_t> destinations{0};
-  std::atomic<std::uint64_t> collectives{0};  // asked for so far, by this process
+  std::atomic<std::uint64_t> collectives{0};  // called so far, by this process
 };
 
 /// What is known when a communicator is first met.

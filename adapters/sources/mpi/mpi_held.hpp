@@ -1,4 +1,4 @@
-// Which operations are behind the requests of one call, and which of them are over when it returns?
+// Which operations do the requests of one call mean, and which of them are over when it returns?
 #pragma once
 #include <cstddef>
 #include <cstdint>

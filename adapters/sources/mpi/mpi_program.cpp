@@ -10,7 +10,7 @@
 namespace ringmain::mpi {
 namespace {
 
-constexpr auto kFlush = std::chrono::seconds(2);  // what MPI waits for may wait for us
+constexpr auto kFlush = std::chrono::seconds(2);  // the end of MPI may wait so long for us
 
 void flush() noexcept {
   if (opened()) run::flush(kFlush);

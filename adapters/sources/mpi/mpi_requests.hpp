@@ -1,4 +1,4 @@
-// Which operation is behind a request?
+// Which operation does a request mean?
 //
 // Another thread than the one that made a request may complete it, and MPI may give its handle to
 // another operation as soon as it is complete. So a thread that completes requests first takes them

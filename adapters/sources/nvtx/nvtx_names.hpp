@@ -1,4 +1,4 @@
-// What is behind the handles that a program gets from NVTX? Domains, their categories and their
+// What do the handles mean that a program gets from NVTX? Domains, their categories and their
 // registered strings.
 //
 // They are made under a lock and never freed, because a program may use a handle in one thread
@@ -39,7 +39,7 @@ struct Registered {
   void* theirs = nullptr;
 };
 
-/// The domain behind a program's handle; nullptr is the default domain.
+/// The domain of a program's handle; nullptr is the default domain.
 [[nodiscard]] Domain& domain_of(void* handle) noexcept;
 
 /// nullptr if there is no memory, or in a forked child, where the lock may be held for ever.

@@ -15,7 +15,7 @@ namespace {
 struct Saying {
   StepRules rules;
   Channel<step::Step>* channel;
-  const Saying* earlier;  // which a thread may still be using
+  const Saying* earlier;  // kept: a thread may still be using it
   std::atomic<std::uint64_t> counted{0};
   std::atomic<std::uint64_t> current{0};
   std::atomic<bool> inside{false};

@@ -1,7 +1,7 @@
 // Where do a trace's bytes come from? A file or a pipe, plain or gzip, read front to back and
 // again.
 //
-// gzip is told by its first two bytes, whatever the name says; members after members are one text.
+// gzip is known by its first two bytes, whatever the file's name; several members are one text.
 // A regular file is read with pread, so it may be standard input too. What cannot be read twice is
 // copied to an unlinked file on the way, so that wrong input is refused before much was copied.
 #pragma once

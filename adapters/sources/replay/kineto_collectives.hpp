@@ -1,12 +1,12 @@
 // Which kernels and which metadata belong to which collective of a trace?
 //
 // A trace shows a collective as up to four records, in any order: the annotation "nccl:all_reduce"
-// in the thread that asked, the operator record_param_comms around or beside it with the sizes, the
+// in the calling thread, the operator record_param_comms around or beside it with the sizes, the
 // call that launched the kernel, and the kernel, tied to its launch by their correlation. The first
 // reading notes these; match() puts them together; the second reading asks for each record's role.
 //
 // Where a trace has no annotation at all, each record_param_comms that is not a wait is a
-// collective. A kernel that nobody asked for within the recording makes one of its own.
+// collective. A kernel whose call is not in the recording makes a collective of its own.
 #pragma once
 #include <cstddef>
 #include <cstdint>

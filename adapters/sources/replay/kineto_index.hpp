@@ -1,4 +1,4 @@
-// What must be known of a trace before its events can be told? The result of its first reading.
+// What must be known of a trace before it can be published? The result of its first reading.
 //
 // The threads, which kernel belongs to which collective, which stream a synchronization meant, and
 // what the trace says of itself, which some writers put last. Small beside the trace: 24 bytes per

@@ -2,8 +2,8 @@
 // taken together.
 //
 // The first reading notes every (pid, tid) pair; then the lanes are numbered: 0 for what belongs to
-// the trace itself (metadata, the profiler's own marks), next the devices, next the threads. What
-// does not fit into kLanesMax is spread over the threads' lanes by its hash, and counted.
+// the trace itself (metadata, the profiler's own marks), next the devices, next the threads.
+// Threads beyond kLanesMax are spread over the threads' lanes by their hash, and counted.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -40,7 +40,7 @@ class KinetoLanes {
 
   explicit KinetoLanes(std::size_t pairs_max) : pairs_max_(pairs_max) {}
 
-  /// The first reading: notes the record's pair and gives it a number. `device` >= 0 for GPU work.
+  /// In the first reading: notes the record's pair and numbers it. `device` >= 0 for GPU work.
   std::uint32_t note(const KinetoRecord& record, std::int32_t device);
   /// Between the readings.
   void number();

@@ -1,4 +1,4 @@
-// What does a recorded trace say on the bus? Record by record to typed events, in the file's order.
+// Which events does a recorded trace become? Each record becomes typed events, in the file's order.
 //
 //   call of one of the ten CUDA kinds    its cuda.* event, at its start, phase instant
 //   annotation nccl:* outside the GPU    collective.issued, at its start

@@ -16,7 +16,7 @@ struct KinetoOptions {
   /// /var/tmp, else /tmp, as it comes (compressed input stays so), up to this many bytes.
   std::uint64_t spool_bytes_max = std::uint64_t{64} << 30;
 
-  /// So much text in which no record ends is no trace: the answer to endless white space.
+  /// Text of this length in which no record ends is no trace: a bound for endless white space.
   std::uint64_t idle_bytes_max = std::uint64_t{4} << 30;
 
   static constexpr std::uint64_t kMemoryMin = std::uint64_t{4} << 20;

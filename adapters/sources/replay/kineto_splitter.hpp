@@ -1,9 +1,9 @@
 // Where does one record of a trace end? Splits the "traceEvents" array into the texts of its
 // records.
 //
-// Only strings, escapes and brackets are looked at; what is between two brackets is the parser's
-// affair. A value that is too large or too deep is passed over without being held, so memory is the
-// size of one record, whatever the file.
+// It looks only at strings, escapes and brackets; the parser reads what is between two brackets. A
+// value that is too large or too deep is skipped without being held, so memory is the size of one
+// record, whatever the file.
 #pragma once
 #include <cstddef>
 #include <cstdint>

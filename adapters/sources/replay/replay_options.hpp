@@ -1,4 +1,4 @@
-// How is a recorded trace to be played again?
+// How is a recorded trace played?
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@ namespace ringmain::replay {
 enum class Order : std::uint8_t { thread, recorded };
 
 struct ReplayOptions {
-  double speed = 1;  // recorded time per time; 0: flat out
+  double speed = 1;  // recorded time per time; 0: as fast as possible
   Order order = Order::thread;
   std::uint32_t loops = 1;
   std::string select = ">";  // pattern of channel names: others are read and left out

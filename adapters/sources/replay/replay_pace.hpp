@@ -1,7 +1,7 @@
 // When is a recorded event due? At its recorded distance from the first one, divided by the speed.
 //
-// Quiet stretches of more than kQuietMax are cut to that: recordings may hold one stray time stamp,
-// or be of different days. Events of the trace itself, which carry no real times, are due at once.
+// Pauses of more than kQuietMax are cut to that: recordings may hold one stray time stamp, or be of
+// different days. Events of the trace itself, which carry no real times, are due at once.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -35,7 +35,7 @@ class Pace {
     last_ns_ = recorded_ns;
     return due_ns_;
   }
-  /// What was cut out of quiet stretches, in nanoseconds of the replay.
+  /// How much was cut out of pauses, in nanoseconds of the replay.
   [[nodiscard]] double cut_ns() const noexcept { return cut_ns_; }
 
  private:

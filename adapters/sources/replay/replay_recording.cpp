@@ -37,7 +37,7 @@ class Recording::Loader {
     }
     KinetoTrace& trace = opened.value();
     take_lanes(trace);
-    op_id_base_ = into_.operations;  // each trace counts its own from 1
+    op_id_base_ = into_.operations;  // each trace counts its operations from 1
     const std::uint64_t bytes_before = progress_.bytes;
     progress_.bytes_all += trace.size();
     KinetoMapped mapped;

@@ -98,7 +98,7 @@ void Source::Core::join() {
   if (feeder.joinable()) feeder.join();
 }
 
-/// Ends when all is published: the threads are joined here, then whoever waits is told.
+/// Ends when all is published: the threads are joined here, then wait() returns.
 void Source::Core::feed() {
   if (options.order == Order::recorded) {
     publish_in_order();

@@ -22,8 +22,8 @@ struct Outcome {
   std::uint64_t unheard = 0;     // nobody listened
   std::uint64_t refused = 0;     // closed, or no memory
   std::uint32_t threads = 0;     // that published
-  std::int64_t late_ns_max = 0;  // after the recorded time; 0 flat out
-  double cut_ns = 0;             // out of quiet stretches
+  std::int64_t late_ns_max = 0;  // after the recorded time; 0 at speed 0
+  double cut_ns = 0;             // out of long pauses
   bool interrupted = false;
   std::optional<Error> error;  // the temporary file could not be read
   ChurnFigures churn;
@@ -41,7 +41,7 @@ class Source {
 
   /// Publishes no more; wait() then returns soon.
   void stop() noexcept;
-  /// Until all is published and those subscribers have gone.
+  /// Waits until all is published and those subscribers have gone.
   Outcome wait();
   /// Events published so far. Threads: any.
   [[nodiscard]] std::uint64_t published() const noexcept;

@@ -1,4 +1,4 @@
-// What is said at length, where somebody wants it: stacks, guards one by one, code.
+// The long events, published only where somebody wants them: stacks, guards one by one, code.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// What events is a record of the structured trace? One or several, put together from the record and
-// what earlier ones said.
+// Which events does a record of the structured trace become? One or several, put together from the
+// record and from earlier ones.
 //
 // Nothing is published here, so that the caller can do it without its lock. Cost: a pass of
 // simdjson over metadata and, for some kinds, payload.
@@ -52,7 +52,7 @@ class Interpreter {
   void finish(std::int64_t now_ns, std::vector<Timed>& out);
 
   void veto(std::uint64_t span, Name why) noexcept;
-  /// accepted or vetoed: what was said of the start of that span.
+  /// accepted or vetoed: how publishing the start of that span ended.
   [[nodiscard]] PublishResult verdict(std::uint64_t span) noexcept;
   void file_named(std::int64_t number, std::string_view path);
 
@@ -61,7 +61,7 @@ class Interpreter {
   [[nodiscard]] const std::map<std::string, std::uint64_t>& artifacts() const { return artifacts_; }
   void count_skipped(TraceSkip why) noexcept { ++counts_.skipped[static_cast<std::size_t>(why)]; }
 
-  /// What is only said where somebody wants it.
+  /// What is only published where somebody wants it.
   struct Details {
     bool stacks = false;
     bool guards = false;

@@ -1,5 +1,5 @@
-// How is a field of a parsed record taken? By name and kind; what is not there, or of another kind,
-// is as if it said nothing.
+// How is a field of a parsed record taken? By name and kind; a field that is missing, or of another
+// kind, reads as absent.
 #pragma once
 #include <cmath>
 #include <cstdint>

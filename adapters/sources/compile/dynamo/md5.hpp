@@ -1,6 +1,6 @@
-// Is a payload what was written? Structured logs carry the MD5 of each.
+// Is a payload as it was written? Structured logs carry the MD5 of each.
 //
-// Against damage, not against people: MD5 (RFC 1321) is what PyTorch chose. Little-endian hosts.
+// It finds damage, not forgery: MD5 (RFC 1321) is what PyTorch chose. Little-endian hosts.
 #pragma once
 #include <array>
 #include <string>

@@ -65,7 +65,7 @@ void Interpreter::publish_phase(Here& here, const Json& event, Edge edge) {
   if (edge == Edge::end) {
     auto begun = stack.size();
     while (begun > 0 && stack[begun - 1].name != said.name) --begun;
-    if (begun > 0) {  // what was in it and did not end has ended with it
+    if (begun > 0) {  // phases inside it that did not end have ended with it
       said.took_ns = now_ns - stack[begun - 1].began_ns;
       stack.resize(begun - 1);
     }

@@ -1,4 +1,4 @@
-// What each kind of record, and each artifact, says.
+// What each kind of record, and each artifact, becomes.
 #include <algorithm>
 #include <iterator>
 

@@ -1,5 +1,5 @@
 // What joins the begin of a compile with its end? A number that no other compile of the process
-// has, whoever says it.
+// has, whichever source publishes it.
 #pragma once
 #include <cstdint>
 

@@ -109,7 +109,7 @@ const GraphBreak* Breaks::resumes(const Start& start) {
     const std::string_view function =
         rest.function.empty() ? one.said.function.view() : rest.function;
     if (function != resume.function) continue;
-    // A branch has two rests, each a new frame; a frame that is compiled again is none.
+    // The two sides of a branch go on in two new frames; a frame compiled again is no new one.
     const bool resumed = one.said.what == GraphBreak::What::resumed;
     if (resumed && (start.recompile != 0 || one.said.line != resume.line)) continue;
     const bool own_line =
@@ -119,7 +119,7 @@ const GraphBreak* Breaks::resumes(const Start& start) {
     // a new rest goes on after one, whose line may be that of a like-named function it had called.
     if (!own_line && start.recompile != 0 && !one.lines.empty()) continue;
     const int rank = (resumed ? 0 : 2) + (own_line ? 1 : 0);
-    if (rank < best_rank) continue;  // of equals the youngest
+    if (rank < best_rank) continue;  // the youngest of equals is taken
     best = &one;
     best_rank = rank;
   }

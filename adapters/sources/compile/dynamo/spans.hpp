@@ -1,9 +1,10 @@
 // Which compiles are under way, in which epoch, and which graph break does a frame go on after?
 //
 // What PyTorch announces is put together here: the structured trace and the callbacks tell of the
-// same compile, in either order; ids begin again after a reset that nobody may have announced; a
-// graph break's rest is compiled later as a frame of its own. No event is published here, and no
-// lock is taken. Memory is bounded: of too many open compiles or breaks the oldest are forgotten.
+// same compile, in either order; ids begin again after a reset, perhaps an unannounced one; the
+// code after a graph break is compiled later as a frame of its own. No event is published here, and
+// no lock is taken. Memory is bounded: of too many open compiles or breaks the oldest are
+// forgotten.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -29,16 +30,16 @@ class OpenCompiles {
  public:
   static constexpr std::size_t kMost = 256;
 
-  /// nullptr: none of that id and trigger is open. Any trigger fits Trigger::unknown.
+  /// nullptr if no compile of that id and trigger is open. Any trigger fits Trigger::unknown.
   OpenCompile* find(const Id& id, Trigger trigger) noexcept;
   [[nodiscard]] OpenCompile* by_span(std::uint64_t span) noexcept;
-  /// One that only callbacks told of; nullptr: there is none.
+  /// A compile that only callbacks told of; nullptr if there is none.
   [[nodiscard]] OpenCompile* announced_only() noexcept;
   [[nodiscard]] OpenCompile* newest() noexcept { return open_.empty() ? nullptr : &open_.back(); }
-  /// Fills in span, depth and outermost. `forgotten` is what had to give way to it, if `gave_way`.
+  /// Fills in span, depth and outermost. If `gave_way`, `forgotten` is the one that was dropped.
   OpenCompile& open(const Start& start, std::int64_t now_ns, OpenCompile& forgotten,
                     bool& gave_way);
-  /// The end of `compile`, which is none any more.
+  /// Ends `compile`, which must not be used afterwards.
   End close(OpenCompile& compile, std::int64_t now_ns) noexcept;
   [[nodiscard]] std::size_t count() const noexcept { return open_.size(); }
 

@@ -3,7 +3,7 @@
 // for.
 //
 // All of it is guesswork on bytes that anybody may have written: what is not found stays empty, and
-// nothing is read outside of the text. Views point into what was given. Costs a pass over the text.
+// nothing is read outside the text. Views point into the given text. Costs a pass over the text.
 #pragma once
 #include <cstdint>
 #include <string_view>
