@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/channel/channel_figures.hpp"
+
 #include "bus/subscription_core.hpp"
 
 namespace ringmain::detail {
@@ -32,7 +34,7 @@ Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber
 
 ChannelStats stats_of(const engine::ChannelCore& channel) {
   ChannelStats s;
-  const engine::ChannelCounts c = channel.counts();
+  const engine::ChannelCounts c = counts_of(channel);
   s.name = channel.options().name;
   s.mailbox = channel.options().mailbox;
   s.accepted = c.accepted;
@@ -42,7 +44,7 @@ ChannelStats stats_of(const engine::ChannelCore& channel) {
   s.too_deep = c.too_deep;
   s.vetoed = c.vetoed;
   s.depth_max = std::max(c.pending, channel.looked.depth_max.get());
-  s.offered = channel.offered();
+  s.offered = offered_on(channel);
   s.delivered = c.delivered;
   s.observed = c.observed;
   s.evicted = c.evicted;

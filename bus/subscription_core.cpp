@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/channel/channel_figures.hpp"
 #include "engine/deliver/merge.hpp"
 #include "engine/system/clock.hpp"
 
@@ -243,7 +244,7 @@ SubscriberStats SubscriptionCore::stats() const noexcept {
   SubscriberStats s;
   // Read before the figures of its subscriber, which no longer hears what comes out of the mailbox
   // after its end.
-  const std::uint64_t came_out = mailbox_ ? mailbox_->core().counts().delivered : 0;
+  const std::uint64_t came_out = mailbox_ ? counts_of(mailbox_->core()).delivered : 0;
   std::unique_lock lock(mutex_, std::defer_lock);
   if (!forked()) lock.lock();  // in a forked child it may never be free again
   if (consumer_ != nullptr) {
@@ -269,7 +270,7 @@ SubscriberStats SubscriptionCore::stats() const noexcept {
     s.longest_ns = std::max(s.longest_ns, part.longest_ns);
   }
   if (!mailbox_) return s;
-  const engine::ChannelCounts box = mailbox_->core().counts();
+  const engine::ChannelCounts box = counts_of(mailbox_->core());
   s.dropped = box.full + box.no_memory + box.closed + box.evicted + box.discarded;
   s.pending = box.pending;
   s.coalesced = box.coalesced;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/channel/channel_figures.hpp"
+
 #include "bus/bus_core.hpp"
 
 namespace ringmain {
@@ -19,7 +21,7 @@ std::size_t TestBus::deliver(std::size_t events_max) {
 std::size_t TestBus::queued() const {
   std::size_t sum = 0;
   for (const auto& c : core_->engine().channels()) {
-    if (!c->options().pulled) sum += c->counts().pending;
+    if (!c->options().pulled) sum += counts_of(*c).pending;
   }
   return sum;
 }

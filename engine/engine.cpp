@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/channel/channel_figures.hpp"
 #include "engine/system/configure_thread.hpp"
 
 namespace ringmain::engine {
@@ -172,7 +173,7 @@ std::uint64_t Engine::left_over(bool abort) const noexcept {
   std::uint64_t left = 0;
   for (std::uint32_t i = 0; const auto c = next_channel(i);) {
     if (c->options().for_its_user()) continue;  // its user may still take what is there
-    const ChannelCounts counts = c->counts();
+    const ChannelCounts counts = counts_of(*c);
     left += counts.pending + (abort ? 0 : counts.discarded);
   }
   return left;

@@ -256,6 +256,13 @@ bool ChannelCore::anything_left() const noexcept {
   return false;
 }
 
+bool ChannelCore::fed() const noexcept {
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
+    if (lane(i).tenure.live.load(std::memory_order_acquire) != 0) return true;  // e.lane_free
+  }
+  return false;
+}
+
 // --- subscribers ---
 
 bool ChannelCore::attach(Subscriber* subscriber) noexcept {
@@ -335,6 +342,30 @@ void ChannelCore::update_state() noexcept {
   // hurry ends it.
   if (patient.exchange(may_lie, std::memory_order_relaxed) && !may_lie) host_->end_rests();
   host_->inbox().interest_changed();
+}
+
+std::int64_t ChannelCore::smallest_budget_ns() const noexcept {
+  std::int64_t smallest = 0;
+  for_each_subscriber([&smallest](const Subscriber& s) {
+    if (s.budget_ns != 0 && (smallest == 0 || s.budget_ns < smallest)) smallest = s.budget_ns;
+  });
+  return smallest;
+}
+
+Listening ChannelCore::listening() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return {static_cast<std::uint32_t>(list_.size()), static_cast<std::uint32_t>(inline_list_.size()),
+          list_.any_wants_time()};
+}
+
+void ChannelCore::trim() noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    if (list_.retired() != 0) host_->reclaim(list_);
+    if (inline_list_.retired() != 0) inline_list_.reclaim(inline_readings());
+  } catch (const std::bad_alloc&) {
+    // The next look tries again.
+  }
 }
 
 void ChannelCore::close_line() noexcept {

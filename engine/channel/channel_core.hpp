@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,17 +45,6 @@ struct ChannelCoreOptions {
   [[nodiscard]] bool for_its_user() const noexcept { return pulled && !own_thread; }
 };
 
-/// Sums over all lanes, exact when nobody publishes and nothing is in flight. I1 and I2 of
-/// docs/guarantees.md: offered = accepted + refused, accepted = delivered + evicted + discarded +
-/// pending.
-struct ChannelCounts {
-  std::uint64_t accepted = 0, full = 0, closed = 0, no_memory = 0, too_deep = 0, vetoed = 0;
-  std::uint64_t delivered = 0, evicted = 0, discarded = 0, pending = 0;
-  std::uint64_t coalesced = 0;  // replaced while queued: neither accepted nor refused
-  std::uint64_t observed = 0;   // of those delivered: never queued, all subscribers were inline
-  std::uint32_t lanes = 0, live_lanes = 0;
-};
-
 /// What was offered and will never be heard, by reason. What a closed channel refuses is no loss.
 struct Losses {
   std::uint64_t full = 0, no_memory = 0, too_deep = 0, evicted = 0;
@@ -74,7 +64,7 @@ struct Listening {
 };
 
 class ChannelCore final : public Counted {
-  enum : std::uint32_t { kChunks = 12, kFirstChunk = 4 };
+  enum : std::uint32_t { kChunks = 12, kFirstChunk = 4, kReasons = 16 };
 
  public:
   enum : std::uint32_t { kLanesMax = kFirstChunk * ((1u << kChunks) - 1) };
@@ -112,6 +102,10 @@ class ChannelCore final : public Counted {
   [[nodiscard]] bool fed() const noexcept;
   /// A publish was refused before it had a lane.
   void count_refused(Pushed why) noexcept;
+  /// How often that was, by Pushed.
+  [[nodiscard]] std::span<const Atomic<std::uint64_t>, kReasons> refused_early() const noexcept {
+    return refused_;
+  }
 
   // --- subscribers ---
   /// False: out of memory, or inert. Takes over one holder of `subscriber`, which is an inline one
@@ -155,11 +149,6 @@ class ChannelCore final : public Counted {
     Highest depth_max;
   };
   Looked looked;  // of its thread, except depth_max
-  /// All that its publishers lost, without those that speak for the bus. Reads no line that a
-  /// publisher writes while all goes well.
-  [[nodiscard]] Losses losses() const noexcept;
-  /// Events in its lanes.
-  [[nodiscard]] std::uint64_t depth() const noexcept;
   /// Of its subscribers; 0: none has one.
   [[nodiscard]] std::int64_t smallest_budget_ns() const noexcept;
   /// Who listens, as a source must know it. The last change before a call is in it.
@@ -174,9 +163,6 @@ class ChannelCore final : public Counted {
     inline_list_.for_each(f);
   }
 
-  [[nodiscard]] ChannelCounts counts() const noexcept;
-  /// Accepted and refused, counted by the publishers' own sequence words: the other side of I1.
-  [[nodiscard]] std::uint64_t offered() const noexcept;
   [[nodiscard]] const Histogram* latency() const noexcept { return latency_.get(); }
 
   /// The lease's holder: which lane it looked at last.
@@ -242,7 +228,7 @@ class ChannelCore final : public Counted {
   Atomic<std::uint32_t> realtime_lanes_{0};
   std::array<std::unique_ptr<Lane*[]>, kChunks> chunks_;  // 4, 8, 16 … lanes: never moved
   std::array<void*, slot_sizes().size()> queues_{};
-  Atomic<std::uint64_t> refused_[16] = {};  // by Pushed, of publishers without a lane
+  Atomic<std::uint64_t> refused_[kReasons] = {};  // by Pushed, of publishers without a lane
 
   mutable std::mutex mutex_;
   SubscriberList list_;         // hear what workers drain

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "engine/channel/channel_figures.hpp"
 #include "engine/deliver/workers.hpp"
 
 namespace ringmain::engine {
@@ -364,7 +365,7 @@ void Worker::rest(std::uint32_t seen) noexcept {
     }
     left -= slice;
     for (const Held& h : held_) {
-      if (h.channel->depth() >= kQuantum) return;
+      if (depth_of(*h.channel) >= kQuantum) return;
     }
   }
 }

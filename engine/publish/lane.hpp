@@ -31,6 +31,7 @@
 #include "mpmc_queue.hpp"
 #include "overflow.hpp"
 #include "slot.hpp"
+#include "tickets.hpp"
 
 namespace ringmain::engine {
 
@@ -53,16 +54,6 @@ struct LaneOptions {
   }
   friend bool operator==(const LaneOptions&, const LaneOptions&) = default;
 };
-
-/// The tickets of a lane's events in flight, beside its queue: a slot has room for one time only.
-/// As many as the lane has room for, rounded up to a power of two.
-struct Tickets {
-  std::uint64_t mask;
-  std::uint64_t* of;  // by the event's index; 0: published before anybody wanted a ticket
-};
-/// nullptr: out of memory. `touched`: its pages are there before the first event.
-[[nodiscard]] Tickets* make_tickets(std::size_t events, bool touched) noexcept;
-void free_tickets(Tickets* tickets) noexcept;
 
 /// Invariants, and whose they are:
 ///   1 `word` only grows but for undo(), by its publisher; its lowest bit says that a publish is

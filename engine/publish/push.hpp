@@ -26,9 +26,6 @@ constexpr std::uint64_t kNoTicket = ~std::uint64_t{0};
 /// fences, a full or closed lane.
 PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns,
                        std::uint64_t ticket = kNoTicket) noexcept;
-/// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, and which
-/// has no order from then on. For a thread that got none: no_memory.
-PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
 /// On a coalescing lane: puts an event in the place of the one with that index, which is counted as
 /// coalesced. False: that one is taken, or long gone. Threads: the lane's publisher. Lock-free.
 /// Model: tests/model/coalesce.pml.

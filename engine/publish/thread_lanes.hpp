@@ -14,5 +14,8 @@ namespace ringmain::engine {
 [[nodiscard]] Lane* thread_lane(ChannelCore& channel) noexcept;
 /// As thread_lane(), with a lane of these options for this thread's first use of `channel`.
 [[nodiscard]] LaneOptions default_lane_options(const ChannelCore& channel) noexcept;
+/// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, and which
+/// has no order from then on. For a thread that got none: no_memory.
+PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
 
 }  // namespace ringmain::engine

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/channel/channel_figures.hpp"
 #include "engine/system/clock.hpp"
 #include "engine/system/configure_thread.hpp"
 #include "engine/system/join_deadline.hpp"
@@ -216,9 +217,9 @@ void Housekeeper::look_at_channels(std::int64_t now, bool last) {
 void Housekeeper::look_at(ChannelCore& channel, std::int64_t now, bool last) noexcept {
   channel.trim();
   ChannelCore::Looked& l = channel.looked;
-  l.depth_max.raise(channel.depth());
+  l.depth_max.raise(depth_of(channel));
   if (channel.options().tells_no_losses) return;
-  const Losses lost = channel.losses();
+  const Losses lost = losses_of(channel);
   const bool more = lost != l.lost;
   if (more && l.lost == l.told) l.first_ns = last_look_ns_;
   if (more) l.last_ns = now;

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/channel/channel_figures.hpp"
+
 #include "tests/engine/eventually.hpp"
 #include "tests/engine/rig.hpp"
 
@@ -58,8 +60,8 @@ class EvictionTest : public ::testing::TestWithParam<bool> {
     return all;
   }
   void expect_balance(std::uint64_t offered) {
-    const ChannelCounts c = channel_->counts();
-    EXPECT_EQ(channel_->offered(), offered);
+    const ChannelCounts c = counts_of(*channel_);
+    EXPECT_EQ(offered_on(*channel_), offered);
     EXPECT_EQ(offered, c.accepted + c.full + c.closed + c.no_memory + c.too_deep);
     EXPECT_EQ(c.accepted, c.delivered + c.evicted + c.discarded + c.pending);
     EXPECT_EQ(c.delivered, channel_->dispatched.get());
@@ -86,7 +88,7 @@ TEST_P(EvictionTest, OfWhatAStalledWorkerMissedExactlyTheLastOnesAreHeard) {
       ASSERT_EQ(got_, from_to(gone, n)) << capacity << ", " << n;
       offered += n;
       evicted += gone;
-      ASSERT_EQ(channel_->counts().evicted, evicted) << capacity << ", " << n;
+      ASSERT_EQ(counts_of(*channel_).evicted, evicted) << capacity << ", " << n;
       expect_balance(offered);
     }
     ChannelCore::give_lane(lane);
@@ -121,7 +123,7 @@ TEST_P(EvictionTest, WhatIsBeingHeardIsNotPushedOut) {
   drain_all();
   EXPECT_EQ(accepted, 7u) << "0 is in flight, and 8 at most are";
   EXPECT_EQ(got_, (std::vector<std::uint64_t>{0, 4, 5, 6, 7}));
-  EXPECT_EQ(channel_->counts().evicted, 3u);
+  EXPECT_EQ(counts_of(*channel_).evicted, 3u);
   expect_balance(100);
 }
 
@@ -173,7 +175,7 @@ TEST_P(EvictionTest, APublisherThatIsNotFarAheadLosesNothing) {
     ASSERT_EQ(drain_all(), n);
   }
   EXPECT_EQ(got_, from_to(first, next));
-  EXPECT_EQ(channel_->counts().evicted, 5u);
+  EXPECT_EQ(counts_of(*channel_).evicted, 5u);
 }
 
 TEST_P(EvictionTest, APlainPublisherOnARecycledLaneLosesNothing) {
@@ -191,7 +193,7 @@ TEST_P(EvictionTest, APlainPublisherOnARecycledLaneLosesNothing) {
   ASSERT_EQ(push_all_of(second, 0, 20), 8u);
   drain_all();
   EXPECT_EQ(got_, from_to(0, 8));
-  EXPECT_EQ(channel_->counts().evicted, 7u);
+  EXPECT_EQ(counts_of(*channel_).evicted, 7u);
   expect_balance(35);
 }
 
@@ -204,7 +206,7 @@ TEST_P(EvictionTest, ItIsNeverOutOfStepWithASimpleModelOfItself) {
     std::vector<std::uint64_t> expected;
     got_.clear();
     std::uint64_t next = 0;
-    std::uint64_t evicted = channel_->counts().evicted;
+    std::uint64_t evicted = counts_of(*channel_).evicted;
     for (std::uint32_t step = 0; step < 5000; ++step) {
       const std::uint32_t pushes = step * 7919u % (2 * capacity + 3);
       for (std::uint32_t i = 0; i < pushes; ++i, ++next) {
@@ -227,8 +229,8 @@ TEST_P(EvictionTest, ItIsNeverOutOfStepWithASimpleModelOfItself) {
                              got_.begin() + static_cast<std::ptrdiff_t>(had)))
           << capacity << ", step " << step;
       waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(heard));
-      ASSERT_EQ(channel_->counts().evicted, evicted);
-      ASSERT_EQ(channel_->counts().pending, waiting.size());
+      ASSERT_EQ(counts_of(*channel_).evicted, evicted);
+      ASSERT_EQ(counts_of(*channel_).pending, waiting.size());
     }
     drain_all();
     ChannelCore::give_lane(lane);
@@ -267,7 +269,7 @@ TEST_P(EvictionTest, WhatAnAbortDiscardsIsNotCountedAsEvicted) {
        run = take_run(lane, drainer_.room, 2), ++runs)
     discard_run(*channel_, lane, run);
   EXPECT_GT(runs, 1u);
-  const ChannelCounts c = channel_->counts();
+  const ChannelCounts c = counts_of(*channel_);
   EXPECT_EQ(c.evicted, 3u);
   EXPECT_EQ(c.discarded, 4u);
   EXPECT_EQ(c.delivered, 0u);
@@ -317,7 +319,7 @@ TEST_P(EvictionTest, APublisherThatNeverStopsIsHeardInOrderAndAccountedFor) {
   while (!over) (void)drain(drainer_, *channel_, 256);
   publisher.join();
   drain_all();
-  const ChannelCounts c = channel_->counts();
+  const ChannelCounts c = counts_of(*channel_);
   gaps += 200'000 - last;
   EXPECT_EQ(c.accepted, accepted);
   EXPECT_EQ(c.full, refused);

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/channel/channel_figures.hpp"
+
 #include "tests/engine/rig.hpp"
 
 namespace ringmain::tests {
@@ -62,7 +64,7 @@ TEST_P(MergeTest, EventsOfAllLanesComeInTheOrderInWhichTheyWereSaid) {
   while (drained() != 0) {
   }
   EXPECT_EQ(heard_, said);
-  EXPECT_EQ(channel_->counts().pending, 0u);
+  EXPECT_EQ(counts_of(*channel_).pending, 0u);
   EXPECT_EQ(channel_->lane_order()->late.get(), 0u);
 }
 
@@ -180,7 +182,7 @@ TEST_P(MergeTest, AllIsHandedOutThoughNobodyListensAnyMore) {
   };
   ASSERT_EQ(engine::push<Numbered>(*lanes_[2], make_three), Pushed::accepted);
   EXPECT_EQ(drained(), 1u);
-  EXPECT_EQ(channel_->counts().pending, 0u);
+  EXPECT_EQ(counts_of(*channel_).pending, 0u);
   EXPECT_TRUE(heard_.empty());
 }
 

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/channel/channel_figures.hpp"
+
 #include "tests/engine/eventually.hpp"
 #include "tests/engine/rig.hpp"
 
@@ -151,7 +153,7 @@ TEST_P(WorkersTest, AbortedEventsAreDiscardedAndCounted) {
   ASSERT_TRUE(eventually([&] { return running->aborting(); }));
   door.open();
   stopper.join();
-  const ChannelCounts c = channel->counts();
+  const ChannelCounts c = counts_of(*channel);
   EXPECT_EQ(c.accepted, 1001u);
   EXPECT_EQ(c.delivered, 1u);
   EXPECT_EQ(c.discarded, 1000u);

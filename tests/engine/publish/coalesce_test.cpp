@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/channel/channel_figures.hpp"
 #include "engine/publish/key_table.hpp"
 
 #include "tests/engine/rig.hpp"
@@ -103,7 +104,7 @@ TEST_F(ReplaceTest, AQueuedEventIsReplacedInItsPlace) {
   EXPECT_EQ(push(lane, 4), Pushed::full);
   EXPECT_EQ(drain_all(), 4u);
   EXPECT_EQ(got_, (std::vector<std::uint64_t>{0, 101, 2, 103}));
-  const ChannelCounts c = channel_->counts();
+  const ChannelCounts c = counts_of(*channel_);
   EXPECT_EQ(c.coalesced, 3u);
   EXPECT_EQ(c.accepted, 4u);
   EXPECT_EQ(c.delivered, 4u);
@@ -125,7 +126,7 @@ TEST_F(ReplaceTest, WhatIsTakenOrGoneIsNotTouched) {
   EXPECT_TRUE(put(lane, 4, 104));
   drain_all();
   EXPECT_EQ(got_, (std::vector<std::uint64_t>{102, 3, 104}));
-  EXPECT_EQ(channel_->counts().coalesced, 2u);
+  EXPECT_EQ(counts_of(*channel_).coalesced, 2u);
 }
 
 TEST_F(ReplaceTest, WhileOneIsBeingReplacedTheReaderStopsInFrontOfIt) {
@@ -149,7 +150,7 @@ TEST_F(ReplaceTest, TheOldestMayBePushedOutToo) {
   EXPECT_TRUE(put(lane, 6, 106));
   drain_all();
   EXPECT_EQ(got_, (std::vector<std::uint64_t>{4, 5, 106, 7}));
-  const ChannelCounts c = channel_->counts();
+  const ChannelCounts c = counts_of(*channel_);
   EXPECT_EQ(c.evicted, 4u);
   EXPECT_EQ(c.coalesced, 2u);
 }
@@ -192,7 +193,7 @@ TEST_F(ReplaceTest, NothingIsTornOrLostBetweenAFeederAndAReader) {
   for (std::uint64_t k = 0; k < 4; ++k)
     EXPECT_EQ(last[k], kEvents - 4 + k) << "the newest of a key";
   EXPECT_EQ(heard + merged, kEvents - 4);
-  EXPECT_EQ(channel_->counts().coalesced, merged);
+  EXPECT_EQ(counts_of(*channel_).coalesced, merged);
 }
 
 TEST_F(ReplaceTest, ThereIsAlwaysRoomForHalfAsManyKeysAsEvents) {

@@ -1,5 +1,4 @@
 // What does the housekeeper see, when does it say so, and does it sleep when nobody needs it?
-//
 // Rounds are made by hand at times of the test's own, where time matters.
 #include "engine/watch/housekeeper.hpp"
 
@@ -12,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/channel/channel_figures.hpp"
 #include "engine/engine.hpp"
 #include "engine/subscribe/threw.hpp"
 
@@ -196,7 +196,7 @@ TEST_F(LossesTest, TheDepthIsTheHighestSeen) {
   EXPECT_EQ(channel_->looked.depth_max.get(), 51u);
   drain_all();
   round(200);
-  EXPECT_EQ(channel_->depth(), 0u);
+  EXPECT_EQ(depth_of(*channel_), 0u);
   EXPECT_EQ(channel_->looked.depth_max.get(), 51u);
 }
 

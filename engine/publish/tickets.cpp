@@ -1,4 +1,4 @@
-#include "engine/publish/lane.hpp"
+#include "engine/publish/tickets.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -22,9 +22,5 @@ void free_tickets(Tickets* tickets) noexcept {
   std::free(tickets->of);  // NOLINT: the pair of calloc
   delete tickets;
 }
-
-constinit ChannelLine nowhere{.state = ChannelLine::kClosing, .leased = 0};
-constinit ChannelLine forked_nowhere{.state = ChannelLine::kClosing | ChannelLine::kForked,
-                                     .leased = 0};
 
 }  // namespace ringmain::engine
