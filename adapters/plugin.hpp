@@ -6,6 +6,8 @@
 // A manifest beside the library (docs/providers.md) says the same, so that it is found without
 // being loaded. The one exported symbol, ringmain_plugin_v1, gives the table of
 // plugin_table.hpp.
+//
+// Progress: wait-free; these functions are over when the plugin is compiled.
 #pragma once
 #include <algorithm>
 #include <cstddef>

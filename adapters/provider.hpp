@@ -3,6 +3,8 @@
 // A provider is a name, a few words about it, and a loader that gives a factory at the first use.
 // To add a sink, derive from Sink and call `registry.add(sink_provider<MySink>())`; a plugin says
 // the same in a manifest and a table (adapters/plugin.hpp).
+//
+// Progress: the functions here touch nothing that is shared and are wait-free.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -42,7 +44,7 @@ class Bridge {
   Bridge(const Bridge&) = delete;
   Bridge& operator=(const Bridge&) = delete;
   virtual ~Bridge() = default;
-  /// An Error if an event that was to be carried is lost.
+  /// An Error if an event that was to be carried is lost. Progress: may be blocking.
   virtual Result<bool> close() { return true; }
 };
 
@@ -54,6 +56,7 @@ using Factory =
     std::variant<SourceFactory, SinkFactory, BridgeFactory>;  // in the order of the kinds
 
 /// Gives the factory. Called at the first use; after a failure again at the next use.
+/// Progress: may be blocking, as what the factory does.
 using Loader = std::function<Result<Factory>()>;
 
 /// One variable that a source needs in the environment of a program that it watches.

@@ -40,9 +40,11 @@ struct ProviderInfo {
 };
 
 /// A list leaves providers with one of these tags out, unless it is told otherwise.
+/// Progress: wait-free after the first call.
 [[nodiscard]] const std::vector<std::string>& hidden_tags();
 
 /// Keeps an opened object alive, and the plugin that it came from.
+/// Progress: wait-free, but for the end of what was opened.
 template <class T>
 class [[nodiscard]] Opened {
  public:
@@ -58,6 +60,7 @@ class [[nodiscard]] Opened {
 };
 
 /// What a user chooses: "name", "name:argument", or an object, which is taken as it is.
+/// Progress: wait-free.
 template <class T>
 class Choice {
  public:
@@ -79,7 +82,7 @@ class Choice {
   std::variant<std::string, std::shared_ptr<T>> said_;
 };
 
-/// The parts of "name:argument"; no argument where there is no colon.
+/// The parts of "name:argument"; no argument where there is no colon. Progress: wait-free.
 struct Spec {
   std::string_view name;
   std::optional<std::string_view> argument;
@@ -91,7 +94,7 @@ struct Spec {
 };
 
 /// Threads: any; loaders and factories may call back. An opened object must not outlive the bus
-/// that it was opened with; it may outlive the registry.
+/// that it was opened with; it may outlive the registry. Progress: blocking, all of it.
 class Registry {
  public:
   Registry();
@@ -149,10 +152,10 @@ class Registry {
 
 /// Opens a sink of the process's registry, "json_lines:out.jsonl", or takes an object. The sink
 /// hears the channels that match, present and future, until the handle is destroyed:
-/// SinkHandle::attach().
+/// SinkHandle::attach(). Progress: blocking.
 Result<SinkHandle> attach_sink(Bus& bus, const Choice<Sink>& sink, std::string_view pattern = ">");
 
-/// Adds what comes with ringmain.
+/// Adds what comes with ringmain. Progress: blocking.
 void add_builtin_providers(Registry& registry);
 
 }  // namespace ringmain::registry

@@ -3,6 +3,8 @@
 //
 // It gets there by LD_PRELOAD where a source or a sink needs it from the start, or because a
 // source's own library (an injected or preloaded one) is linked with it and calls join().
+//
+// Progress: blocking, all of it: it reads the environment, takes a lock or waits.
 #pragma once
 #include <string>
 #include <string_view>

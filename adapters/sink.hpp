@@ -10,6 +10,7 @@
 namespace ringmain::registry {
 
 /// Hears events of any described type. A SinkHandle subscribes it and makes one call at a time.
+/// Progress: each call may be blocking; it holds up its own mailbox alone.
 class Sink {
  public:
   Sink() = default;
@@ -27,7 +28,7 @@ class Sink {
 
 /// A sink that may have to wait for a reader of its output can derive from this too: it says how
 /// many of the events that it heard have not arrived, and can be told to wait no longer. Both may
-/// be called during another call of the sink, and must not wait.
+/// be called during another call of the sink, and must not wait. Progress: wait-free.
 class Arrivals {
  public:
   Arrivals() = default;
@@ -47,7 +48,7 @@ class Periodic {
   Periodic& operator=(const Periodic&) = delete;
   virtual ~Periodic() = default;
   /// Asked once, before the first event. 0 ms: only when no more events are at hand, as for other
-  /// sinks.
+  /// sinks. Progress: wait-free.
   [[nodiscard]] virtual milliseconds idle_every() const noexcept = 0;
 };
 

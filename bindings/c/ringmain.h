@@ -18,7 +18,10 @@
  *
  * Threads: calls on a bus, channel or name may come from any thread, also inside callbacks. A
  * subscription, publisher or mailbox belongs to one thread at a time. A channel's handle is valid
- * until its bus is closed; the others are freed by their own functions, before or after that. */
+ * until its bus is closed; the others are freed by their own functions, before or after that.
+ *
+ * Progress: a call is blocking (it takes a lock, or waits for another thread) unless it says
+ * lock-free (some thread always gets on) or wait-free (it ends after so many steps of its own). */
 #ifndef RINGMAIN_C_RINGMAIN_H
 #define RINGMAIN_C_RINGMAIN_H
 
@@ -31,9 +34,10 @@ extern "C" {
 
 /* Raised when a call or a struct changes its meaning; additions do not raise it. */
 #define RINGMAIN_C_ABI 1
-/* Of this library. A program built for another number should say so and stop. */
+/* Of this library. A program built for another number should say so and stop.
+ * Progress: wait-free. */
 uint32_t ringmain_c_abi(void);
-/* "0.1.0": of this library. */
+/* "0.1.0": of this library. Progress: wait-free. */
 const char* ringmain_version(void);
 
 /* --- how a call ended --- */
@@ -61,9 +65,10 @@ enum {
   RINGMAIN_NOT_ATTACHED = 38,
   RINGMAIN_EMPTY = 39 /* no event is there */
 };
-/* "full": the code's name. Never NULL. */
+/* "full": the code's name. Never NULL. Progress: wait-free. */
 const char* ringmain_code_name(ringmain_code code);
-/* The sentence of this thread's last call that failed; "" if none did. Valid until the next one. */
+/* The sentence of this thread's last call that failed; "" if none did. Valid until the next one.
+ * Progress: wait-free. */
 const char* ringmain_last_error(void);
 
 /* --- a bus --- */
@@ -156,32 +161,35 @@ ringmain_code ringmain_define(ringmain_bus* bus, const ringmain_event_type* type
 /* The channel of that name, in whichever language it was described. RINGMAIN_NOT_FOUND. */
 ringmain_code ringmain_find(ringmain_bus* bus, const char* name, ringmain_channel** channel);
 /* The fields of a channel by their number, from 0. The strings live as long as the process.
- * RINGMAIN_NOT_FOUND: it has fewer. */
+ * RINGMAIN_NOT_FOUND: it has fewer. Progress: wait-free. */
 ringmain_code ringmain_channel_field(const ringmain_channel* channel, uint32_t number,
                                      ringmain_field* field);
-uint32_t ringmain_channel_event_bytes(const ringmain_channel* channel); /* 0 of NULL */
+uint32_t ringmain_channel_event_bytes(const ringmain_channel* channel); /* 0 of NULL; wait-free */
 
 /* Interns `bytes` bytes of text, 64 KiB at most. The same text has the same number, for as long as
  * the process lives; 0 is "". Takes a lock: make names before you publish. */
 uint32_t ringmain_name(const char* text, size_t bytes);
-/* The text of a name, valid for ever, and its length if `bytes` is not NULL. No zero ends it. */
+/* The text of a name, valid for ever, and its length if `bytes` is not NULL. No zero ends it.
+ * Progress: wait-free. */
 const char* ringmain_name_text(uint32_t name, size_t* bytes);
 /* Writes text of `bytes` bytes into a RINGMAIN_TEXT field of `field_bytes`. Text longer than
- * field_bytes - 2 is cut, and marked as cut. */
+ * field_bytes - 2 is cut, and marked as cut. Progress: wait-free. */
 ringmain_code ringmain_set_text(void* field, size_t field_bytes, const char* text, size_t bytes);
-/* The text of such a field, in place, and its length. No zero ends it. */
+/* The text of such a field, in place, and its length. No zero ends it. Progress: wait-free. */
 const char* ringmain_text(const void* field, size_t field_bytes, size_t* bytes);
 
 /* --- publish --- */
 
 /* Publishes the event at `event`, which is copied, on a lane of this thread; the first call takes
  * that lane. `event_bytes` must be the size that was defined. RINGMAIN_UNHEARD is not a failure.
- * Lock-free; no allocation once warm; a system call only to wake a worker. */
+ * Progress: lock-free, but for what inline subscribers do; no allocation once warm; a system call
+ * only to wake a worker. The first call is blocking. */
 ringmain_code ringmain_publish(ringmain_channel* channel, const void* event, size_t event_bytes);
 /* A number that no other call in this process gets: the op_id that joins the events of one
- * operation (collective.issued, .completed …). Never 0. Wait-free. */
+ * operation (collective.issued, .completed …). Never 0. Progress: wait-free. */
 uint64_t ringmain_new_op_id(void);
-/* Is anybody listening? For skipping the work of making an event. One load; 0 of NULL. */
+/* Is anybody listening? For skipping the work of making an event. 0 of NULL. Progress:
+ * wait-free, one load. */
 int ringmain_wanted(const ringmain_channel* channel);
 
 typedef struct ringmain_publisher ringmain_publisher;
@@ -208,11 +216,13 @@ typedef struct ringmain_ledger {
 ringmain_code ringmain_publisher_open(ringmain_channel* channel,
                                       const ringmain_publisher_options* options,
                                       ringmain_publisher** publisher);
+/* Progress: lock-free as ringmain_publish(), with RINGMAIN_BLOCK blocking. */
 ringmain_code ringmain_publisher_publish(ringmain_publisher* publisher, const void* event,
                                          size_t event_bytes);
-/* With source_time: the event happened at `time_ns` of the source's clock. */
+/* With source_time: the event happened at `time_ns` of the source's clock. Progress: as above. */
 ringmain_code ringmain_publisher_publish_at(ringmain_publisher* publisher, const void* event,
                                             size_t event_bytes, int64_t time_ns);
+/* Progress: wait-free. */
 ringmain_code ringmain_publisher_ledger(const ringmain_publisher* publisher,
                                         ringmain_ledger* ledger);
 void ringmain_publisher_close(ringmain_publisher* publisher);
@@ -232,7 +242,7 @@ typedef struct ringmain_event {
   uint32_t time_from;  /* RINGMAIN_TIME_OF_WORKER … */
   const void* schema;  /* for ringmain_event_field() */
 } ringmain_event;
-/* As ringmain_channel_field(), for an event that is being heard. */
+/* As ringmain_channel_field(), for an event that is being heard. Progress: wait-free. */
 ringmain_code ringmain_event_field(const ringmain_event* event, uint32_t number,
                                    ringmain_field* field);
 
@@ -296,16 +306,17 @@ ringmain_code ringmain_mailbox_open_pattern(ringmain_bus* bus, const char* patte
 /* Takes one event: copies it to `event`, a place of `event_bytes` bytes, which must be enough for
  * any of the mailbox (a channel's: its own size; a pattern's: RINGMAIN_EVENT_BYTES_MAX). `heard`,
  * if not NULL, gets the rest; set its `bytes`. Its pointers then lead to `event`, and to names that
- * live as long as the bus. RINGMAIN_EMPTY: there is no event. */
+ * live as long as the bus. RINGMAIN_EMPTY: there is no event. Progress: lock-free. */
 ringmain_code ringmain_mailbox_take(ringmain_mailbox* mailbox, void* event, size_t event_bytes,
                                     ringmain_event* heard);
 /* Calls `hear` for up to `events_max` events, in this thread; `*taken`, if not NULL, is how many.
- * `hear` may close the mailbox. */
+ * `hear` may close the mailbox. Progress: lock-free, but for what `hear` does. */
 ringmain_code ringmain_mailbox_drain(ringmain_mailbox* mailbox, ringmain_hear_fn hear, void* user,
                                      size_t events_max, size_t* taken);
 /* Waits until an event is there. RINGMAIN_TIMEOUT: none came in time, or the bus has stopped. */
 ringmain_code ringmain_mailbox_wait(ringmain_mailbox* mailbox, int64_t limit_ns);
-/* A descriptor that polls readable while events are there; -1: the system gave none. */
+/* A descriptor that polls readable while events are there; -1: the system gave none.
+ * Progress: wait-free. */
 int ringmain_mailbox_fd(ringmain_mailbox* mailbox);
 void ringmain_mailbox_close(ringmain_mailbox* mailbox);
 
@@ -337,7 +348,7 @@ typedef struct ringmain_step_place {
 ringmain_code ringmain_step_follow_open(ringmain_bus* bus, ringmain_step_follow** follow);
 /* Where the loop was when the event was published, in whichever thread. RINGMAIN_NOT_FOUND: in no
  * known step, or the event's time was not taken by its publisher: subscribe with `stamped`, by
- * pattern or with a mailbox. Threads: any. No allocation; no lock. */
+ * pattern or with a mailbox. Threads: any. Progress: wait-free; no allocation. */
 ringmain_code ringmain_step_of(const ringmain_step_follow* follow, const ringmain_event* event,
                                ringmain_step_place* place);
 /* NULL counts as closed already. */
