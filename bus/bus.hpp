@@ -56,6 +56,7 @@ struct CallbackViews {
 
 /// A set of channels and the workers that drain them. Channels live as long as their bus.
 ///
+/// Progress: blocking, for it takes a lock or waits, unless a call says otherwise.
 /// Threads: everything here may be called from any thread; flush() and stop() refuse inside
 /// callbacks.
 class Bus {
@@ -169,6 +170,7 @@ class Bus {
   /// bus, also if other threads publish meanwhile.
   [[nodiscard]] Result<bool> verify_accounting() const;
   [[nodiscard]] std::vector<std::string> channel_names() const;
+  /// Progress: wait-free.
   [[nodiscard]] unsigned workers() const noexcept;
 
  private:

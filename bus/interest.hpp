@@ -15,6 +15,7 @@ struct Interest {
   bool inline_phase = false;  // some are called in the publishing thread
   bool workers = false;       // some on workers, or through mailboxes
   bool stamps = false;        // some want publishing times: publishers read the clock
+  /// Progress: wait-free.
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return subscribers != 0; }
   friend constexpr bool operator==(const Interest&, const Interest&) = default;
 };

@@ -59,7 +59,7 @@ class MailboxBase {
   ~MailboxBase() { detail::close_mailbox(box_); }
 
   /// Waits until an event is there, at most `limit`. False: there is none; time ran out or the bus
-  /// stopped.
+  /// stopped. Progress: blocking.
   [[nodiscard]] bool wait_for(nanoseconds limit) noexcept {
     return box_ != nullptr && detail::wait_mailbox(*box_, limit);
   }
@@ -69,15 +69,17 @@ class MailboxBase {
     if (box_ != nullptr) detail::interrupt_mailbox(*box_);
   }
   /// A descriptor that polls readable while events are there; -1 if the system has none left. The
-  /// mailbox keeps it; drain() clears it.
+  /// mailbox keeps it; drain() clears it. Progress: wait-free.
   [[nodiscard]] int fd() noexcept { return box_ == nullptr ? -1 : detail::mailbox_fd(*box_); }
+  /// Progress: blocking.
   [[nodiscard]] SubscriberStats stats() const noexcept {
     return box_ == nullptr ? SubscriberStats{} : detail::mailbox_stats(*box_);
   }
   /// Detaches; events that are still inside are dropped. Called outside callbacks, no event comes
   /// in after it returns. Called inside its own drain, it takes effect after the event that is
-  /// being read.
+  /// being read. Progress: blocking.
   void reset() noexcept { detail::close_mailbox(std::exchange(box_, nullptr)); }
+  /// Progress: wait-free.
   [[nodiscard]] bool attached() const noexcept { return box_ != nullptr; }
 
  protected:
@@ -91,7 +93,8 @@ class [[nodiscard]] Mailbox : public MailboxBase {
  public:
   Mailbox() noexcept = default;
   /// Calls `read(event)` or `read(event, stamp)` for up to `max` events, in this thread. An
-  /// exception of `read` leaves drain(); the events after that one stay.
+  /// exception of `read` leaves drain(); the events after that one stay. Progress: lock-free,
+  /// but for what `read` does.
   template <EventCallback<E> F>
   std::size_t drain(F&& read, std::size_t max = 256) {
     if (box_ == nullptr) return 0;
@@ -114,6 +117,7 @@ class [[nodiscard]] AnyMailbox : public MailboxBase {
  public:
   AnyMailbox() noexcept = default;
   /// Calls `read(const EventView&)` for up to `max` events, as Mailbox::drain().
+  /// Progress: as there.
   template <std::invocable<const EventView&> F>
   std::size_t drain(F&& read, std::size_t max = 256) {
     if (box_ == nullptr) return 0;

@@ -6,7 +6,7 @@ namespace ringmain {
 
 /// "cuda.*" matches "cuda.event_record"; "cuda.>" matches all below cuda; ">" matches all.
 /// "train.loss" also matches "train.loss@2", the channel of a type that was changed while the
-/// program ran; "train.loss@2" matches that alone.
+/// program ran; "train.loss@2" matches that alone. Progress: wait-free.
 [[nodiscard]] bool pattern_matches(std::string_view pattern, std::string_view name) noexcept;
 
 }  // namespace ringmain

@@ -90,7 +90,7 @@ class [[nodiscard]] Publisher {
   }
   /// Builds the event in the queue. `make` is not called when nobody listens, nor when there is no
   /// room, unless there are inline subscribers, which see the event all the same. It must not
-  /// throw; what it publishes on the same lane is refused as too_deep.
+  /// throw; what it publishes on the same lane is refused as too_deep. Progress: as publish().
   template <Makes<E> F>
   [[gnu::always_inline]] PublishResult publish_with(F&& make) noexcept {
     const std::uint32_t seen = line_->look();
@@ -99,14 +99,14 @@ class [[nodiscard]] Publisher {
     return detail::result_of(engine::push<E>(*lane_, make, seen));
   }
   /// For publishers with source_time: publishes an event that happened at `time_ns` of the source's
-  /// clock.
+  /// clock. Progress: as publish().
   PublishResult publish_at(const E& event, std::int64_t time_ns) noexcept {
     if (lane_ == nullptr) return unheard();
     return detail::result_of(detail::push_at(
         *lane_, [](void* to, void* from) noexcept { ::new (to) E(*static_cast<const E*>(from)); },
         const_cast<E*>(&event), time_ns));
   }
-  /// Publishes the events in order, as many at once as there is room for.
+  /// Publishes the events in order, as many at once as there is room for. Progress: as publish().
   BatchResult publish_all(std::span<const E> events) noexcept {
     const auto n = static_cast<std::uint32_t>(events.size());
     if (!line_->heard()) [[unlikely]] {
@@ -119,6 +119,7 @@ class [[nodiscard]] Publisher {
   }
   /// Is anybody listening? For skipping work before publishing. One load. Progress: wait-free.
   [[nodiscard]] bool wanted() const noexcept { return line_->heard(); }
+  /// Progress: wait-free.
   [[nodiscard]] Ledger ledger() const noexcept {
     return lane_ == nullptr ? Ledger{} : detail::ledger_of(*lane_);
   }

@@ -12,6 +12,7 @@
 
 namespace ringmain {
 
+/// Progress: wait-free.
 [[nodiscard]] std::string_view to_string(PublishCode code) noexcept;
 
 /// True when nothing was lost (accepted or unheard). Fits a register.
@@ -33,7 +34,7 @@ struct [[nodiscard]] BatchResult {
   PublishCode last = PublishCode::accepted;  // the last refusal, or accepted, or unheard
 };
 
-/// What an inline subscriber may answer: let the event go on, or refuse it.
+/// What an inline subscriber may answer: let the event go on, or refuse it. Progress: wait-free.
 class [[nodiscard]] Verdict {
  public:
   static constexpr Verdict allow() noexcept { return {}; }
@@ -55,6 +56,7 @@ enum class Detached : std::uint8_t {
   timeout,   // closed, but a call is still running; the handle can wait again
   was_not_attached
 };
+/// Progress: wait-free.
 [[nodiscard]] std::string_view to_string(Detached detached) noexcept;
 
 struct Error {
@@ -64,6 +66,7 @@ struct Error {
 };
 
 /// A value or an Error. Its members are named as those of std::expected (C++23).
+/// Progress: wait-free.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -33,20 +33,26 @@ class [[nodiscard]] Subscription {
   }
   ~Subscription();
 
-  /// done, deferred (inside a callback) or was_not_attached. Progress: waits for a running call.
+  /// done, deferred (inside a callback) or was_not_attached. Progress: blocking.
   Detached reset() noexcept;
   /// As reset(), but gives up waiting: `timeout` means closed, and a call is still running.
+  /// Progress: blocking.
   Detached reset_for(nanoseconds limit) noexcept;
   /// Waits until a subscription closed elsewhere (deferred, timeout) has finished.
+  /// Progress: blocking.
   Detached wait_quiescent(nanoseconds limit) noexcept { return reset_for(limit); }
   /// Lets a subscriber in quarantine (OnThrow::quarantine) be called again. False: it is in none.
+  /// Progress: blocking.
   bool readmit() noexcept;
-  /// Stays attached for the life of the bus; its captures die with the bus.
+  /// Stays attached for the life of the bus; its captures die with the bus. Progress: blocking.
   void release() noexcept;
 
+  /// Progress: blocking.
   [[nodiscard]] SubscriberStats stats() const noexcept;
   /// False for an empty handle and once reset() was called, also when it returned deferred.
+  /// Progress: wait-free.
   [[nodiscard]] bool attached() const noexcept;
+  /// Progress: wait-free.
   void swap(Subscription& other) noexcept { std::swap(held_, other.held_); }
 
  private:

@@ -23,7 +23,8 @@
 namespace ringmain {
 
 /// Keeps every event of a channel, with its stamp, in the order in which it was heard. Move-only;
-/// its destructor ends that. Threads: the one that delivers.
+/// its destructor ends that. Threads: the one that delivers. Progress: wait-free, but for the
+/// constructor and the destructor.
 template <Event E>
 class [[nodiscard]] Heard {
  public:
@@ -72,14 +73,15 @@ class TestBus : public Bus {
   /// channel after channel as they were made, lane after lane as their publishers came, at most 256
   /// events of one lane. It does not end while callbacks publish for one another without end: give
   /// it a limit then. Returns the number of events; those of an isolated subscription count again
-  /// in its mailbox. 0 inside a callback.
+  /// in its mailbox. 0 inside a callback. Progress: blocking.
   std::size_t deliver();
   /// Hands out the next `events_max` events in that order, or as many as there are.
+  /// Progress: blocking.
   std::size_t deliver(std::size_t events_max);
-  /// Events that deliver() would hand out now.
+  /// Events that deliver() would hand out now. Progress: blocking.
   [[nodiscard]] std::size_t queued() const;
 
-  /// Keeps what is published on a channel from now on, for assertions.
+  /// Keeps what is published on a channel from now on, for assertions. Progress: blocking.
   template <Described E>
   [[nodiscard]] Heard<E> heard() {
     return Heard<E>(channel<E>());
@@ -90,10 +92,11 @@ class TestBus : public Bus {
   }
 
   /// The time that stamps carry: 1 s at first. Only the two calls below change it; waits neither
-  /// change nor use it.
+  /// change nor use it. Progress: wait-free.
   [[nodiscard]] std::int64_t time_ns() const noexcept;
-  /// Sets it; 0 and less count as 1, since a stamp of 0 means "not yet".
+  /// Sets it; 0 and less count as 1, since a stamp of 0 means "not yet". Progress: wait-free.
   void set_time_ns(std::int64_t time_ns) noexcept;
+  /// Progress: wait-free.
   void advance(nanoseconds by) noexcept { set_time_ns(engine::sum_ns(time_ns(), by.count())); }
 };
 

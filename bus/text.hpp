@@ -25,6 +25,7 @@ class Name {
   explicit Name(std::string_view s) noexcept;
   /// The string, valid for ever; "" for Name{}. Progress: wait-free.
   [[nodiscard]] std::string_view view() const noexcept;
+  /// Progress: wait-free.
   [[nodiscard]] constexpr std::uint32_t id() const noexcept { return id_; }
   friend constexpr bool operator==(Name, Name) = default;
 
@@ -39,6 +40,7 @@ struct NamesStats {
   std::uint64_t refused = 0;    // strings that came after the table was full
   std::uint64_t truncated = 0;  // longer than 64 KiB
 };
+/// Progress: blocking.
 [[nodiscard]] NamesStats names_stats() noexcept;
 
 namespace detail {
@@ -54,6 +56,7 @@ constexpr std::size_t utf8_prefix(std::string_view s, std::size_t bytes_max) noe
 }  // namespace detail
 
 /// Up to N - 2 bytes of text inside the event; longer input is cut at a UTF-8 boundary and marked.
+/// Progress: wait-free.
 template <std::size_t N>
 struct Text {
   static_assert(N >= 8 && N % 8 == 0 && N <= 1024);
