@@ -27,7 +27,7 @@ std::size_t ring_bytes(const Lane& lane) noexcept {
   return (lane.slots.mask + 1) * lane.slot_bytes;
 }
 
-/// May a lane made for `had` serve a publisher who wants `wants`? Its memory decides.
+/// May a lane made for `had` serve a publisher that wants `wants`? Its memory decides.
 bool serves(const LaneOptions& had, const LaneOptions& wants,
             std::uint32_t latency_every) noexcept {
   if (had.ring != wants.ring || had.realtime != wants.realtime || had.coalesce != wants.coalesce)
@@ -338,8 +338,8 @@ void ChannelCore::update_state() noexcept {
   if ((is & ~want) != 0)
     line.state.fetch_and(~(is & ~want), std::memory_order_seq_cst);  // g.listening
   const bool may_lie = list_.all_patient() && !options_.parallel && !options_.merged;
-  // Relaxed: a rest that begins meanwhile is as one that began before. A subscriber that comes in a
-  // hurry ends it.
+  // Relaxed: a rest that begins meanwhile is like one that began before. A subscriber that is not
+  // patient ends it.
   if (patient.exchange(may_lie, std::memory_order_relaxed) && !may_lie) host_->end_rests();
   host_->inbox().interest_changed();
 }
@@ -376,7 +376,7 @@ void ChannelCore::become_forked() noexcept {
   line.become_forked();
   line.state.fetch_or(forked_state(*host_, options_.mailbox),
                       std::memory_order_relaxed);  // relaxed: nobody else is there
-  // If this is the thread of one of them, what it was called for ends after the event at hand.
+  // If this thread is inside the callback of one of them, that batch ends after the current event.
   if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // n.snapshot
     for (Subscriber* s : now->subscribers) (void)s->gate.close();
   }

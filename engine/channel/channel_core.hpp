@@ -1,8 +1,8 @@
 // A channel without its type: its publishers' line, its lanes, its subscribers, its owner's counts.
 //
 // Three parties use it: publishers (line and their own lane), the holder of its lease (drain), and
-// whoever subscribes, takes lanes or asks for figures (under its lock, which no callback ever
-// sees).
+// threads that subscribe, take lanes or ask for figures (under its lock, which is never held during
+// a callback).
 #pragma once
 #include <array>
 #include <bit>
@@ -33,14 +33,14 @@ struct ChannelCoreOptions {
   std::uint32_t payload_bytes = 0;
   std::uint32_t lanes_max = 1024;
   std::uint32_t latency_every = 0;
-  bool ring_lanes = false;       // what threads get that do not ask
+  bool ring_lanes = false;       // the kind of lane for threads that ask for none
   bool mailbox = false;          // fed by other channels: each lane carries another one's events
   bool pulled = false;           // drained by one thread that is no worker
   bool own_thread = false;       // pulled, by a thread of the bus: flush() and stop() wait for it
   bool tells_no_losses = false;  // the bus's own: a notice lost must not cause another
   bool parallel = false;         // several workers hand out runs of it at once
   bool merged = false;           // in the order of tickets over all lanes
-  std::int64_t order_gap_ns_max = 100'000'000;  // merged: so long for one busy publisher
+  std::int64_t order_gap_ns_max = 100'000'000;  // merged: how long a busy publisher is waited for
   std::vector<Ref<ChannelCore>> sources;        // merged mailboxes: the channels that feed it
   [[nodiscard]] bool for_its_user() const noexcept { return pulled && !own_thread; }
 };
@@ -55,11 +55,11 @@ struct Losses {
   }
 };
 
-/// Who listens to a channel.
+/// How many subscribers a channel has, and what they want.
 struct Listening {
   std::uint32_t queued = 0;   // subscribers on workers, and what feeds mailboxes
   std::uint32_t inlined = 0;  // called in the publishing thread
-  bool stamps = false;        // one wants publishing times
+  bool stamps = false;        // one of them wants publishing times
   friend bool operator==(const Listening&, const Listening&) = default;
 };
 
@@ -77,7 +77,7 @@ class ChannelCore final : public Counted {
   [[nodiscard]] ChannelHost& host() const noexcept { return *host_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   void set_index(std::uint32_t index) noexcept { index_ = index; }
-  /// This is a forked child and its workers are the parent's: nothing takes a lock or effect.
+  /// This is a forked child and its workers are the parent's: calls take no lock and do nothing.
   [[nodiscard]] bool inert() const noexcept;
 
   // --- lanes ---
@@ -98,7 +98,7 @@ class ChannelCore final : public Counted {
     const auto chunk = static_cast<std::uint32_t>(std::bit_width(n) - 1);
     return *chunks_[chunk][i - kFirstChunk * ((1u << chunk) - 1)];
   }
-  /// Is any lane in somebody's hands? If not, all that was published on them is seen from here on.
+  /// Does any lane have a publisher? If not, all that was published on them is seen from here on.
   [[nodiscard]] bool fed() const noexcept;
   /// A publish was refused before it had a lane.
   void count_refused(Pushed why) noexcept;
@@ -111,7 +111,7 @@ class ChannelCore final : public Counted {
   /// False: out of memory, or inert. Takes over one holder of `subscriber`, which is an inline one
   /// if it can judge.
   [[nodiscard]] bool attach(Subscriber* subscriber) noexcept;
-  /// Takes it off the list, if it is there; its gate is the caller's business.
+  /// Takes it off the list, if it is there; its gate is left to the caller.
   void unlist(Subscriber* subscriber) noexcept;
   [[nodiscard]] std::size_t subscribers() const noexcept;
   /// No event is accepted from here on.
@@ -122,21 +122,21 @@ class ChannelCore final : public Counted {
   void begin_listening() noexcept;
 
   // --- tickets ---
-  /// From its return on, and until as many calls of unwant_tickets(), every publish takes a ticket.
+  /// After it returns every publish takes a ticket, until unwant_tickets() was called as often.
   /// False: out of memory, or inert. Takes the lock.
   [[nodiscard]] bool want_tickets() noexcept;
   void unwant_tickets() noexcept;
-  /// Smaller ones are left from an earlier wish.
+  /// Smaller tickets are left from an earlier wish.
   [[nodiscard]] std::uint64_t tickets_since() const noexcept {
     return tickets_since_.load(
         std::memory_order_relaxed);  // relaxed: t.wanted of the ticket itself
   }
-  /// nullptr: lane by lane. Before anybody publishes.
+  /// nullptr: lane by lane. Set before the first publish.
   [[nodiscard]] LaneOrder* lane_order() const noexcept { return lane_order_.get(); }
   void set_lane_order(std::unique_ptr<LaneOrder> order) noexcept { lane_order_ = std::move(order); }
 
   // --- the owner ---
-  /// On the lanes' counters, never by a dequeue: is anything left?
+  /// Is anything left? Read from the lanes' counters, never by a dequeue.
   [[nodiscard]] bool anything_left() const noexcept;
   [[nodiscard]] bool has_realtime() const noexcept {
     return realtime_lanes_.load(std::memory_order_relaxed) != 0;
@@ -148,10 +148,10 @@ class ChannelCore final : public Counted {
     std::int64_t first_ns = 0, last_ns = 0;  // around what was lost and not told
     Highest depth_max;
   };
-  Looked looked;  // of its thread, except depth_max
-  /// Of its subscribers; 0: none has one.
+  Looked looked;  // for the housekeeper's thread only, except depth_max
+  /// The smallest budget of its subscribers; 0 if none has one.
   [[nodiscard]] std::int64_t smallest_budget_ns() const noexcept;
-  /// Who listens, as a source must know it. The last change before a call is in it.
+  /// As a source must know it: the last change before the call is in it.
   [[nodiscard]] Listening listening() const noexcept;
   /// Frees old lists of subscribers that nobody reads.
   void trim() noexcept;
@@ -167,11 +167,11 @@ class ChannelCore final : public Counted {
 
   /// The lease's holder: which lane it looked at last.
   alignas(kLineBytes) std::uint32_t last_lane = 0;
-  /// Said by the lease's holder.
+  /// Set by the lease's holder.
   Atomic<bool> busy{false};
-  /// All that hear it are patient: a worker may keep its lease while it rests.
+  /// All its subscribers are patient: a worker may keep its lease while it rests.
   Atomic<bool> patient{false};
-  /// A sweep: there was nothing since the last one, and there is nothing.
+  /// For a sweep: no event came since the last sweep, and none is there.
   [[nodiscard]] bool is_quiet() noexcept {
     // Relaxed: a channel that is taken for quiet is looked at again after its lease.
     if (!busy.load(std::memory_order_relaxed)) return !anything_left();
@@ -185,20 +185,20 @@ class ChannelCore final : public Counted {
     return inline_list_.current();
   }
   [[nodiscard]] Histogram* owner_latency() noexcept { return latency_.get(); }
-  /// What a stamp says now: the clock, or the time set by hand.
+  /// The time for a stamp: the clock's, or the one set by hand.
   [[nodiscard]] std::int64_t stamp_ns() const noexcept {
     // Relaxed: a time, from which nothing follows.
     return manual_time_ == nullptr ? now_ns() : manual_time_->load(std::memory_order_relaxed);
   }
   [[nodiscard]] bool manual() const noexcept { return manual_time_ != nullptr; }
 
-  /// The bus's: the next one that could not be entered. It is kept, for lanes of mailboxes name it
-  /// as their source.
+  /// The next in the bus's list of channels that could not be entered. They are kept, because lanes
+  /// of mailboxes name them as their source.
   Ref<ChannelCore> next_abandoned;
   /// Room for the typed face the bus gives out; trivially destructible, built once.
   alignas(kLineBytes) std::byte face[64] = {};
   bool face_built = false;
-  /// Whoever drains this one himself waits here (pulled only).
+  /// Pulled only: the thread that drains this channel waits here.
   Pull pull;
   /// No feeder and no reader is left: the worker that holds the lease disposes of it.
   Atomic<std::uint32_t> retired{0};

@@ -1,7 +1,7 @@
-// What does a channel ask of its bus? Whether it is being stopped, the next ticket, who waits for
-// what is consumed: words that lie here, for publishers and workers read them. And to be attended,
-// let go of, added: seldom, so virtual. The bus's engine is behind it; so channels know no workers,
-// and tests may give them a host that has none.
+// What does a channel ask of its bus? Is it being stopped, what is the next ticket, does a thread
+// wait for what is consumed? Publishers and workers read these, so the words lie here. Requests to
+// be attended, let go of or added are rare, so they are virtual: the bus's engine implements them,
+// channels know no workers, and tests may give them a host without any.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,13 +30,13 @@ class ChannelHost : public Counted {
   [[nodiscard]] bool stopped() const noexcept {
     return quit_.load(std::memory_order_acquire) != 0;  // q.over
   }
-  /// l.waiting's other half: callbacks are over, somebody may wait for that.
+  /// The other half of l.waiting: callbacks are over, and a thread may wait for that.
   void consumed_something() noexcept {
     if (waiters_.load(std::memory_order_relaxed) != 0)
       tell_waiters();  // relaxed: l.waiting and asymmetric_fence_heavy() order it
   }
-  /// Somebody waits for what is consumed, from here to end_waiting(); then every thread is to pass
-  /// a barrier.
+  /// From here to end_waiting() a thread waits for what is consumed. After this call it must make
+  /// every thread pass a barrier.
   void begin_waiting() noexcept { waiters_.fetch_add(1, std::memory_order_seq_cst); }  // l.waiting
   void end_waiting() noexcept {
     waiters_.fetch_sub(1, std::memory_order_relaxed);
@@ -44,18 +44,18 @@ class ChannelHost : public Counted {
   [[nodiscard]] bool anybody_waits() const noexcept {
     return waiters_.load(std::memory_order_seq_cst) != 0;  // l.waiting
   }
-  /// Moves when those who wait are told.
+  /// Moves when waiting threads are told.
   [[nodiscard]] Atomic<std::uint32_t>& done_key() noexcept { return done_key_; }
-  /// The bus's next number: whoever publishes after this has returned gets a larger one.
+  /// The bus's next number: a publish that begins after this has returned gets a larger one.
   [[nodiscard]] std::uint64_t take_ticket() noexcept {
     return tickets_.fetch_add(1, std::memory_order_acq_rel);  // t.counter: busy was said before
   }
-  /// Every ticket to come is at least this. A publisher that has a smaller one is seen busy or
-  /// later.
+  /// Every later ticket is at least this. A publisher that has a smaller one is seen as busy, or
+  /// as done.
   [[nodiscard]] std::uint64_t tickets_taken() const noexcept {
     return tickets_.load(std::memory_order_acquire);  // t.counter
   }
-  /// A bus without threads: whoever calls deliver() does the workers' work.
+  /// A bus without threads: the thread that calls deliver() does the workers' work.
   [[nodiscard]] bool manual() const noexcept { return manual_; }
   /// Manual: what stamps say instead of the clock; nullptr with threads.
   [[nodiscard]] Atomic<std::int64_t>* manual_time() noexcept {
@@ -68,13 +68,13 @@ class ChannelHost : public Counted {
   // --- what happens seldom ---
   /// Puts a channel under the bus's care. False: it has as many as it can.
   [[nodiscard]] virtual bool add(ChannelCore& channel) noexcept = 0;
-  /// Nobody feeds or reads it any more: it is let go of once nothing is left in it.
+  /// A mailbox without feeders and reader: it is let go of once nothing is left in it.
   virtual void retire(ChannelCore& channel) noexcept = 0;
   /// By a publisher that found its channel unleased. `woke`: what it has woken last (Lane::woke).
   virtual void signal(ChannelCore& channel, std::uint64_t& woke) noexcept = 0;
   /// Something was put on the retire list.
   virtual void wake_reclaimer() noexcept = 0;
-  /// There is a realtime lane: its publisher wakes nobody.
+  /// There is a realtime lane, whose publisher wakes no worker.
   virtual void watch_realtime() noexcept = 0;
   virtual void end_rests() noexcept = 0;
   /// Frees the snapshots of `list` that no drainer reads. Under its channel's lock. Throws

@@ -18,12 +18,12 @@ struct alignas(kLineBytes) ChannelLine {
     kFenced = 8,      // no membarrier here: publishers fence
     kSampled = 16,    // latency is measured
     kInline = 32,     // somebody is subscribed inline
-    kUnqueued = 64,   // and nobody else: events end with the inline phase
+    kUnqueued = 64,   // and in no other way: events end with the inline phase
     kTicketed = 128,  // somebody wants to hear it in one order with others
     kForked = 256     // of a bus that the parent of this process has; closing as well
   };
-  /// Relaxed: whoever publishes after subscribe() returned has that ordered by its own means (G2 of
-  /// docs/guarantees.md), and closing is looked at again after l.closing.
+  /// Relaxed: a thread that publishes after subscribe() returned has ordered the two by its own
+  /// means (G2 of docs/guarantees.md), and closing is looked at again after l.closing.
   [[nodiscard]] bool heard() const noexcept { return heard(look()); }
   /// All of it in one load, for a publish that asks more than one thing.
   [[nodiscard]] std::uint32_t look() const noexcept {

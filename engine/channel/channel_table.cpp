@@ -28,7 +28,7 @@ bool ChannelTable::add(ChannelCore& channel, const ChannelHost& host,
                   nullptr);  // relaxed: written under our lock
   channel.set_index(index);
   channel.hold();
-  // Without threads nobody sleeps, so that nobody is to be signalled.
+  // Without threads no worker sleeps, so none is to be signalled.
   if (host.manual() && !channel.options().pulled)
     channel.line.leased.store(1, std::memory_order_release);  // e.leased
   table_[index].store(&channel, std::memory_order_release);   // e.listed

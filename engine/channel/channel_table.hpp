@@ -26,8 +26,8 @@ class ChannelTable {
   ChannelTable(const ChannelTable&) = delete;
   ChannelTable& operator=(const ChannelTable&) = delete;
 
-  /// Takes a holder of `channel` and gives it an index; from then on whoever looks finds it, and
-  /// `ready` has its bit. Not where `host` has stopped: nobody will drain it, and nobody can
+  /// Takes a holder of `channel` and gives it an index; from then on workers find it, and `ready`
+  /// has its bit. Not if `host` has stopped: no worker will drain the channel, and no thread can
   /// publish to it. False: kChannelsMax are there.
   [[nodiscard]] bool add(ChannelCore& channel, const ChannelHost& host,
                          ReadyChannels& ready) noexcept;
@@ -36,8 +36,9 @@ class ChannelTable {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
-  /// Takes it out, by the worker that holds its lease, which it keeps: nobody else can get at the
-  /// channel. `visited(channel)`: does a worker look at it just now? Such ones are freed later.
+  /// Takes the channel out. Called by the worker that holds its lease, and keeps it: no other
+  /// worker can get at the channel. `visited(channel)`: is a worker looking at it? Then it is freed
+  /// later.
   template <class Visited>
   void dispose(ChannelCore& channel, Visited visited) noexcept {
     const std::lock_guard lock(mutex_);
@@ -61,16 +62,16 @@ class ChannelTable {
 
   [[nodiscard]] Entry& entry(std::uint32_t index) noexcept { return table_[index]; }
   [[nodiscard]] std::vector<Ref<ChannelCore>> channels() const;
-  /// For where nothing may be allocated: the next channel at or after `index`, which moves on to
-  /// the one after it. Empty: there are no more.
+  /// Without an allocation: the next channel at or after `index`, which moves on to the place after
+  /// it. Empty: there are no more.
   [[nodiscard]] Ref<ChannelCore> next_channel(std::uint32_t& index) const noexcept;
-  /// The one at that place; `more` is false past the last.
+  /// The channel at that place; `more` is false past the last.
   [[nodiscard]] Ref<ChannelCore> at(std::uint32_t index, bool& more) const noexcept {
     const std::lock_guard lock(mutex_);
     more = index < next_;
     return more ? table_[index].load(std::memory_order_relaxed) : nullptr;  // relaxed: as below
   }
-  /// `f(channel)`, under the lock. It must ask nothing of the table.
+  /// `f(channel)`, under the lock: `f` must not use the table.
   template <class F>
   void for_each_locked(F f) const noexcept {
     const std::lock_guard lock(mutex_);
