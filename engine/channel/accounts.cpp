@@ -35,7 +35,7 @@ void look_at_refusals(const Lane& lane, Accounts& sum) noexcept {
 Accounts look_at_accounts(const ChannelCore& channel) noexcept {
   Accounts sum;
   const std::uint64_t before = channel.dispatched.get();
-  // A fence: what was published for it is read after it. No word of ours is written here.
+  // A fence: what was published with it is read after it. This thread writes no word here.
   std::atomic_thread_fence(std::memory_order_acquire);  // a.refusals
   bool busy = false;
   for (std::uint32_t i = 0, n = channel.lane_count(); i < n; ++i) {
@@ -50,7 +50,7 @@ Accounts look_at_accounts(const ChannelCore& channel) noexcept {
         std::min(lane.undelivered.evicted.load(std::memory_order_relaxed), consumed - discarded);
     const std::uint64_t word = lane.word.load(std::memory_order_acquire);  // e.published
     const std::uint64_t published = std::max(word >> 1, consumed);
-    busy = busy || (word & 1) != 0;  // what it has queued may be heard before it is published
+    busy = busy || (word & 1) != 0;  // its event may be heard before it counts as published
     sum.offered += published;
     sum.accepted += published;
     sum.drained += consumed - discarded - evicted;

@@ -1,4 +1,4 @@
-// Do a channel's figures add up (I1, I2), also while others publish and workers go on?
+// Do a channel's figures add up (I1, I2), also while other threads publish and workers go on?
 //
 // Each count is read once, in an order in which a sound ledger cannot look wrong. A publisher that
 // refuses raises `refused` and then the reason, and counts itself in `settling` meanwhile, as does

@@ -1,4 +1,4 @@
-// Where does a merged lane's worker keep what it has taken and may not hand out yet?
+// Where does the worker of a merged lane keep what it has taken and may not hand out yet?
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -18,7 +18,7 @@ Atomic<std::uint32_t> last_publisher{0};
 Atomic<std::uint32_t> last_watch_id{0};
 
 std::uint32_t next_watch_id() noexcept {
-  // Relaxed: a number, no more. 0 is nobody's.
+  // Relaxed: a number, no more. 0 means none.
   const std::uint32_t id = last_watch_id.fetch_add(1, std::memory_order_relaxed) + 1;
   return id != 0 ? id : next_watch_id();
 }
@@ -102,7 +102,7 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
   made->tenure.live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
   start_lane(*made);
   lane_count_.store(count + 1,
-                    std::memory_order_release);  // e.listed: whoever counts it finds it whole
+                    std::memory_order_release);  // e.listed: a thread that counts it finds it whole
   if (options.realtime)
     realtime_lanes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: read at every poll
   if (options.realtime) host_->watch_realtime();
@@ -163,7 +163,7 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
   return nullptr;
 }
 
-/// Nobody publishes on a lane that has room already, or its publisher keeps its capacity.
+/// The lane has no publisher, or its publisher keeps its capacity.
 bool ChannelCore::give_tickets(Lane& lane) noexcept {
   Tickets* had =
       lane.ordered.tickets.load(std::memory_order_relaxed);  // relaxed: changed under our lock
@@ -245,7 +245,7 @@ void ChannelCore::count_refused(Pushed why) noexcept {
 bool ChannelCore::anything_left() const noexcept {
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
     const Lane& one = lane(i);
-    // In parallel what others hand out just now is not left to us.
+    // With parallel delivery, runs that other workers hand out are not left to do.
     const Atomic<std::uint64_t>& gone = options_.parallel ? one.taken : one.consumed;
     // Signed: a ring's slot is seen before its lane's word.
     const auto left = static_cast<std::int64_t>(
@@ -269,7 +269,7 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
   if (inert()) return false;
   const std::lock_guard lock(mutex_);
   subscriber->watch_id = next_watch_id();
-  // Before anybody finds it on a list.
+  // Before another thread can find it on a list.
   if (options_.parallel || subscriber->judge != nullptr) subscriber->writers = Writers::many;
   try {
     (subscriber->judge != nullptr ? inline_list_ : list_).add(subscriber);
@@ -307,7 +307,7 @@ std::size_t ChannelCore::subscribers() const noexcept {
   return list_.size() + inline_list_.size();
 }
 
-/// Whole: a lane is made, and given to its next publisher, under our lock.
+/// Complete: a lane is made, and given to its next publisher, under this lock.
 std::vector<const Reading*> ChannelCore::inline_readings() const {
   const std::uint32_t lanes = lane_count();
   std::vector<const Reading*> all;
@@ -330,8 +330,8 @@ void ChannelCore::update_state() noexcept {
   if (list_.any_wants_time()) want |= ChannelLine::kStamped;
   if (seen) want |= ChannelLine::kInline;
   if (seen && !queued) want |= ChannelLine::kUnqueued;
-  // Written on change only: publishers read this line at every event. All that comes, at once:
-  // heard without inline would queue an event that nobody is there to hear.
+  // Written on change only, as publishers read this line at every event. All bits change at once:
+  // kHeard before kInline would queue an event that has no subscriber on a worker.
   const std::uint32_t is =
       line.state.load(std::memory_order_relaxed) & kOurs;  // relaxed: changed under our lock
   if ((want & ~is) != 0) line.state.fetch_or(want & ~is, std::memory_order_seq_cst);  // g.listening

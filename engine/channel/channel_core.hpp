@@ -37,7 +37,7 @@ struct ChannelCoreOptions {
   bool mailbox = false;          // fed by other channels: each lane carries another one's events
   bool pulled = false;           // drained by one thread that is no worker
   bool own_thread = false;       // pulled, by a thread of the bus: flush() and stop() wait for it
-  bool tells_no_losses = false;  // the bus's own: a notice lost must not cause another
+  bool tells_no_losses = false;  // the bus's own: a lost notice must not cause another
   bool parallel = false;         // several workers hand out runs of it at once
   bool merged = false;           // in the order of tickets over all lanes
   std::int64_t order_gap_ns_max = 100'000'000;  // merged: how long a busy publisher is waited for
@@ -45,7 +45,8 @@ struct ChannelCoreOptions {
   [[nodiscard]] bool for_its_user() const noexcept { return pulled && !own_thread; }
 };
 
-/// What was offered and will never be heard, by reason. What a closed channel refuses is no loss.
+/// Events that were offered and will never be heard, by reason. What a closed channel refuses is no
+/// loss.
 struct Losses {
   std::uint64_t full = 0, no_memory = 0, too_deep = 0, evicted = 0;
   friend bool operator==(const Losses&, const Losses&) = default;
@@ -57,7 +58,7 @@ struct Losses {
 
 /// How many subscribers a channel has, and what they want.
 struct Listening {
-  std::uint32_t queued = 0;   // subscribers on workers, and what feeds mailboxes
+  std::uint32_t queued = 0;   // subscribers on workers, and feeders of mailboxes
   std::uint32_t inlined = 0;  // called in the publishing thread
   bool stamps = false;        // one of them wants publishing times
   friend bool operator==(const Listening&, const Listening&) = default;
@@ -84,10 +85,10 @@ class ChannelCore final : public Counted {
   /// A lane for one publishing thread; nullptr: lanes_max are live, or out of memory. `source` is
   /// the channel whose events it carries (this one, or one that feeds this mailbox). Takes the
   /// lock.
-  /// `fed_by`: for a merged mailbox, the lane there.
+  /// `fed_by`: for a merged mailbox, the lane of the channel that feeds this one.
   [[nodiscard]] Lane* take_lane(const LaneOptions& options, const ChannelCore& source,
                                 const Lane* fed_by = nullptr) noexcept;
-  /// The publisher is done with it. Lock-free. What is in flight is still delivered.
+  /// Gives a lane back. What is in flight is still delivered. Progress: lock-free.
   static void give_lane(Lane& lane) noexcept;
   [[nodiscard]] std::uint32_t lane_count() const noexcept {
     return lane_count_.load(std::memory_order_acquire);  // e.listed
@@ -100,25 +101,25 @@ class ChannelCore final : public Counted {
   }
   /// Does any lane have a publisher? If not, all that was published on them is seen from here on.
   [[nodiscard]] bool fed() const noexcept;
-  /// A publish was refused before it had a lane.
+  /// Counts a publish that was refused before it had a lane.
   void count_refused(Pushed why) noexcept;
-  /// How often that was, by Pushed.
+  /// How many there were, by Pushed.
   [[nodiscard]] std::span<const Atomic<std::uint64_t>, kReasons> refused_early() const noexcept {
     return refused_;
   }
 
   // --- subscribers ---
-  /// False: out of memory, or inert. Takes over one holder of `subscriber`, which is an inline one
-  /// if it can judge.
+  /// False: out of memory, or inert. Takes over one reference to `subscriber`, which is an inline
+  /// one if it has `judge`.
   [[nodiscard]] bool attach(Subscriber* subscriber) noexcept;
   /// Takes it off the list, if it is there; its gate is left to the caller.
   void unlist(Subscriber* subscriber) noexcept;
   [[nodiscard]] std::size_t subscribers() const noexcept;
   /// No event is accepted from here on.
   void close_line() noexcept;
-  /// This is a forked child and its only thread: nobody publishes or is called here any more.
+  /// In the only thread of a forked child: ends publishing and callbacks here.
   void become_forked() noexcept;
-  /// A mailbox that its user drains is always listened to.
+  /// For a mailbox that its user drains, which always counts as listened to.
   void begin_listening() noexcept;
 
   // --- tickets ---
@@ -153,7 +154,7 @@ class ChannelCore final : public Counted {
   [[nodiscard]] std::int64_t smallest_budget_ns() const noexcept;
   /// As a source must know it: the last change before the call is in it.
   [[nodiscard]] Listening listening() const noexcept;
-  /// Frees old lists of subscribers that nobody reads.
+  /// Frees old lists of subscribers that no thread reads.
   void trim() noexcept;
   /// `f(subscriber)` for those listed and those that may still be called. Under the lock.
   template <class F>
@@ -165,7 +166,7 @@ class ChannelCore final : public Counted {
 
   [[nodiscard]] const Histogram* latency() const noexcept { return latency_.get(); }
 
-  /// The lease's holder: which lane it looked at last.
+  /// Written by the lease's holder: which lane it looked at last.
   alignas(kLineBytes) std::uint32_t last_lane = 0;
   /// Set by the lease's holder.
   Atomic<bool> busy{false};
@@ -173,7 +174,7 @@ class ChannelCore final : public Counted {
   Atomic<bool> patient{false};
   /// For a sweep: no event came since the last sweep, and none is there.
   [[nodiscard]] bool is_quiet() noexcept {
-    // Relaxed: a channel that is taken for quiet is looked at again after its lease.
+    // Relaxed: a channel that seems quiet is looked at again after its lease is given up.
     if (!busy.load(std::memory_order_relaxed)) return !anything_left();
     busy.store(false, std::memory_order_relaxed);  // relaxed: as above
     return false;
@@ -195,12 +196,12 @@ class ChannelCore final : public Counted {
   /// The next in the bus's list of channels that could not be entered. They are kept, because lanes
   /// of mailboxes name them as their source.
   Ref<ChannelCore> next_abandoned;
-  /// Room for the typed face the bus gives out; trivially destructible, built once.
+  /// Room for the bus's Channel<E>; trivially destructible, built once.
   alignas(kLineBytes) std::byte face[64] = {};
   bool face_built = false;
   /// Pulled only: the thread that drains this channel waits here.
   Pull pull;
-  /// No feeder and no reader is left: the worker that holds the lease disposes of it.
+  /// 1: no feeder and no reader is left, and the worker that holds the lease disposes of it.
   Atomic<std::uint32_t> retired{0};
 
  private:
@@ -231,8 +232,8 @@ class ChannelCore final : public Counted {
   Atomic<std::uint64_t> refused_[kReasons] = {};  // by Pushed, of publishers without a lane
 
   mutable std::mutex mutex_;
-  SubscriberList list_;         // hear what workers drain
-  SubscriberList inline_list_;  // see it before it is queued
+  SubscriberList list_;         // subscribers that hear what workers drain
+  SubscriberList inline_list_;  // subscribers that see an event before it is queued
 };
 
 }  // namespace ringmain::engine

@@ -60,7 +60,8 @@ ChannelCounts counts_of(const ChannelCore& channel) noexcept {
     const Lane& one = channel.lane(i);
     // Consumed first: what is consumed was published, so pending is never negative.
     const std::uint64_t consumed = one.consumed.load(std::memory_order_acquire);  // e.consumed
-    // The two after it, so that neither is taken for delivered, and no more than were consumed.
+    // Both are read after it, so that no such event counts as delivered, and limited to what was
+    // consumed.
     const std::uint64_t discarded = std::min(read(one.undelivered.discarded), consumed);
     const std::uint64_t evicted = std::min(read(one.undelivered.evicted), consumed - discarded);
     const std::uint64_t observed = read(one.unqueued.observed);

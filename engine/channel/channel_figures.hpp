@@ -1,5 +1,6 @@
-// What has become of a channel's events? Sums over its lanes, for the housekeeper and for whoever
-// asks: read seldom, and on no publisher's or worker's way. Whether they add up: accounts.hpp.
+// What has become of a channel's events? Sums over its lanes, for the housekeeper and for users'
+// figures. They are read seldom, and not by publishers or workers. Whether they add up:
+// accounts.hpp.
 #pragma once
 #include <cstdint>
 
@@ -21,8 +22,8 @@ struct ChannelCounts {
 [[nodiscard]] ChannelCounts counts_of(const ChannelCore& channel) noexcept;
 /// Accepted and refused, counted by the publishers' own sequence words: the other side of I1.
 [[nodiscard]] std::uint64_t offered_on(const ChannelCore& channel) noexcept;
-/// All that its publishers lost, without those that speak for the bus. Reads no line that a
-/// publisher writes while all goes well.
+/// All that its publishers lost, without the bus's own publishers. Reads no line that a publisher
+/// writes in the steady state.
 [[nodiscard]] Losses losses_of(const ChannelCore& channel) noexcept;
 /// Events in its lanes.
 [[nodiscard]] std::uint64_t depth_of(const ChannelCore& channel) noexcept;

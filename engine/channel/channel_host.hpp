@@ -61,12 +61,12 @@ class ChannelHost : public Counted {
   [[nodiscard]] Atomic<std::int64_t>* manual_time() noexcept {
     return manual_ ? &manual_time_ns_ : nullptr;
   }
-  /// Captures that a publishing thread was the last to use.
+  /// Subscribers whose captures a publishing thread was the last to use.
   [[nodiscard]] RetireList& retire_list() noexcept { return retire_list_; }
   [[nodiscard]] HouseInbox& inbox() noexcept { return inbox_; }
 
   // --- what happens seldom ---
-  /// Puts a channel under the bus's care. False: it has as many as it can.
+  /// Adds a channel to the bus. False: it has as many as it can.
   [[nodiscard]] virtual bool add(ChannelCore& channel) noexcept = 0;
   /// A mailbox without feeders and reader: it is let go of once nothing is left in it.
   virtual void retire(ChannelCore& channel) noexcept = 0;

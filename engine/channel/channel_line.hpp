@@ -12,15 +12,15 @@ namespace ringmain::engine {
 /// one goes, when a worker attends or leaves the channel, and at the end.
 struct alignas(kLineBytes) ChannelLine {
   enum : std::uint32_t {
-    kHeard = 1,       // somebody is subscribed
+    kHeard = 1,       // there are subscribers
     kClosing = 2,     // stop() has begun
-    kStamped = 4,     // somebody wants publishing times
+    kStamped = 4,     // a subscriber wants publishing times
     kFenced = 8,      // no membarrier here: publishers fence
     kSampled = 16,    // latency is measured
-    kInline = 32,     // somebody is subscribed inline
+    kInline = 32,     // there are inline subscribers
     kUnqueued = 64,   // and in no other way: events end with the inline phase
-    kTicketed = 128,  // somebody wants to hear it in one order with others
-    kForked = 256     // of a bus that the parent of this process has; closing as well
+    kTicketed = 128,  // a subscriber wants one order over several lanes
+    kForked = 256     // in a forked child, of its parent's bus; kClosing is set too
   };
   /// Relaxed: a thread that publishes after subscribe() returned has ordered the two by its own
   /// means (G2 of docs/guarantees.md), and closing is looked at again after l.closing.
@@ -38,7 +38,7 @@ struct alignas(kLineBytes) ChannelLine {
   [[nodiscard]] bool forked() const noexcept {
     return (state.load(std::memory_order_relaxed) & kForked) != 0;
   }
-  /// In the child, by its only thread.
+  /// In a forked child, by its only thread.
   void become_forked() noexcept {
     state.store(kForked | kClosing, std::memory_order_relaxed);  // relaxed: nobody else is there
   }
@@ -47,7 +47,7 @@ struct alignas(kLineBytes) ChannelLine {
   Atomic<std::uint32_t> leased{0};
 };
 
-/// The line of a publisher that has no lane: nobody listens and it is closed.
+/// The line of a publisher that has no lane: unheard and closed.
 extern ChannelLine nowhere;
 /// The same in a forked child, of a bus of its parent.
 extern ChannelLine forked_nowhere;

@@ -1,5 +1,5 @@
-// Which channels has a bus? A table by index: workers find a channel by its bit's number, without a
-// lock, and what was taken out is freed once none of them looks at it (l.visiting).
+// Which channels does a bus have? A table by index: workers find a channel by its bit's number,
+// without a lock. A channel that was taken out is freed once no worker looks at it (l.visiting).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -31,7 +31,7 @@ class ChannelTable {
   /// publish to it. False: kChannelsMax are there.
   [[nodiscard]] bool add(ChannelCore& channel, const ChannelHost& host,
                          ReadyChannels& ready) noexcept;
-  /// From here on what is added is closed.
+  /// From now on a channel that is added is closed.
   void close() noexcept {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -49,15 +49,15 @@ class ChannelTable {
     disposed_.push_back(&channel);
     free_disposed(visited);
   }
-  /// Frees what was taken out and nobody looks at any more.
+  /// Frees channels that were taken out and that no worker looks at.
   template <class Visited>
   void trim(Visited visited) noexcept {
     const std::lock_guard lock(mutex_);
     if (!disposed_.empty()) free_disposed(visited);
   }
-  /// Lets go of all.
+  /// Lets go of all channels.
   void clear() noexcept;
-  /// In a forked child, whose only thread calls it: no lock, which another may have held.
+  /// In the only thread of a forked child. Takes no lock, as a thread that is gone may hold it.
   void become_forked() noexcept;
 
   [[nodiscard]] Entry& entry(std::uint32_t index) noexcept { return table_[index]; }

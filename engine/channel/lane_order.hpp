@@ -8,8 +8,8 @@ namespace ringmain::engine {
 
 struct Drainer;
 
-/// Drains in place of the round over the lanes. Threads: the holder of the channel's lease; the
-/// counts may be read by anybody.
+/// Drains instead of the round over the lanes. Threads: the holder of the channel's lease; any
+/// thread may read the counts.
 class LaneOrder {
  public:
   LaneOrder() = default;
@@ -17,7 +17,7 @@ class LaneOrder {
   LaneOrder& operator=(const LaneOrder&) = delete;
   virtual ~LaneOrder() = default;
 
-  /// Hands out what is due, at most `quantum` events. Returns the events taken.
+  /// Hands out what is due, at most `quantum` events. Returns how many it took.
   virtual std::size_t drain(Drainer& drainer, std::size_t quantum) noexcept = 0;
 
   Count gaps;  // busy publishers that were passed over

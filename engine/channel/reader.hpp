@@ -1,4 +1,4 @@
-// How do feeders tell the thread that drains a mailbox itself? The protocol is in deliver/pull.hpp.
+// How do feeders wake the thread that drains a mailbox itself? The protocol is in deliver/pull.hpp.
 #pragma once
 #include <cstdint>
 
@@ -11,10 +11,10 @@ struct alignas(kLineBytes) Pull {
   Atomic<std::uint32_t> key{0};
   Atomic<std::uint32_t> told{0};
   Atomic<std::uint32_t> interrupted{0};  // 1: the next wait ends at once
-  Atomic<int> fd{-1};  // an eventfd, once somebody asked for it: then the reader never sleeps here
+  Atomic<int> fd{-1};  // an eventfd once it was asked for: then the reader never sleeps here
 };
 
-/// Feeder: an event is there and the reader is not looking.
+/// Feeder: wakes the reader, which is not looking, as an event is there.
 void tell_reader(Pull& pull) noexcept;
 /// Makes the descriptor readable. Keeps errno.
 void make_readable(int fd) noexcept;

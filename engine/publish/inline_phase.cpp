@@ -4,7 +4,7 @@
 
 namespace ringmain::engine {
 namespace {
-// Initial-exec: never allocated behind a publisher's back.
+// Initial-exec: never allocated on a publisher's first use.
 thread_local std::uint32_t inline_depth __attribute__((tls_model("initial-exec"))) = 0;
 
 Judgement show_to(Subscriber& subscriber, const std::byte* event) noexcept {

@@ -2,8 +2,8 @@
 // mailbox, at each event.
 //
 // Open addressing over the bytes of the key, at most half full. An entry says at which index of the
-// lane its key was queued last; one whose event has left the lane is forgotten when room is wanted,
-// so that the table follows the keys that are queued, not all that ever were. It allocates only
+// lane its key was queued last. When room is needed, entries whose events have left the lane are
+// removed, so the table has the keys that are queued and not all that ever were. It allocates only
 // when it grows.
 #pragma once
 #include <cstddef>
@@ -21,8 +21,8 @@ class KeyTable {
   explicit KeyTable(std::uint32_t key_bytes) noexcept : stride_((key_bytes + 7) / 8 * 8) {}
 
   /// The index where `key` (padded with zeros to a multiple of 8 bytes) was queued last, to be read
-  /// and written; kNowhere: not since it was last forgotten. `oldest`: smaller ones have left the
-  /// lane. nullptr: out of memory. Valid until the next call.
+  /// and written; kNowhere: it is not in the table. `oldest`: events with smaller indices have left
+  /// the lane. nullptr: out of memory. Valid until the next call.
   [[nodiscard]] std::uint64_t* at(const std::byte* key, std::uint64_t oldest) noexcept;
   [[nodiscard]] std::size_t room() const noexcept { return index_.size(); }
 

@@ -9,11 +9,11 @@
 // counter.
 //
 // A lane that drops its oldest has room for twice its capacity. Its publisher never dequeues: past
-// the capacity it moves `overrun`, once for as many events as the capacity, and whoever drains
-// leaves out all but the last `capacity` of what was published. Model: tests/model/eviction.pml.
+// the capacity it moves `overrun`, once for as many events as the capacity, and the owner leaves
+// out all but the last `capacity` of what was published. Model: tests/model/eviction.pml.
 //
-// A signal handler that publishes on a lane in the middle of a publish on it is refused: begin().
-// Model: tests/model/signal_handler.pml.
+// A signal handler that interrupts a publish on a lane and publishes on the same lane is refused:
+// begin(). Model: tests/model/signal_handler.pml.
 //
 // Publishing is in push.hpp. Protocol: tests/model/lane_protocol.md, edges l.closing, l.attended,
 // e.consumed, e.published, e.lane_free by the same names here.
@@ -48,46 +48,43 @@ struct LaneOptions {
   bool coalesce = false;  // a ring whose queued events may be replaced: replace()
   Overflow overflow = Overflow::drop_newest;
   std::int64_t block_ns_max = 0;
-  /// In flight at most: those to be evicted stay until the owner comes by.
+  /// How many events can be in flight: events to be evicted stay until the owner looks.
   [[nodiscard]] constexpr std::size_t room() const noexcept {
     return overflow == Overflow::drop_oldest ? 2 * std::size_t{capacity} : capacity;
   }
   friend bool operator==(const LaneOptions&, const LaneOptions&) = default;
 };
 
-/// Invariants, and whose they are:
-///   1 `word` only grows but for undo(), by its publisher; its lowest bit says that a publish is
-///     under way, and is clear before the next one begins.
-///   2 `consumed` only grows, and never past `word` >> 1: by the lease's holder, in parallel by who
-///     took a run under it.
-///   3 offered = published + `refused`, and `refused` = the sum of `unqueued` without `coalesced`,
-///     unless the publisher is `settling` or busy.
-///   4 Events are taken in the order in which they were published; whoever sees one published sees
-///     it whole (e.published).
-///   5 `tenure.live` is 1 while a publisher has the lane; it is given to the next one only when
-///     `consumed` has come up to what the last one published (e.lane_free).
-///   6 consumed = delivered + the sum of `undelivered`, which the owner raises first.
-///   7 `slots` and `owner_slots` are equal, and stay as they were made.
-///   8 A publisher never goes past its capacity unless `when_full.overrun` says so first.
-///   9 While `word` is busy or `underway` says anything, who publishes on the lane is a signal
-///     handler of its thread, or what builds its event, and is refused.
-/// Fields stand by who writes them and when: at every event the publisher, at every run the owner;
-/// seldom, the rest. The layout is asserted below.
+/// Invariants, and which thread keeps them: 1 `word` only grows but for undo(), by its publisher;
+/// its lowest bit says that a publish is under way, and is clear before the next one begins. 2
+/// `consumed` only grows, and never past `word` >> 1: by the lease's holder; with parallel delivery
+/// by the threads that took runs under it. 3 offered = published + `refused`, and `refused` = the
+/// sum of `unqueued` without `coalesced`, unless the publisher is `settling` or busy. 4 Events are
+/// taken in the order in which they were published; a thread that sees one published sees it whole
+/// (e.published). 5 `tenure.live` is 1 while a publisher has the lane; it is given to the next one
+/// only when `consumed` has come up to what the last one published (e.lane_free). 6 consumed =
+/// delivered + the sum of `undelivered`, which the owner raises first. 7 `slots` and `owner_slots`
+/// are equal, and stay as they were made. 8 A publisher never goes past its capacity unless
+/// `when_full.overrun` says so first. 9 While `word` is busy or a flag of `underway` is set, a
+/// further publish on the lane comes from a signal handler of its thread, or from the function that
+/// builds its event, and is refused. Fields are grouped by the thread that writes them and by how
+/// often: the publisher at every event, the owner at every run, the rest seldom. The layout is
+/// asserted below.
 struct Lane {
-  /// Of a slot in a coalescing lane.
+  /// The state of a slot in a coalescing lane.
   enum Claim : std::uint8_t { kQueued, kReplacing, kTaken };
   enum : std::uint32_t { kInlineDepthMax = 8 };
 
-  /// Where the events are. Written when the lane is made; once for the publisher and once for the
-  /// owner, whose reading would move the publisher's line (7).
+  /// Where the events are. Written when the lane is made. There are two copies, as the owner's
+  /// reads would move the publisher's line to its core (7).
   struct Slots {
     std::byte* ring = nullptr;               // nullptr: a moodycamel lane
     std::uint64_t mask = 0;                  // the ring's
-    Atomic<std::uint8_t>* claims = nullptr;  // coalescing lanes: who may touch the slot
+    Atomic<std::uint8_t>* claims = nullptr;  // coalescing lanes: which thread may touch the slot
     void* queue = nullptr;                   // moodycamel lanes: Queue<slot_bytes>*
     QueueToken* token = nullptr;
   };
-  /// Figures: what came of the events that were not queued. Written by the publisher (3).
+  /// Figures: what became of events that were not queued. Written by the publisher (3).
   struct Unqueued {
     Atomic<std::uint64_t> full{0};
     Atomic<std::uint32_t> settling{0};  // between `refused` and the reason: accounts.hpp
@@ -95,15 +92,15 @@ struct Lane {
     Atomic<std::uint64_t> coalesced{0};  // took the place of an older one of their key
     Atomic<std::uint64_t> observed{0};   // accepted, and over with the inline phase
   };
-  /// Signal handlers: what the publisher is in the middle of. Written by it (9).
+  /// Signal handlers: what the publisher is doing just now. Written by it (9).
   struct Underway {
     bool building = false;       // an event for an inline phase
     bool waiting = false;        // for room: not busy, so that stop() need not wait for it
     Atomic<bool> inside{false};  // a publish: begin()
   };
-  /// Inline subscribers. Written by the publisher; whoever frees rows looks at `readings`.
+  /// Inline subscribers. Written by the publisher; a thread that frees rows reads `readings`.
   struct Inlined {
-    std::uint32_t phases = 0;  // that it is in, one in another: the lane is not to be given up
+    std::uint32_t phases = 0;  // how many it is in, nested: the lane must not be given up
     // Which row of inline subscribers is read, by level.
     std::array<Atomic<const Snapshot*>, kInlineDepthMax> readings{};
   };
@@ -112,16 +109,16 @@ struct Lane {
     Atomic<std::uint64_t> discarded{0};  // stop(abort)
     Atomic<std::uint64_t> evicted{0};    // the oldest of a full lane
   };
-  /// `block` and `drop_oldest`. Written by a publisher that found no room (8), and `room_key` by
-  /// the owner, who looks at the others at every run, and by stop().
+  /// `block` and `drop_oldest`. Written by a publisher that found no room (8). The owner reads them
+  /// at every run; the owner and stop() write `room_key`.
   struct WhenFull {
     Atomic<std::uint64_t> wake_at{~std::uint64_t{0}};  // consumed so many: wake the publisher
     Atomic<std::uint32_t> room_key{0};                 // it sleeps on this one
     // No event with this index or a larger one was published past the capacity; 0: none at all.
     Atomic<std::uint64_t> overrun{0};
   };
-  /// The publisher that has the lane now, as the owner must know it. Written when it takes the
-  /// lane, `live` when it gives it back, too (5); read once per batch.
+  /// What the owner must know of the publisher that has the lane. Written when it takes the lane,
+  /// `live` also when it gives the lane back (5); read once per batch.
   struct Tenure {
     Atomic<std::uint32_t> publisher{0};
     Atomic<bool> source_time{false};  // copies: options lie on the publisher's line
@@ -129,11 +126,11 @@ struct Lane {
     Atomic<std::uint64_t> first_sequence{0};  // the publisher's sequence 0
     Atomic<std::uint32_t> live{0};
   };
-  /// One order over many lanes. Written when the lane is made or tickets are first wanted, `fed` by
-  /// the feeder.
+  /// One order over many lanes. Written when the lane is made or when tickets are first wanted; the
+  /// feeder writes `fed`.
   struct Ordered {
     Atomic<Tickets*> tickets{nullptr};
-    const Lane* fed_by;            // a lane of a merged mailbox: the one whose events it carries
+    const Lane* fed_by;            // of a merged mailbox's lane: the one whose events it carries
     Atomic<std::uint64_t> fed{0};  // so many of fed_by's events came here
   };
   /// The figures as they were when the publisher took the lane. Written then.
@@ -141,7 +138,7 @@ struct Lane {
     std::uint64_t published = 0, refused = 0, observed = 0, discarded = 0, evicted = 0;
   };
 
-  // The publisher's, at every event. Workers read it only to park, flush and stop.
+  // Written by the publisher at every event. Workers read it only to park, flush and stop.
   alignas(kLineBytes) Atomic<std::uint64_t> word{0};  // 2 * published + busy
   // At this word look at consumed again: 2 * (consumed seen + capacity, or + room).
   std::uint64_t word_limit = 0;
@@ -152,16 +149,16 @@ struct Lane {
   std::uint64_t woke = 0;  // the park (Worker::park_number) that this publisher has ended last
   LaneOptions options;
 
-  // The publisher's, when anything is unusual; figures for everybody else.
+  // Written by the publisher when anything is unusual; other threads read it for figures.
   alignas(kLineBytes) Unqueued unqueued;
   Underway underway;
   Atomic<std::uint64_t>* marks = nullptr;  // measured latency: when every n-th was published
   Inlined inlined;
 
-  // The owner's: whoever holds the channel's lease.
+  // Written by the owner, which is the holder of the channel's lease.
   alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks over, or undelivered
   std::uint64_t last_sequence = 0;
-  std::uint32_t run_max = ~0u;  // while its publisher overruns it, runs are short
+  std::uint32_t run_max = ~0u;  // smaller while the publisher overruns the lane
   bool was_empty = false;       // a ring, at the last look
   Slots owner_slots;
   const QueueOps* owner_ops = nullptr;
@@ -170,10 +167,10 @@ struct Lane {
   const ChannelCore* source = nullptr;                // the channel whose events these are
   Atomic<std::uint64_t>* owner_marks = nullptr;
   Undelivered undelivered;
-  Atomic<std::uint64_t> taken{0};  // parallel delivery: of them the callbacks may still run
-  Ahead* ahead = nullptr;          // lanes that are merged: what was taken and is not yet due
+  Atomic<std::uint64_t> taken{0};  // parallel delivery: their callbacks may still run
+  Ahead* ahead = nullptr;          // merged lanes: what was taken and is not yet due
 
-  // Several threads', and seldom.
+  // Written by several threads, seldom.
   alignas(kLineBytes) WhenFull when_full;
   Tenure tenure;
   Ordered ordered{.fed_by = this};
@@ -183,7 +180,8 @@ struct Lane {
   [[nodiscard]] std::uint64_t published() const noexcept {
     return word.load(std::memory_order_acquire) >> 1;  // e.published
   }
-  /// Its two words, consumed first: what is consumed was queued, and is published unless `busy`.
+  /// Its two words, `consumed` read first: what is consumed was queued, and is published unless
+  /// `busy`.
   struct Moment {
     std::uint64_t published, consumed;
     bool busy;
@@ -195,8 +193,9 @@ struct Lane {
   }
 };
 
-// What one thread writes at every event or run lies on no line that another one writes or reads
-// then: the first three are the publisher's, the fourth is the owner's, the last is everybody's.
+// What one thread writes at every event or run lies on no line that another thread writes or reads
+// then: the first three lines are the publisher's, the fourth is the owner's, and the last is
+// shared.
 static_assert(std::is_standard_layout_v<Lane> && sizeof(Lane) == 5 * kLineBytes);
 static_assert(offsetof(Lane, word) == 0 &&
                   offsetof(Lane, options) + sizeof(LaneOptions) <= kLineBytes,
@@ -220,20 +219,21 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
   return (lane.word.load(std::memory_order_relaxed) & 1) != 0 ||  // relaxed: our own
          lane.underway.inside.load(std::memory_order_relaxed);
 }
-/// Begins a publish: busy for workers, and for this thread's signal handlers, before anything is
-/// read that a publish changes. Returns 2 * published + 1; 0: this thread is in the middle of one.
+/// Begins a publish: says "busy" to workers, and to this thread's signal handlers, before it reads
+/// anything that a publish changes. Returns 2 * published + 1; 0: this thread is publishing on the
+/// lane already.
 [[gnu::always_inline]] inline std::uint64_t begin(Lane& lane) noexcept {
   if (one_instruction())  // e.published: busy; l.closing of the caller
     return set_lowest(lane.word) ? 0 : lane.word.load(std::memory_order_relaxed);  // relaxed: ours
   if (begun(lane)) return 0;
-  // A handler that publishes before this store is over by then, and the word is read after it.
+  // A handler that publishes before this store has ended by then, and the word is read after it.
   lane.underway.inside.store(true, std::memory_order_relaxed);  // relaxed: our own
   order_for_handlers();
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed) + 1;  // relaxed: our own
   lane.word.store(word, std::memory_order_release);  // e.published: busy; l.closing of the caller
   return word;
 }
-/// Ends it: so many were published. `word`: begin()'s.
+/// Ends it with so many events published. `word`: what begin() returned.
 [[gnu::always_inline]] inline void end(Lane& lane, std::uint64_t word,
                                        std::size_t events) noexcept {
   lane.word.store(word - 1 + 2 * events, std::memory_order_release);  // e.published

@@ -9,8 +9,8 @@ namespace ringmain::engine {
 namespace {
 
 constinit Atomic<const ChannelHost*> counted{nullptr};
-/// In memory that forked children share with the process that counts. A child that counts anew, for
-/// its own children, has another one.
+/// Lies in memory that forked children share with the process that counts. A child that counts for
+/// its own children has another one.
 constinit Atomic<Atomic<std::uint64_t>*> count{nullptr};
 static_assert(Atomic<std::uint64_t>::is_always_lock_free);
 

@@ -1,14 +1,16 @@
-// The one place that names moodycamel::ConcurrentQueue: the default lane's queue.
+// The default lane's queue. No other file names moodycamel::ConcurrentQueue.
 //
 // Rules (why: docs/guarantees.md, "The queue"): explicit tokens only, one per lane; only the lane's
-// owner dequeues; "nothing there" is never a reason to park, the lane's own counters are.
+// owner dequeues; a worker parks by the lane's own counters, never because the queue says "nothing
+// there".
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
 
-// GCC 12 warns of a null block inside enqueue_bulk, inlined with a count of 1: there is none.
+// GCC 12 warns of a null block in enqueue_bulk when it is inlined with a count of 1; the block is
+// never null.
 #pragma GCC diagnostic push
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wstringop-overflow"

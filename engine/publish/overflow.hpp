@@ -6,7 +6,7 @@ namespace ringmain::engine {
 
 enum class Overflow : std::uint8_t {
   drop_newest,  // it is refused
-  drop_oldest,  // it goes in, and the oldest that nobody is hearing yet goes out, counted
+  drop_oldest,  // it is queued, and the oldest that is not being heard yet is evicted, counted
   block         // its publisher waits, for a time
 };
 

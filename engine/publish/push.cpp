@@ -34,8 +34,8 @@ Pushed forked(std::uint32_t state) noexcept {
 }
 
 Pushed refuse(Lane& lane, Pushed why) noexcept {
-  // A handler may refuse in the middle of this: each of them adds one. For who checks the ledger
-  // meanwhile: what came before each in this thread is seen with it.
+  // A signal handler may refuse in the middle of this; then each of them adds one. A thread that
+  // checks the ledger meanwhile sees with `settling` what came before it in this thread.
   const std::uint32_t outer =
       lane.unqueued.settling.load(std::memory_order_relaxed);  // relaxed: our own
   lane.unqueued.settling.store(outer + 1,
@@ -46,8 +46,8 @@ Pushed refuse(Lane& lane, Pushed why) noexcept {
   return why;
 }
 
-/// Looks at what the owner has finished, and from half of the lane on wakes one that rests. False:
-/// the lane is still full for the event after `word`.
+/// Looks at how far the owner is, and wakes a resting worker if the lane is half full. False: there
+/// is still no room for the event after `word`.
 bool has_room(Lane& lane, std::uint64_t word) noexcept {
   const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // e.consumed
   if (lane.channel->patient.load(std::memory_order_relaxed)) {  // relaxed: a rest ends by itself
@@ -60,17 +60,18 @@ bool has_room(Lane& lane, std::uint64_t word) noexcept {
   if (lane.options.overflow != Overflow::drop_oldest) return false;
   const std::uint64_t end = consumed + lane.options.room();
   lane.word_limit = 2 * end;
-  // Relaxed: said before the event, whose e.published comes after it. Written on change only.
+  // Relaxed: written before the event, whose e.published comes after it. Written on change only.
   if (lane.when_full.overrun.load(std::memory_order_relaxed) != end)
     lane.when_full.overrun.store(end, std::memory_order_relaxed);
   return word < lane.word_limit;
 }
 
-/// Waits, not busy, until half the lane is free, so that one wake-up serves many events.
+/// Waits, while the lane is not busy, until half of it is free, so that one wake-up serves many
+/// events.
 Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
   if (in_callback()) return Pushed::would_deadlock;
-  if (lane.channel->manual()) return Pushed::full;  // nobody makes room while we wait
-  lane.underway.waiting = true;  // a handler that waited as well would take our wake-up away
+  if (lane.channel->manual()) return Pushed::full;  // no other thread makes room
+  lane.underway.waiting = true;  // a handler that waited too would take the wake-up
   order_for_handlers();
   const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
   const std::uint64_t published = word >> 1;
@@ -141,10 +142,10 @@ void mark(Lane& lane, std::uint64_t index) noexcept {
                                            std::memory_order_relaxed);
 }
 
-/// After busy was said, so that whoever finds the lane idle knows that what comes is ticketed
-/// later.
+/// After "busy", so that a merge that finds the lane idle knows that later events get later
+/// tickets.
 void write_ticket(Lane& lane, std::uint64_t index, std::uint64_t ticket) noexcept {
-  // Whoever wants tickets has given the lane room for them before it said so.
+  // The thread that wants tickets has given the lane room for them before it said so.
   (void)lane.line->state.load(std::memory_order_acquire);                   // t.wanted
   Tickets* tickets = lane.ordered.tickets.load(std::memory_order_acquire);  // t.wanted
   if (tickets == nullptr) return;
@@ -212,7 +213,8 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std:
   return Pushed::accepted;
 }
 
-/// Only inline subscribers are there and they have seen it: accepted and delivered at once.
+/// For an event that only has inline subscribers, which have seen it: accepted and delivered at
+/// once.
 Pushed observe(Lane& lane) noexcept {
   const std::uint64_t word = begin(lane);
   if (word == 0) return refuse(lane, Pushed::too_deep);
@@ -224,8 +226,9 @@ Pushed observe(Lane& lane) noexcept {
   return Pushed::accepted;
 }
 
-/// Inline subscribers first, then as if they were not there. The lane is not busy meanwhile: they
-/// may publish on it, and what they publish comes before this event. Not inlined for its stack.
+/// Shows the event to inline subscribers, then goes on as if there were none. The lane is not busy
+/// meanwhile: they may publish on it, and what they publish comes before this event. Not inlined,
+/// to keep its stack frame out of the caller's.
 [[gnu::noinline]] PushResult push_inline(Lane& lane, BuildFn* build, void* from,
                                          std::int64_t time_ns) noexcept {
   const InlineDepth depth;
@@ -247,7 +250,7 @@ Pushed observe(Lane& lane) noexcept {
   if (phase.retired && !lane.options.realtime) host.wake_reclaimer();
   const std::uint32_t state =
       lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
-  if ((state & ChannelLine::kForked) != 0) return forked(state);  // by an inline callback
+  if ((state & ChannelLine::kForked) != 0) return forked(state);  // an inline callback forked
   if (phase.judgement.veto) return {refuse(lane, Pushed::vetoed), phase.judgement.why};
   if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
   if ((state & ChannelLine::kHeard) == 0 || (state & ChannelLine::kUnqueued) != 0)
@@ -267,10 +270,11 @@ PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time
                        std::uint64_t ticket) noexcept {
   const std::uint32_t state =
       lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
-  if ((state & ChannelLine::kForked) != 0) return forked(state);  // no lane's account is kept there
+  if ((state & ChannelLine::kForked) != 0) return forked(state);  // in a child no lane counts
   if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
   if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
-  // In the middle of a publish on this lane: what builds its event, or a signal handler.
+  // In the middle of a publish on this lane: by the function that builds its event, or a signal
+  // handler.
   if (begun(lane) || lane.underway.building || lane.underway.waiting)
     return refuse(lane, Pushed::too_deep);
   if ((state & ChannelLine::kInline) != 0) return push_inline(lane, build, from, time_ns);

@@ -1,6 +1,5 @@
-// How does an event come into its lane? The steady state is inlined where it is published;
-// everything else (inline subscribers, stamps, tickets, a full or closed lane) is in push_slowly(),
-// out of line.
+// How does an event get into its lane? The steady state is inlined into the caller; everything else
+// (inline subscribers, stamps, tickets, a full or closed lane) is in push_slowly(), out of line.
 //
 // A publish whose channel is attended: two looks at the channel's state, one at its lease, two
 // stores to the lane's word, one slot. No read-modify-write, no fence, no system call. Protocol:
@@ -22,23 +21,24 @@ using BuildFn = void(void* to, void* from) noexcept;
 
 /// For push_slowly(): the event has no ticket yet.
 constexpr std::uint64_t kNoTicket = ~std::uint64_t{0};
-/// Everything that is not the steady state: inline subscribers, stamps, tickets, measured latency,
-/// fences, a full or closed lane.
+/// Publishes where it is not the steady state: inline subscribers, stamps, tickets, measured
+/// latency, fences, a full or closed lane.
 PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns,
                        std::uint64_t ticket = kNoTicket) noexcept;
 /// On a coalescing lane: puts an event in the place of the one with that index, which is counted as
-/// coalesced. False: that one is taken, or long gone. Threads: the lane's publisher. Lock-free.
-/// Model: tests/model/coalesce.pml.
+/// coalesced. False: that one is taken, or gone. Threads: the lane's publisher. Progress:
+/// lock-free. Model: tests/model/coalesce.pml.
 [[nodiscard]] bool replace(Lane& lane, std::uint64_t index, BuildFn* build, void* from,
                            std::int64_t time_ns) noexcept;
-/// The channel is unattended: tells the workers.
+/// Tells the workers that the channel is unattended.
 void notify(Lane& lane) noexcept;
-/// Moodycamel could not allocate, or stop() came between the two looks: takes the announcement
-/// back. `word`: the one before begin().
+/// Takes "busy" back, where moodycamel could not allocate or stop() came between the two looks.
+/// `word`: the one before begin().
 Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept;
 
-/// Calls `f` with `make`, or with a copy of it where it is small and nobody can tell them apart: so
-/// what an inlined publish builds from stays in registers, though other paths take its address.
+/// Calls `f` with `make`, or with a copy of it where that is small and trivially copyable: so the
+/// values from which an inlined publish builds its event stay in registers, though other paths take
+/// their address.
 template <class Make, class F>
 [[gnu::always_inline]] inline auto apart(Make& make, F f) noexcept {
   using Copy = std::remove_const_t<Make>;
@@ -51,8 +51,8 @@ template <class Make, class F>
   }
 }
 
-/// Publishes one event built in place by `make`; `state` is what the lane's line said. Threads: the
-/// lane's publisher.
+/// Publishes one event that `make` builds in place; `state` is what the lane's line said. Threads:
+/// the lane's publisher.
 template <class E, class Make>
 [[gnu::always_inline]] inline PushResult push(Lane& lane, Make& make,
                                               std::uint32_t state) noexcept {
@@ -110,13 +110,13 @@ template <class E, class Make>
 
 struct PushedAll {
   std::size_t accepted = 0;
-  std::size_t refused = 0;         // not those that nobody hears any more
+  std::size_t refused = 0;         // without those that were unheard
   std::size_t vetoed = 0;          // of those refused
   Pushed last = Pushed::accepted;  // the last refusal
 };
 
-/// Publishes `n` events with one announcement for as many as there is room; the rest one by one, by
-/// the lane's policy. Threads: the lane's publisher.
+/// Publishes `n` events: as many as there is room for with one announcement, the rest one by one,
+/// by the lane's policy. Threads: the lane's publisher.
 template <class E>
 PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
   constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
@@ -140,7 +140,8 @@ PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
     if (lane.line->closing()) room = 0;  // relaxed: l.closing
     auto* queue = static_cast<Queue<kBytes>*>(lane.slots.queue);
     while (at_once < room) {
-      // To the end of a block: one that needs several and gets only the first loses its index.
+      // Up to the end of a block: an enqueue that needs several blocks and gets only the first
+      // would lose its index.
       const std::size_t block = queue_block_left(at_once + (word >> 1));
       const std::size_t some = block < room - at_once ? block : room - at_once;
       if (!queue->enqueue_bulk(*lane.slots.token, BuildInPlace<decltype(build)>{&build}, some))

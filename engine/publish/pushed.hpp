@@ -4,8 +4,8 @@
 
 namespace ringmain {
 
-/// How a publish ended. As wide as a Name: with holes in it a result would be put together again at
-/// every publish.
+/// How a publish ended. As wide as a Name, so that a result has no padding, for which the compiler
+/// would assemble it anew at every publish.
 enum class PublishCode : std::uint32_t {
   accepted,  // will be dispatched, or counted: evicted (drop_oldest), discarded by stop(abort)
   unheard,   // nobody listens: not offered, not counted, no sequence number
@@ -15,7 +15,7 @@ enum class PublishCode : std::uint32_t {
   no_memory,       // a lane or a block of the queue could not be allocated
   too_deep,  // published in the middle of another publish on the same lane (by what builds its
              // event, or by a signal handler), or nested in more than 8 inline callbacks
-  vetoed,    // an inline subscriber said no: PublishResult::why
+  vetoed,    // an inline subscriber refused it: PublishResult::why
   forked     // this process is a fork and the bus its parent's: use a bus of its own
 };
 
@@ -24,7 +24,7 @@ enum class PublishCode : std::uint32_t {
 namespace ringmain::engine {
 
 using Pushed = PublishCode;
-/// The same with a veto's reason (a name's id, or 0). One word, so that no publish takes it apart.
+/// The same with a veto's reason (a name's id, or 0), in one word, which is passed on whole.
 class PushResult {
  public:
   PushResult() = default;

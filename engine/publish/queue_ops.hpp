@@ -1,5 +1,5 @@
-// moodycamel behind four functions per slot class: the only code that knows a queue's slot size at
-// run time. Compiled once, in the library.
+// moodycamel's queue behind four functions per slot class: the only code that knows a queue's slot
+// size at run time. Compiled once, in the library.
 #pragma once
 #include <cstddef>
 

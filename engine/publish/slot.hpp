@@ -12,14 +12,14 @@ namespace ringmain::engine {
 
 /// In front of every queued event.
 struct SlotHeader {
-  // Grows with every event offered on the lane, also with refused ones: a gap is a loss.
-  // In a ring it is also what says that the slot is written (e.published).
+  // Grows with every event offered on the lane, also with refused ones: a gap is a loss. In a ring
+  // it also says that the slot is written (e.published).
   std::uint64_t sequence;
-  std::int64_t time_ns;  // 0: the worker says when
+  std::int64_t time_ns;  // 0: the worker reads the clock
 };
 static_assert(sizeof(SlotHeader) == 16);
 
-/// In front of an event that goes through a mailbox: its lane there is not its publisher's.
+/// In front of an event in a mailbox, whose lane there is not its publisher's.
 struct Envelope {
   std::uint64_t sequence;
   std::uint32_t publisher;
@@ -45,14 +45,15 @@ static_assert(slot_bytes(slot_class(1024)) >= 1024 + sizeof(SlotHeader));
 static_assert(slot_bytes(slot_class(1024 + sizeof(Envelope))) >=
               1024 + sizeof(Envelope) + sizeof(SlotHeader));
 
-/// A slot as moodycamel moves it: bytes, built in place from whatever knows how to write one.
+/// A slot as moodycamel moves it: bytes, which a builder writes in place.
 template <std::size_t kBytes>
 struct alignas(16) Slot {
   SlotHeader header;
   std::byte payload[kBytes - sizeof(SlotHeader)];
 
   Slot() = default;
-  /// `build` writes header and payload; nothing is copied, so stores forward.
+  /// `build` writes header and payload in place, without a copy, so that a read right after gets
+  /// the stores forwarded.
   template <class Build>
   requires std::is_invocable_v<Build&, Slot&>
   explicit Slot(Build& build) noexcept {  // NOLINT: the members are written by build

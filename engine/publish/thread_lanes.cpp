@@ -55,14 +55,17 @@ class ThreadLanes {
 // All trivially destructible: a lookup after the table's end must not touch it.
 thread_local ThreadLanes* lanes __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local bool ended __attribute__((tls_model("initial-exec"))) = false;
-// One word, which says its channel itself: no signal handler comes between two.
+// One word, and the lane itself says its channel: with two words a signal handler could come
+// between them.
 thread_local Lane* last_lane __attribute__((tls_model("initial-exec"))) = nullptr;
-// The table is looked through or changed, or a lane taken with a lock: not for signal handlers.
+// Set while the table is searched or changed, or a lane is taken with a lock: signal handlers must
+// not come in then.
 thread_local bool in_table __attribute__((tls_model("initial-exec"))) = false;
 
-// A key rather than a thread_local with a destructor: registering one of those ends the process
-// when memory is out, and its turn comes while other thread_local objects may still publish. The
-// main thread's table is not destroyed when the process exits: nobody waits for its lanes.
+// A key rather than a thread_local with a destructor: registering such a destructor ends the
+// process when there is no memory, and it runs while other thread_local objects may still publish.
+// The main thread's table is not destroyed when the process exits, as no thread waits for its
+// lanes.
 void end_table(void* table) {
   ended = true;
   last_lane = nullptr;
@@ -70,8 +73,8 @@ void end_table(void* table) {
   delete static_cast<ThreadLanes*>(table);
 }
 
-/// Made by whoever asks first: the constructor of a static object may publish before any of this
-/// file's own would have run. The key + 1; kNoKey: the system has none left.
+/// Made at the first use: the constructor of a static object may publish before those of this file
+/// have run. The key + 1; kNoKey: the system has none left.
 enum : std::uint32_t { kNotAsked = 0, kNoKey = ~0u };
 constinit Atomic<std::uint32_t> at_thread_exit{kNotAsked};
 
@@ -82,7 +85,7 @@ std::uint32_t exit_key() noexcept {
   pthread_key_t made{};
   const bool has = ::pthread_key_create(&made, &end_table) == 0;
   const std::uint32_t mine = has ? made + 1 : std::uint32_t{kNoKey};
-  // e.exit_key: it can be used by whoever finds it.
+  // e.exit_key: a thread that finds it can use it.
   if (at_thread_exit.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return mine;
   if (has) (void)::pthread_key_delete(made);  // another thread asked meanwhile
   return known;
@@ -91,7 +94,7 @@ bool exits_are_told() noexcept {
   return exit_key() != kNoKey;
 }
 
-/// This thread's; nullptr: out of memory, or of what the system has of keys.
+/// This thread's table; nullptr: out of memory, or the system has no key left.
 ThreadLanes* table() noexcept {
   if (lanes != nullptr || !exits_are_told()) return lanes;
   auto* made = new (std::nothrow) ThreadLanes;
@@ -115,12 +118,12 @@ bool ThreadLanes::add(ChannelCore& channel, Lane* lane, Entries& gone) noexcept 
   return true;
 }
 
-/// Channels whose bus has stopped are dropped, and only the others count for the new size: a thread
-/// that outlives many buses stays small. What dies with them may publish: `gone` keeps them until
-/// the table can be looked through again.
+/// Drops channels whose bus has stopped, and counts only the others for the new size, so that the
+/// table of a thread that outlives many buses stays small. Destructors that run with these channels
+/// may publish, so `gone` keeps them until the table can be searched again.
 bool ThreadLanes::make_room(Entries& gone) noexcept {
-  // Closing is final. A busy lane, or one in an inline phase, is one that this thread publishes on
-  // right now, further out.
+  // Closing is final. On a busy lane, or one in an inline phase, this thread is publishing right
+  // now, further up its stack.
   const auto lives = [](const Entry& e) {
     return e.channel &&
            (!e.channel->line.closing() || e.lane->inlined.phases != 0 || begun(*e.lane));
@@ -146,7 +149,7 @@ bool ThreadLanes::make_room(Entries& gone) noexcept {
   return true;
 }
 
-/// nullptr: out of memory, or of lanes.
+/// nullptr: out of memory, or no lane is left.
 Lane* find_or_take(ChannelCore& channel, Entries& gone) noexcept {
   ThreadLanes* const mine = table();
   if (mine == nullptr) return nullptr;
@@ -193,8 +196,8 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
     return Pushed::too_deep;
   }
   const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
-  // A thread that lacks memory for its table is refused: an event on another lane than the next one
-  // could be overtaken by it.
+  // A thread without memory for its table is refused: its events would be on different lanes, where
+  // one could overtake another.
   const bool alone = ended || !exits_are_told();
   Lane* lane = nullptr;
   if (alone) {
@@ -202,7 +205,7 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
     lane = channel.take_lane(default_lane_options(channel), channel);
   }
   if (lane == nullptr) {
-    // Room would be of no use any more: a publisher that is told `closed` does not try again.
+    // `closed` comes first: a publisher that gets it does not try again, and room would not help.
     const Pushed why = channel.line.closing() ? Pushed::closed : Pushed::no_memory;
     channel.count_refused(why);
     return why;

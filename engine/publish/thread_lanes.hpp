@@ -1,8 +1,9 @@
-// Which lane is this thread's in that channel? A small table per thread, kept until the thread
+// Which lane does this thread have in a channel? A small table per thread knows, until the thread
 // ends.
 //
-// The table lives in the library (initial-exec): thread_local templates in headers would pin every
-// plugin that publishes. An entry holds its channel, so that bus and thread may die in any order.
+// The table is in the library (initial-exec): thread_local templates in headers would keep every
+// plugin that publishes from being unloaded. An entry holds its channel, so that bus and thread may
+// end in any order.
 #pragma once
 #include "../channel/channel_core.hpp"
 #include "push.hpp"
@@ -10,12 +11,13 @@
 namespace ringmain::engine {
 
 /// This thread's lane in `channel` with its default options, taken at the first call. nullptr: no
-/// lane left or no memory; the caller counts it. At thread exit all are given back.
+/// lane is left or no memory; the caller counts the refusal. At thread exit all lanes are given
+/// back.
 [[nodiscard]] Lane* thread_lane(ChannelCore& channel) noexcept;
 /// As thread_lane(), with a lane of these options for this thread's first use of `channel`.
 [[nodiscard]] LaneOptions default_lane_options(const ChannelCore& channel) noexcept;
-/// push_slowly() on a lane taken for this one event: for a thread whose lanes are gone, and which
-/// has no order from then on. For a thread that got none: no_memory.
+/// push_slowly() on a lane that is taken for this one event: for a thread whose table is gone, and
+/// whose events have no order from then on. no_memory for a thread that never got a table.
 PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept;
 
 }  // namespace ringmain::engine

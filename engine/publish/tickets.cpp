@@ -9,7 +9,7 @@ namespace ringmain::engine {
 
 Tickets* make_tickets(std::size_t events, bool touched) noexcept {
   const std::size_t n = std::bit_ceil(events);
-  // calloc: large ones are pages that cost nothing until they are used.
+  // calloc: large blocks are pages that take no memory until they are used.
   auto* of = static_cast<std::uint64_t*>(std::calloc(n, sizeof(std::uint64_t)));
   auto* made = of == nullptr ? nullptr : new (std::nothrow) Tickets{n - 1, of};
   if (made == nullptr) std::free(of);  // NOLINT: the pair of calloc
