@@ -24,6 +24,7 @@ struct [[nodiscard]] PublishResult {
   friend constexpr bool operator==(PublishResult r, PublishCode c) { return r.code == c; }
 };
 static_assert(sizeof(PublishResult) == 8);
+static_assert(static_cast<int>(PublishCode::unheard) == 1);  // what is above was lost
 
 /// The result of publish_all(): accepted + refused = the events given, but for those that were
 /// unheard.

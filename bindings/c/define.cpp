@@ -36,6 +36,9 @@ constexpr std::array<const char*, 14> kTypes = {
     "RINGMAIN_I16",  "RINGMAIN_I32",  "RINGMAIN_I64",  "RINGMAIN_F32", "RINGMAIN_F64",
     "RINGMAIN_BOOL", "RINGMAIN_ENUM", "RINGMAIN_NAME", "RINGMAIN_TEXT"};
 
+static_assert(kBytes.size() == RINGMAIN_TEXT + 1 && kBytes[RINGMAIN_BOOL] == sizeof(bool) &&
+              kBytes[RINGMAIN_NAME] == sizeof(Name) && kBytes[RINGMAIN_TEXT] == alignof(Text<8>));
+
 bool has_size(std::uint32_t type, std::uint32_t size) {
   if (type == RINGMAIN_TEXT) return size >= 8 && size % 8 == 0;
   if (type == RINGMAIN_ENUM) return size == 1 || size == 2 || size == 4 || size == 8;
@@ -133,6 +136,27 @@ ringmain_code check_event(const ringmain_event_type& type) {
   }
   return RINGMAIN_OK;
 }
+
+// define() and field_of() cast one to the other.
+static_assert(same(RINGMAIN_U8, Kind::u8) && same(RINGMAIN_U16, Kind::u16) &&
+              same(RINGMAIN_U32, Kind::u32) && same(RINGMAIN_U64, Kind::u64) &&
+              same(RINGMAIN_I8, Kind::i8) && same(RINGMAIN_I16, Kind::i16) &&
+              same(RINGMAIN_I32, Kind::i32) && same(RINGMAIN_I64, Kind::i64) &&
+              same(RINGMAIN_F32, Kind::f32) && same(RINGMAIN_F64, Kind::f64) &&
+              same(RINGMAIN_BOOL, Kind::boolean) && same(RINGMAIN_ENUM, Kind::enumeration) &&
+              same(RINGMAIN_NAME, Kind::name) && same(RINGMAIN_TEXT, Kind::text));
+static_assert(same(RINGMAIN_UNIT_NONE, Unit::none) && same(RINGMAIN_UNIT_BYTES, Unit::bytes) &&
+              same(RINGMAIN_UNIT_NS, Unit::ns) && same(RINGMAIN_UNIT_ADDRESS, Unit::address) &&
+              same(RINGMAIN_UNIT_COUNT, Unit::count) && same(RINGMAIN_UNIT_DEVICE, Unit::device) &&
+              same(RINGMAIN_UNIT_STREAM, Unit::stream) && same(RINGMAIN_UNIT_ID, Unit::id));
+
+/// C's limit is C++'s: an event that is too large for one is for the other.
+template <std::size_t N>
+struct OfBytes {
+  std::byte bytes[N];
+};
+static_assert(Event<OfBytes<RINGMAIN_EVENT_BYTES_MAX>> &&
+              !Event<OfBytes<RINGMAIN_EVENT_BYTES_MAX + 1>>);
 
 ringmain_code define(Bus& bus, const ringmain_event_type& type, engine::ChannelCore** made) {
   if (const auto code = check_event(type)) return code;

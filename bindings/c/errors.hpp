@@ -19,6 +19,11 @@
 
 namespace ringmain::c {
 
+/// For asserting that a number of ringmain.h may be cast to the enumerator, and back.
+constexpr bool same(auto number, auto enumerator) noexcept {
+  return static_cast<std::uint32_t>(number) == static_cast<std::uint32_t>(enumerator);
+}
+
 /// Keeps `sentence` as this thread's last error, by address: it must live for ever. Returns `code`.
 ringmain_code fail(ringmain_code code, const char* sentence) noexcept;
 /// The same for a sentence that is put together: it is copied, and cut at 1 KiB. If there is no

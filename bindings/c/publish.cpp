@@ -1,4 +1,5 @@
 // How does C publish? Through this thread's lane, or one of its own.
+#include <array>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -49,6 +50,9 @@ ringmain_code options_of(const ringmain_publisher_options* given, PublisherOptio
   }
   if (o.capacity_events != 0) options.capacity_events = o.capacity_events;
   constexpr Overflow kOverflows[] = {Overflow::drop_newest, Overflow::drop_oldest, Overflow::block};
+  static_assert(kOverflows[RINGMAIN_DROP_NEWEST] == Overflow::drop_newest &&
+                kOverflows[RINGMAIN_DROP_OLDEST] == Overflow::drop_oldest &&
+                kOverflows[RINGMAIN_BLOCK] == Overflow::block);
   options.overflow = kOverflows[o.overflow];
   if (o.block_us_max != 0) options.block_us_max = microseconds(o.block_us_max);
   if (o.ring != 0) options.lane = LaneKind::ring;
@@ -65,11 +69,19 @@ ringmain_code vetoed(Name why) noexcept {
   }
 }
 
+// ringmain_set_text() and ringmain_text() write and read what a Text<N> is in memory: the size,
+// with the highest bit for a cut, then the bytes.
+using TextBytes = std::array<unsigned char, 8>;
+static_assert(std::bit_cast<TextBytes>(Text<8>("ab")) == TextBytes{2, 0, 'a', 'b'});
+static_assert(std::bit_cast<TextBytes>(Text<8>("abcdefg")) ==
+              TextBytes{6, 0x80, 'a', 'b', 'c', 'd', 'e', 'f'});
+static_assert(Name{}.id() == 0);  // ringmain_name() of ""
+
 }  // namespace
 
 ringmain_code published(PublishResult result) noexcept {
-  static_assert(RINGMAIN_FORKED == static_cast<int>(PublishCode::forked) &&
-                RINGMAIN_FULL == static_cast<int>(PublishCode::full));
+  static_assert(same(RINGMAIN_OK, PublishCode::accepted) &&
+                same(RINGMAIN_UNHEARD, PublishCode::unheard));
   switch (result.code) {
     case PublishCode::accepted:
     case PublishCode::unheard:
@@ -199,7 +211,6 @@ ringmain_code ringmain_set_text(void* field, size_t field_bytes, const char* tex
                 "field_bytes is no multiple of 8 from 8 to 1024; make the member "
                 "a char array of such a size and give its sizeof");
   }
-  // As Text<N> lies in memory: its size, with the highest bit for a cut, then its bytes.
   const std::string_view all(bytes == 0 ? "" : text, bytes);
   const std::size_t n = ringmain::detail::utf8_prefix(all, field_bytes - 2);
   const auto size = static_cast<std::uint16_t>(n | (n < bytes ? 0x8000u : 0u));

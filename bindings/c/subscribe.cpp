@@ -27,6 +27,10 @@ class User {
   ringmain_destroy_fn destroy_;
 };
 
+static_assert(same(RINGMAIN_TIME_OF_WORKER, TimeFrom::worker) &&
+              same(RINGMAIN_TIME_OF_PUBLISHER, TimeFrom::publisher) &&
+              same(RINGMAIN_TIME_OF_SOURCE, TimeFrom::source));
+
 ringmain_event event_of(const engine::Run& run, std::size_t i) noexcept {
   const Stamp stamp = ringmain::detail::stamp_of(run, i);
   const auto& from = run.source->options();
@@ -89,6 +93,12 @@ ringmain_code options_of(const ringmain_subscribe_options* given, SubscribeOptio
   }
   constexpr Served kServed[] = {Served::shared, Served::isolated, Served::own_thread};
   constexpr Overflow kOverflows[] = {Overflow::drop_newest, Overflow::drop_oldest, Overflow::block};
+  static_assert(kServed[RINGMAIN_SHARED] == Served::shared &&
+                kServed[RINGMAIN_ISOLATED] == Served::isolated &&
+                kServed[RINGMAIN_OWN_THREAD] == Served::own_thread);
+  static_assert(kOverflows[RINGMAIN_DROP_NEWEST] == Overflow::drop_newest &&
+                kOverflows[RINGMAIN_DROP_OLDEST] == Overflow::drop_oldest &&
+                kOverflows[RINGMAIN_BLOCK] == Overflow::block);
   options.served = kServed[o.served];
   if (o.name != nullptr) options.name = o.name;
   options.priority = o.priority;

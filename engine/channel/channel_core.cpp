@@ -4,6 +4,7 @@
 #include <bit>
 #include <new>
 #include <sys/mman.h>
+#include <type_traits>
 #include <unistd.h>
 
 #include "engine/channel/ahead.hpp"
@@ -238,6 +239,7 @@ void ChannelCore::give_lane(Lane& lane) noexcept {
 }
 
 void ChannelCore::count_refused(Pushed why) noexcept {
+  static_assert(std::extent_v<decltype(refused_)> > static_cast<std::size_t>(Pushed::forked));
   refused_[static_cast<std::size_t>(why)].fetch_add(1,
                                                     std::memory_order_relaxed);  // relaxed: a count
 }

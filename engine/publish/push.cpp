@@ -237,6 +237,7 @@ Pushed observe(Lane& lane) noexcept {
     alignas(16) std::byte bytes[1024];
     std::size_t size;
   } event;
+  static_assert(sizeof event.bytes + sizeof(SlotHeader) + sizeof(Envelope) == slot_sizes().back());
   event.size = lane.source->options().payload_bytes;
   ++lane.inlined.phases;
   lane.underway.building = true;

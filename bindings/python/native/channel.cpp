@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -56,6 +57,9 @@ constexpr Kind kKinds[] = {Kind::u8,      Kind::u16,         Kind::u32,  Kind::u
 constexpr Unit kUnits[] = {Unit::none,  Unit::bytes,  Unit::ns,     Unit::address,
                            Unit::count, Unit::device, Unit::stream, Unit::id};
 
+static_assert(std::size(kKinds) == static_cast<std::size_t>(Kind::text) + 1 &&
+              std::size(kUnits) == static_cast<std::size_t>(Unit::id) + 1);
+
 template <class E, std::size_t N>
 E by_word(const E (&all)[N], std::string_view word, const char* what) {
   for (const E e : all) {
@@ -67,7 +71,7 @@ E by_word(const E (&all)[N], std::string_view word, const char* what) {
 /// What the Python side has checked and laid out.
 const Layout& define(const std::string& name, unsigned bytes,
                      const std::vector<FieldTuple>& fields) {
-  if (bytes == 0 || bytes > 1024)
+  if (bytes == 0 || bytes > kEventBytesMax)
     throw nb::value_error(
         (name + " has " + std::to_string(bytes) + " bytes; an event has 1 to 1024").c_str());
   std::vector<FieldSchema> described;

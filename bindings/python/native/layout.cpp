@@ -1,6 +1,7 @@
 #include "bindings/python/native/layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -37,6 +38,14 @@ std::uint64_t load_unsigned(const std::byte* at, std::size_t bytes) noexcept {
 bool is_signed(Kind kind) noexcept {
   return kind == Kind::i8 || kind == Kind::i16 || kind == Kind::i32 || kind == Kind::i64;
 }
+
+// What is read and written here is a Text<N> as it is in memory: the size, with the highest bit for
+// a cut, then the bytes. A bool is one byte.
+using TextBytes = std::array<unsigned char, 8>;
+static_assert(std::bit_cast<TextBytes>(Text<8>("ab")) == TextBytes{2, 0, 'a', 'b'});
+static_assert(std::bit_cast<TextBytes>(Text<8>("abcdefg")) ==
+              TextBytes{6, 0x80, 'a', 'b', 'c', 'd', 'e', 'f'});
+static_assert(sizeof(bool) == sizeof(std::uint8_t));
 
 std::string_view text_at(const FieldSchema& field, const std::byte* at) noexcept {
   const auto size = static_cast<std::size_t>(load<std::uint16_t>(at) & 0x7fffu);
@@ -175,7 +184,6 @@ void Layout::write_text(const Field& field, PyObject* value, std::byte* event) c
   nb::object held;
   const std::string_view text = value == Py_None ? std::string_view() : utf8_of(value, held);
   if (f.kind == Kind::name) return store(at, Name(text).id());
-  // As Text<N> lies in memory: its size, with the highest bit for a cut, then its bytes.
   const std::size_t n = ringmain::detail::utf8_prefix(text, f.bytes - 2u);
   store(at, static_cast<std::uint16_t>(n | (n < text.size() ? 0x8000u : 0u)));
   std::memset(at + 2, 0, f.bytes - 2u);

@@ -11,6 +11,13 @@
 namespace ringmain::python {
 namespace nb = nanobind;
 
+constexpr std::size_t kEventBytesMax = 1024;
+template <std::size_t N>
+struct OfBytes {
+  std::byte bytes[N];
+};
+static_assert(Event<OfBytes<kEventBytesMax>> && !Event<OfBytes<kEventBytesMax + 1>>);
+
 /// A schema with its words as Python strings. Lives as long as the process, like the schema.
 class Layout {
  public:

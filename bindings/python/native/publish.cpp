@@ -20,7 +20,7 @@ unsigned name_changes = 0;  // under the GIL
 
 /// All fields are checked even when nobody listens, so that a mistake is found in every run.
 PyObject* publish_fields(const Channel& channel, PyObject* const* values, PyObject* names) {
-  alignas(16) std::byte event[1024];
+  alignas(16) std::byte event[kEventBytesMax];
   channel.layout().begin(event);
   const Py_ssize_t given = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   for (Py_ssize_t i = 0; i < given; ++i)
@@ -29,7 +29,7 @@ PyObject* publish_fields(const Channel& channel, PyObject* const* values, PyObje
 }
 
 PyObject* publish_object(const Channel& channel, PyObject* object) {
-  alignas(16) std::byte event[1024];
+  alignas(16) std::byte event[kEventBytesMax];
   const Layout& layout = channel.layout();
   layout.begin(event);
   for (const Layout::Field& field : layout.fields()) {
