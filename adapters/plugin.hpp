@@ -48,6 +48,13 @@ constexpr std::uint64_t layout() {
 
 namespace detail {
 
+// A plugin says the number, and a program of another build reads it.
+static_assert(static_cast<int>(Error::Code::refused) == 0 &&
+              static_cast<int>(Error::Code::not_found) == 1 &&
+              static_cast<int>(Error::Code::conflict) == 2 &&
+              static_cast<int>(Error::Code::no_memory) == 3 &&
+              static_cast<int>(Error::Code::system) == 4);
+
 inline void say(ringmain_plugin_error* to, const Error& error) noexcept {
   to->code = static_cast<std::int32_t>(error.code);
   const std::size_t n = std::min(error.message.size(), sizeof to->text - 1);

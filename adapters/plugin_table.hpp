@@ -27,6 +27,18 @@ struct ringmain_plugin_table_v1 {
   const ringmain_plugin_provider_v1* list;
 };
 
+// Plugin and program may be of different builds: what is there stays where it is.
+static_assert(sizeof(ringmain_plugin_error) == 512 && offsetof(ringmain_plugin_error, text) == 4);
+static_assert(offsetof(ringmain_plugin_provider_v1, kind) == 0 &&
+              offsetof(ringmain_plugin_provider_v1, name) == sizeof(void*) &&
+              offsetof(ringmain_plugin_provider_v1, open) == 2 * sizeof(void*) &&
+              sizeof(ringmain_plugin_provider_v1) == 3 * sizeof(void*));
+static_assert(offsetof(ringmain_plugin_table_v1, bytes) == 0 &&
+              offsetof(ringmain_plugin_table_v1, abi) == 4 &&
+              offsetof(ringmain_plugin_table_v1, layout) == 8 &&
+              offsetof(ringmain_plugin_table_v1, providers) == 16 &&
+              offsetof(ringmain_plugin_table_v1, list) == 24);
+
 /// The symbol. RINGMAIN_PLUGIN defines it in a plugin.
 __attribute__((visibility("default"))) const ringmain_plugin_table_v1*
 ringmain_plugin_v1() noexcept;

@@ -52,8 +52,13 @@ class Bridge {
 using SourceFactory = std::function<Result<std::unique_ptr<Source>>(Bus&, std::string_view)>;
 using SinkFactory = std::function<Result<std::unique_ptr<Sink>>(std::string_view)>;
 using BridgeFactory = std::function<Result<std::unique_ptr<Bridge>>(Bus&, std::string_view)>;
-using Factory =
-    std::variant<SourceFactory, SinkFactory, BridgeFactory>;  // in the order of the kinds
+using Factory = std::variant<SourceFactory, SinkFactory, BridgeFactory>;
+template <ProviderKind kKind>
+using FactoryOf = std::variant_alternative_t<static_cast<std::size_t>(kKind), Factory>;
+// In the order of the kinds: a factory's index says of which it is.
+static_assert(std::same_as<FactoryOf<ProviderKind::source>, SourceFactory> &&
+              std::same_as<FactoryOf<ProviderKind::sink>, SinkFactory> &&
+              std::same_as<FactoryOf<ProviderKind::bridge>, BridgeFactory>);
 
 /// Gives the factory. Called at the first use; after a failure again at the next use.
 /// Progress: may be blocking, as what the factory does.

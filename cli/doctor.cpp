@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "adapters/formats/json_text.hpp"
 
@@ -46,6 +47,7 @@ void print_json(const std::vector<Finding>& findings, std::size_t problems) {
   json.key("version").text(RINGMAIN_VERSION).key("findings").open('[');
   for (const Finding& f : findings) {
     constexpr const char* kStates[] = {"good", "note", "problem"};
+    static_assert(std::size(kStates) == static_cast<std::size_t>(State::problem) + 1);
     json.open('{').key("name").text(f.name);
     json.key("state").text(kStates[static_cast<int>(f.state)]);
     json.key("found").text(f.found).key("mend").text(f.mend).close('}');

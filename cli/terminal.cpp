@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -62,6 +63,7 @@ bool coloured(std::FILE* file) noexcept {
 std::string painted(bool colours, Colour colour, std::string_view text) {
   if (!colours) return std::string(text);
   constexpr const char* kCodes[] = {"1", "32", "31", "33", "2"};
+  static_assert(std::size(kCodes) == static_cast<std::size_t>(Colour::dim) + 1);
   return "\x1b[" + std::string(kCodes[static_cast<int>(colour)]) + "m" + std::string(text) +
          "\x1b[0m";
 }

@@ -1,6 +1,7 @@
 #include "adapters/sources/compile/log_reader.hpp"
 
 #include <charconv>
+#include <iterator>
 #include <numeric>
 #include <optional>
 
@@ -86,8 +87,9 @@ std::optional<std::string_view> sum_of(std::string_view metadata) noexcept {
 }  // namespace
 
 std::string_view to_string(LogSkip skip) noexcept {
-  static constexpr std::string_view kNames[kLogSkips] = {"not_a_record", "orphan_payload",
-                                                         "damaged_payload", "too_large"};
+  static constexpr std::string_view kNames[] = {"not_a_record", "orphan_payload", "damaged_payload",
+                                                "too_large"};
+  static_assert(std::size(kNames) == kLogSkips);
   return kNames[static_cast<std::size_t>(skip)];
 }
 

@@ -24,7 +24,7 @@ enum class LogSkip : std::uint8_t {
   damaged_payload,  // a record whose payload is not the one that was written, or is cut short
   too_large         // a record above TraceTap::kBytesMax
 };
-constexpr std::size_t kLogSkips = 4;
+constexpr std::size_t kLogSkips = static_cast<std::size_t>(LogSkip::too_large) + 1;
 [[nodiscard]] std::string_view to_string(LogSkip skip) noexcept;
 
 struct LogCounts {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -53,9 +54,10 @@ Channels channels_of(Bus& bus) {
 }  // namespace
 
 std::string_view to_string(TraceSkip skip) noexcept {
-  static constexpr std::string_view kNames[kTraceSkips] = {
-      "bad_json",    "not_an_object", "no_kind",  "bad_record",
-      "bad_payload", "too_large",     "no_memory"};
+  static constexpr std::string_view kNames[] = {"bad_json",   "not_an_object", "no_kind",
+                                                "bad_record", "bad_payload",   "too_large",
+                                                "no_memory"};
+  static_assert(std::size(kNames) == kTraceSkips);
   return kNames[static_cast<std::size_t>(skip)];
 }
 

@@ -34,7 +34,7 @@ enum class TraceSkip : std::uint8_t {
   too_large,    // above TraceTap::kBytesMax
   no_memory
 };
-constexpr std::size_t kTraceSkips = 7;
+constexpr std::size_t kTraceSkips = static_cast<std::size_t>(TraceSkip::no_memory) + 1;
 [[nodiscard]] std::string_view to_string(TraceSkip skip) noexcept;
 
 /// read = mapped + passed + all skipped.

@@ -28,6 +28,7 @@ static_assert(std::is_same_v<MPI_Fint, int>, "arrays of counts are read as C's, 
 /// A handle's bits: a pointer's in Open MPI, an integer's in MPICH.
 template <class Handle>
 [[nodiscard]] std::uint64_t bits_of(Handle handle) noexcept {
+  static_assert(std::is_pointer_v<Handle> || sizeof(Handle) == sizeof(std::uint32_t));
   if constexpr (std::is_pointer_v<Handle>) {
     return reinterpret_cast<std::uintptr_t>(handle);
   } else {

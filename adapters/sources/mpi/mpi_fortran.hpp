@@ -10,6 +10,8 @@ struct Status {
   MPI_Fint words[sizeof(MPI_Status) / sizeof(MPI_Fint)];
 };
 
+static_assert(sizeof(Status) == sizeof(MPI_Status), "Fortran's may be as large as C's");
+
 [[nodiscard]] bool is_in_place(const void* at) noexcept;
 [[nodiscard]] bool is_ignored(const Status* status) noexcept;
 

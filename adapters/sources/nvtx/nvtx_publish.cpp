@@ -59,6 +59,10 @@ Message text_of(std::int32_t type, const abi::MessageValue& value) noexcept {
 void take_payload(const EventAttributes& from, Given& to) noexcept {
   if (from.payload_type == abi::kExtendedPayload) to.payload = Payload::extended;
   if (from.payload_type < 1 || from.payload_type > 6) return;
+  // NVTX's numbers, which tests/adapters/nvtx compares with its headers.
+  static_assert(static_cast<int>(Payload::u64) == 1 && static_cast<int>(Payload::i64) == 2 &&
+                static_cast<int>(Payload::f64) == 3 && static_cast<int>(Payload::u32) == 4 &&
+                static_cast<int>(Payload::i32) == 5 && static_cast<int>(Payload::f32) == 6);
   to.payload = static_cast<Payload>(from.payload_type);
   switch (to.payload) {
     case Payload::u64:
@@ -84,7 +88,6 @@ void take_payload(const EventAttributes& from, Given& to) noexcept {
       break;
   }
 }
-static_assert(static_cast<int>(Payload::f32) == 6);
 
 void take(const Domain& domain, const EventAttributes& from, Given& to) noexcept {
   if (from.bytes < sizeof from) return;

@@ -19,6 +19,11 @@ struct WaitBackend {
   void (*destroy)(void* self);
 };
 
+static_assert(offsetof(WaitBackend, self) == 0 && offsetof(WaitBackend, start) == sizeof(void*) &&
+              offsetof(WaitBackend, stop) == 2 * sizeof(void*) &&
+              offsetof(WaitBackend, destroy) == 3 * sizeof(void*) &&
+              sizeof(WaitBackend) == 4 * sizeof(void*));
+
 constexpr const char* kInitialise = "c10_monitor_wait_counter_dynamic_backend_init_v1";
 using Initialise = void (*)(WaitBackend* out, const char* key, std::size_t key_bytes);
 

@@ -65,6 +65,8 @@ constexpr unsigned kSerialBits = 22;
 constexpr std::uint64_t kSerials = (std::uint64_t{1} << kSerialBits) - 1;
 constexpr std::uint64_t kMicros = (std::uint64_t{1} << (63 - kSerialBits)) - 1;
 
+static_assert(sizeof(std::intptr_t) == sizeof(std::uint64_t));
+
 std::intptr_t begin(void* self, std::int64_t now_us) noexcept {
   static constinit std::atomic<std::uint64_t> serials{0};
   const std::uint64_t id =
