@@ -216,7 +216,7 @@ void count_discarded(Lane& lane, const Run& run) noexcept {
       std::memory_order_relaxed);
 }
 
-/// Reads the snapshot after the run was taken: it has everybody who subscribed before an event of
+/// Reads the snapshot after the run was taken: it has every subscriber that came before an event of
 /// the run was published.
 void hand_to_all(Drainer& drainer, const ChannelCore& channel, const Run& run) noexcept {
   if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {

@@ -14,7 +14,7 @@
 
 namespace ringmain::engine {
 
-/// Waits until `done()` is true; whoever makes it true moves `key`. False: time ran out.
+/// Waits until `done()` is true; the thread that makes it true moves `key`. False: time ran out.
 template <class Done>
 bool await(Atomic<std::uint32_t>& key, const Deadline& deadline, Done done) noexcept {
   for (;;) {

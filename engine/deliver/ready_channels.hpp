@@ -31,7 +31,7 @@ class ReadyChannels {
     return words_.load(std::memory_order_acquire);  // e.listed
   }
 
-  /// The channel waits without its lease: whoever takes it asks for that.
+  /// The channel waits without its lease: the worker that takes it asks for that.
   void signal(std::uint32_t index) noexcept {
     signals_[index / 64].fetch_or(bit(index), std::memory_order_seq_cst);  // s.signal
   }

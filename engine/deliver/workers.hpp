@@ -1,4 +1,4 @@
-// The workers of one bus: who drains which channel, who sleeps, who is woken.
+// The workers of one bus: which of them drains which channel, sleeps, or is woken?
 //
 // The holder of a channel's lease drains it. A publisher that finds a channel unleased signals it
 // in the list of ready channels and wakes one worker. Several workers take one channel at a time
