@@ -12,12 +12,12 @@
 #include "engine/channel/accounts.hpp"
 #include "engine/publish/missed.hpp"
 
-#include "bus/bus_core.hpp"
 #include "bus/copies.hpp"
-#include "bus/first_use.hpp"
-#include "bus/mailbox_hold.hpp"
-#include "bus/ordered.hpp"
-#include "bus/subscription_core.hpp"
+#include "bus/core/bus_core.hpp"
+#include "bus/core/first_use.hpp"
+#include "bus/core/mailbox_hold.hpp"
+#include "bus/core/ordered.hpp"
+#include "bus/core/subscription_core.hpp"
 
 namespace ringmain {
 Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}

@@ -5,7 +5,7 @@
 
 #include "engine/channel/channel_figures.hpp"
 
-#include "bus/subscription_core.hpp"
+#include "bus/core/subscription_core.hpp"
 
 namespace ringmain::detail {
 

@@ -8,8 +8,8 @@
 #include "engine/deliver/drain.hpp"
 #include "engine/deliver/pull.hpp"
 
-#include "bus/bus_core.hpp"
-#include "bus/subscription_core.hpp"
+#include "bus/core/bus_core.hpp"
+#include "bus/core/subscription_core.hpp"
 
 namespace ringmain::detail {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "bus/feed.hpp"
-#include "bus/subscription_core.hpp"
+#include "bus/core/feed.hpp"
+#include "bus/core/subscription_core.hpp"
 
 namespace ringmain::detail {
 

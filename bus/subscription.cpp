@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "bus/subscription_core.hpp"
+#include "bus/core/subscription_core.hpp"
 
 namespace ringmain {
 

@@ -4,7 +4,7 @@
 
 #include "engine/channel/channel_figures.hpp"
 
-#include "bus/bus_core.hpp"
+#include "bus/core/bus_core.hpp"
 
 namespace ringmain {
 

@@ -1,6 +1,6 @@
 // How does a source's library get its channel in a program that does not know of it?
 #pragma once
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 
 namespace ringmain::run {
 

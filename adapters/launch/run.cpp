@@ -15,7 +15,7 @@
 
 #include "engine/publish/missed.hpp"
 
-#include "bus/first_use.hpp"
+#include "bus/core/first_use.hpp"
 
 #include "adapters/formats/output_open.hpp"
 #include "adapters/launch/files.hpp"

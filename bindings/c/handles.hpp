@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 #include "bus/subscription.hpp"
 
 #include "bindings/c/errors.hpp"

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "bus/bus.hpp"
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"

@@ -6,7 +6,7 @@
 #include "engine/engine.hpp"
 
 #include "bus/bus.hpp"
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 
 #include "tests/bus/events.hpp"
 #include "tests/engine/eventually.hpp"

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bus/bus.hpp"
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 
 #include "tests/bus/events.hpp"
 

@@ -1,6 +1,6 @@
 // Is a function that asked for it called before the process's bus is used, while other threads
 // wait?
-#include "bus/first_use.hpp"
+#include "bus/core/first_use.hpp"
 
 #include <atomic>
 #include <barrier>

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 
 #include "bindings/python/native/batch.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "engine/publish/thread_lanes.hpp"
 
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 
 #include "bindings/python/native/gil.hpp"
 #include "bindings/python/native/publish.hpp"

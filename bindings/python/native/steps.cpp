@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 
 #include "events/steps/log.hpp"
 #include "events/steps/source.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bus/bus.hpp"
-#include "bus/erased.hpp"
+#include "bus/core/erased.hpp"
 
 #include "tests/bindings/c/c_support.hpp"
 

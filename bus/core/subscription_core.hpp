@@ -16,13 +16,13 @@
 #include <string_view>
 #include <vector>
 
-#include "../engine/deliver/own_thread.hpp"
+#include "../../engine/deliver/own_thread.hpp"
 
-#include "coalesce.hpp"
+#include "../coalesce.hpp"
+#include "../options.hpp"
+#include "../result.hpp"
+#include "../stats.hpp"
 #include "mailbox_hold.hpp"
-#include "options.hpp"
-#include "result.hpp"
-#include "stats.hpp"
 #include "subscription_host.hpp"
 
 namespace ringmain::detail {
@@ -49,7 +49,8 @@ class SubscriptionCore final : public engine::Counted {
   void set_awaited(const Schema& schema) noexcept { awaited_ = &schema; }
   /// The bus feeds it from channels to come, until it is told to remove its pattern.
   void set_by_pattern() noexcept { by_pattern_ = true; }
-  /// Is told who listens to `channel`, or to all that match `pattern`. Throws std::bad_alloc.
+  /// Is told who listens to `channel`, or to all that match `pattern`. After set_host(). Throws
+  /// std::bad_alloc.
   void watch(engine::ChannelCore* channel, std::string_view pattern);
   /// Undoes feed_from(source), of which nothing was heard yet, if it was done.
   void stop_feeding_from(const engine::ChannelCore& source) noexcept;

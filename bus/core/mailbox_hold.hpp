@@ -1,5 +1,5 @@
-// From which queue does a subscriber hear if it is not called where its channel is drained? Not for
-// users of the library.
+// What is the mailbox of a subscription, who drains it, and how long does it live? Not for users of
+// the library.
 //
 // A mailbox is a channel core of its own, with the same lanes, ledger and workers. Feeders write to
 // its lanes. It is let go of when the last feeder and its reader are gone.
@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string>
 
-#include "../engine/channel/channel_core.hpp"
+#include "../../engine/channel/channel_core.hpp"
 
-#include "options.hpp"
+#include "../options.hpp"
 
 namespace ringmain::detail {
 

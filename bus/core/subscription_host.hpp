@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "../engine/channel/channel_core.hpp"
+#include "../../engine/channel/channel_core.hpp"
 
 namespace ringmain::detail {
 

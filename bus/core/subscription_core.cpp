@@ -1,4 +1,4 @@
-#include "bus/subscription_core.hpp"
+#include "bus/core/subscription_core.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -13,8 +13,8 @@
 #include "engine/deliver/merge.hpp"
 #include "engine/system/clock.hpp"
 
-#include "bus/feeder.hpp"
-#include "bus/ordered.hpp"
+#include "bus/core/feeder.hpp"
+#include "bus/core/ordered.hpp"
 
 namespace ringmain::detail {
 

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "../engine/channel/channel_core.hpp"
-#include "../engine/publish/push.hpp"
-#include "../engine/subscribe/subscriber.hpp"
+#include "../../engine/channel/channel_core.hpp"
+#include "../../engine/publish/push.hpp"
+#include "../../engine/subscribe/subscriber.hpp"
 
-#include "callback.hpp"
+#include "../callback.hpp"
 
 namespace ringmain::detail {
 

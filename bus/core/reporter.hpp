@@ -13,11 +13,11 @@
 #include <tuple>
 #include <vector>
 
-#include "../engine/watch/housekeeper.hpp"
+#include "../../engine/watch/housekeeper.hpp"
 
-#include "bus_events.hpp"
-#include "interest.hpp"
-#include "publisher.hpp"
+#include "../bus_events.hpp"
+#include "../interest.hpp"
+#include "../publisher.hpp"
 
 namespace ringmain::engine {
 class Engine;

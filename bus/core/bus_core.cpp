@@ -1,4 +1,4 @@
-#include "bus/bus_core.hpp"
+#include "bus/core/bus_core.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -14,9 +14,9 @@
 
 #include "engine/deliver/merge.hpp"
 
+#include "bus/core/reporter.hpp"
+#include "bus/core/subscription_core.hpp"
 #include "bus/pattern.hpp"
-#include "bus/reporter.hpp"
-#include "bus/subscription_core.hpp"
 
 namespace ringmain::detail {
 namespace {

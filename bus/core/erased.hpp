@@ -3,7 +3,7 @@
 #pragma once
 #include <string_view>
 
-#include "bus.hpp"
+#include "../bus.hpp"
 #include "bus_core.hpp"
 
 namespace ringmain::detail {

@@ -1,4 +1,4 @@
-#include "bus/ordered.hpp"
+#include "bus/core/ordered.hpp"
 
 #include <climits>
 #include <new>
@@ -9,7 +9,7 @@
 
 #include "engine/deliver/merge.hpp"
 
-#include "bus/feed.hpp"
+#include "bus/core/feed.hpp"
 
 namespace ringmain::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "bus/reporter.hpp"
+#include "bus/core/reporter.hpp"
 
 #include <algorithm>
 #include <array>

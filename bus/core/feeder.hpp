@@ -1,6 +1,6 @@
 // Which subscriber carries a channel's events into a mailbox? Not for users of the library.
 #pragma once
-#include "coalesce.hpp"
+#include "../coalesce.hpp"
 #include "mailbox_hold.hpp"
 
 namespace ringmain::detail {

@@ -7,11 +7,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "../engine/engine.hpp"
+#include "../../engine/engine.hpp"
 
-#include "event.hpp"
-#include "options.hpp"
-#include "result.hpp"
+#include "../event.hpp"
+#include "../options.hpp"
+#include "../result.hpp"
 #include "subscription_host.hpp"
 
 namespace ringmain::detail {

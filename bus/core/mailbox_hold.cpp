@@ -1,4 +1,4 @@
-#include "bus/mailbox_hold.hpp"
+#include "bus/core/mailbox_hold.hpp"
 
 #include <new>
 #include <stdexcept>
@@ -6,7 +6,7 @@
 
 #include "engine/deliver/merge.hpp"
 
-#include "bus/feed.hpp"
+#include "bus/core/feed.hpp"
 
 namespace ringmain::detail {
 

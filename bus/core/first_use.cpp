@@ -1,4 +1,4 @@
-#include "bus/first_use.hpp"
+#include "bus/core/first_use.hpp"
 
 #include <atomic>
 

@@ -1,4 +1,4 @@
-#include "bus/feeder.hpp"
+#include "bus/core/feeder.hpp"
 
 #include <memory>
 #include <mutex>
@@ -8,7 +8,7 @@
 #include "engine/publish/key_table.hpp"
 
 #include "bus/callback.hpp"
-#include "bus/feed.hpp"
+#include "bus/core/feed.hpp"
 
 namespace ringmain::detail {
 namespace {

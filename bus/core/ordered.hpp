@@ -4,8 +4,8 @@
 #pragma once
 #include <span>
 
+#include "../options.hpp"
 #include "mailbox_hold.hpp"
-#include "options.hpp"
 
 namespace ringmain::detail {
 
