@@ -23,6 +23,7 @@
 #include "adapters/launch/part.hpp"
 #include "adapters/launch/plan.hpp"
 #include "adapters/launch/running.hpp"
+#include "adapters/launch/standard_error.hpp"
 #include "adapters/launch/text.hpp"
 #include "adapters/launch/thread.hpp"
 #include "adapters/registry.hpp"

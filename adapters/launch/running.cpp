@@ -9,6 +9,9 @@
 
 #include "engine/system/clock.hpp"
 
+#include "adapters/launch/await_change.hpp"
+#include "adapters/launch/standard_error.hpp"
+
 namespace ringmain::run {
 namespace {
 

@@ -36,7 +36,7 @@ namespace ringmain::run {
 }
 
 /// Writes "ringmain: ", up to eight parts and a line end to standard error. For libraries that may
-/// be used before a run has begun; after that, thread.hpp knows the standard error of the start.
+/// be used before a run has begun; after that, standard_error.hpp knows that of the start.
 [[gnu::visibility("hidden")]] inline void say(std::initializer_list<const char*> parts) noexcept {
   constexpr std::size_t kMost = 8;
   iovec all[kMost + 2];

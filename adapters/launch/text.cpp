@@ -11,7 +11,7 @@
 
 #include "engine/publish/missed.hpp"
 
-#include "adapters/launch/thread.hpp"
+#include "adapters/launch/standard_error.hpp"
 #include "adapters/registry.hpp"
 
 namespace ringmain::run {

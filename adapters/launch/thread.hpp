@@ -12,7 +12,6 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bus/options.hpp"
@@ -70,20 +69,8 @@ extern std::atomic<RunThread*> the_thread;
 /// writes it.
 void tell(std::string sentence);
 
-/// From now on sentences go to the file that is standard error now, or nowhere. Only the first call
-/// counts.
-void remember_standard_error() noexcept;
 /// Makes Bus::process() in a thread with a name of ringmain's, which the bus's threads inherit: so
 /// a look at the program's threads can tell them apart from the start.
 void start_bus();
-/// Waits while `word` is `value`, at most until `until_ns` of CLOCK_MONOTONIC. Async-signal-safe.
-void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t value,
-                  std::int64_t until_ns) noexcept;
-void wake_all(std::atomic<std::uint32_t>& word) noexcept;
-/// One write to the standard error that the process began with, if it is still open; raises no
-/// SIGPIPE in the caller.
-void write_sentence(std::string_view sentence) noexcept;
-/// Says that nothing is heard from this program, and why. Allocates nothing.
-void tell_unheard(const char* why) noexcept;
 
 }  // namespace ringmain::run
