@@ -39,7 +39,7 @@ class SubscriptionCore final : public engine::Counted {
   /// Puts the subscriber on that list. Throws std::bad_alloc.
   void listen(engine::ChannelCore& channel);
   /// Starts the mailbox's own thread, if it is to have one; named after the subscriber, or else
-  /// after what it hears. Behind listen(), before feed_from(). Throws std::bad_alloc,
+  /// after what it hears. After listen() and before feed_from(). Throws std::bad_alloc,
   /// std::system_error.
   void start_thread(std::string_view heard);
   /// Feeds the mailbox from `source`. Throws std::bad_alloc. `key`: by which its events are

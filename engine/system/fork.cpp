@@ -14,20 +14,20 @@ struct ForkWitnesses {
     if (!watching && ::pthread_atfork(&before, &after, &child) != 0) throw std::bad_alloc();
     watching = true;
     ForkWitness** at = &first;
-    for (; *at != nullptr && (*at)->rank_ < w.rank_; at = &(*at)->behind_) w.before_ = *at;
-    w.behind_ = *at;
+    for (; *at != nullptr && (*at)->rank_ < w.rank_; at = &(*at)->next_) w.before_ = *at;
+    w.next_ = *at;
     if (*at != nullptr) (*at)->before_ = &w;
     *at = &w;
   }
   static void remove(ForkWitness& w) {
     const std::lock_guard lock(mutex);
-    (w.before_ == nullptr ? first : w.before_->behind_) = w.behind_;
-    if (w.behind_ != nullptr) w.behind_->before_ = w.before_;
+    (w.before_ == nullptr ? first : w.before_->next_) = w.next_;
+    if (w.next_ != nullptr) w.next_->before_ = w.before_;
   }
 
   static void before() {
     mutex.lock();
-    for (ForkWitness* w = first; w != nullptr; w = w->behind_) w->before_fork();
+    for (ForkWitness* w = first; w != nullptr; w = w->next_) w->before_fork();
   }
   static void after() {
     for (ForkWitness* w = last(); w != nullptr; w = w->before_) w->after_fork();
@@ -42,7 +42,7 @@ struct ForkWitnesses {
   }
   static ForkWitness* last() {
     ForkWitness* w = first;
-    while (w != nullptr && w->behind_ != nullptr) w = w->behind_;
+    while (w != nullptr && w->next_ != nullptr) w = w->next_;
     return w;
   }
 

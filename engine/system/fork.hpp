@@ -54,7 +54,7 @@ class ForkWitness {
   friend struct ForkWitnesses;
   const unsigned rank_;
   ForkWitness* before_ = nullptr;
-  ForkWitness* behind_ = nullptr;
+  ForkWitness* next_ = nullptr;
 };
 
 /// Ranks: an outer lock comes first.

@@ -38,8 +38,8 @@ void watch_row(Targets& targets, Call call) noexcept {
 
 }  // namespace
 
-Behind& behind() noexcept {
-  static constinit Behind all;
+Setup& setup() noexcept {
+  static constinit Setup all;
   return all;
 }
 
@@ -50,7 +50,7 @@ int& fortran_depth() noexcept {
 
 void name_operations() noexcept {
 #define RINGMAIN_MPI_NAME(name, ...) \
-  behind().operations[Row##name::kCall] = Name(Row##name::kOperation);
+  setup().operations[Row##name::kCall] = Name(Row##name::kOperation);
 #define RINGMAIN_MPI_NAME_I(name, small, ...) RINGMAIN_MPI_NAME(I##small)
   RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_NAME)
   RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_NAME_I)
@@ -73,7 +73,7 @@ void keep(const Operation& operation, MPI_Request request, bool persistent) noex
 
 int ringmain_mpi_attach(ringmain::mpi::Targets* targets, const char**) {
   using namespace ringmain::mpi;
-  behind().originals = *targets;
+  setup().originals = *targets;
 #define RINGMAIN_MPI_LIST(...) Kinds<__VA_ARGS__>
 #define RINGMAIN_MPI_PUT(how, name, kinds) \
   watch_row<how<Row##name, RINGMAIN_MPI_LIST kinds>>(*targets, Row##name::kCall);

@@ -20,11 +20,11 @@ namespace ringmain::mpi {
 enum class Layer : unsigned { mpifh, f08 };
 
 /// Set before the first call: MPI's own functions for Fortran, and the operations' names.
-struct Behind {
+struct Setup {
   Targets originals{};
   std::array<Name, kCalls> operations{};
 };
-[[nodiscard]] Behind& behind() noexcept;
+[[nodiscard]] Setup& setup() noexcept;
 /// Fills `operations`, before the first event is published.
 void name_operations() noexcept;
 
@@ -38,7 +38,7 @@ void call_original(Layer layer, Call call, F... parameters) noexcept {
     int& depth = ++fortran_depth();
     ~Inside() { --depth; }
   } const inside;
-  const Targets& all = behind().originals;
+  const Targets& all = setup().originals;
   const Function found = layer == Layer::f08 ? all.f08[call] : all.mpifh[call];
   reinterpret_cast<void (*)(F...)>(found)(parameters...);
 }
@@ -47,7 +47,7 @@ void call_original(Layer layer, Call call, F... parameters) noexcept {
 inline Operation operation_of(Call call, const shapes::Shape& shape) noexcept {
   Operation operation;
   Group& group = *shape.group;
-  operation.name = behind().operations[call];
+  operation.name = setup().operations[call];
   operation.group = group.name;
   operation.rank = group.rank;
   operation.group_size = group.size;

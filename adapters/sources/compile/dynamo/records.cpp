@@ -148,9 +148,9 @@ Interpreter::Read Interpreter::on_start(Here& here) {
   start.function = frame.name("name");
   start.file = file_of(frame);
   start.line = frame.integer<std::uint32_t>("line");
-  if (const GraphBreak* const behind = breaks_.resumes(start)) {
-    start.resumes_break = behind->number;
-    here.publish(*behind);
+  if (const GraphBreak* const resumed = breaks_.resumes(start)) {
+    start.resumes_break = resumed->number;
+    here.publish(*resumed);
   }
   read_options(fields.object("ringmain"), start);
   open_from_trace(here, start);

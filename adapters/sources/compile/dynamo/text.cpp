@@ -27,7 +27,7 @@ bool is_name(std::string_view text) noexcept {
 }
 
 /// What stands after `begin`, to the end of the text.
-std::optional<std::string_view> behind(std::string_view text, std::string_view begin) noexcept {
+std::optional<std::string_view> after(std::string_view text, std::string_view begin) noexcept {
   const std::size_t at = text.find(begin);
   if (at == npos) return std::nullopt;
   return text.substr(at + begin.size());
@@ -93,7 +93,7 @@ bool is_op(std::string_view line) noexcept {
 
 BreakText read_break(std::string_view text) noexcept {
   BreakText read;
-  if (const auto place = behind(text, "Graph break in user code at ")) {
+  if (const auto place = after(text, "Graph break in user code at ")) {
     std::string_view rest = *place;
     const std::string_view line = trimmed(take_line(rest));
     const std::size_t colon = line.rfind(':');
@@ -104,12 +104,12 @@ BreakText read_break(std::string_view text) noexcept {
   }
   std::string_view rest = text;
   for (const std::string_view begin : {"Graph Break Reason: ", "Reason: "}) {
-    if (const auto found = behind(text, begin)) {
+    if (const auto found = after(text, begin)) {
       rest = *found;
       break;
     }
   }
-  if (const auto found = behind(text, "\nUser code traceback:")) {
+  if (const auto found = after(text, "\nUser code traceback:")) {
     read.stack =
         found->substr(0, found->find("\nTraceback (most recent"));  // PyTorch's own follows
   }
@@ -117,13 +117,13 @@ BreakText read_break(std::string_view text) noexcept {
     rest = rest.substr(0, rest.find(end));
   }
   if (rest.starts_with("Encountered graph break when attempting to trace")) {
-    const auto said = behind(rest, "\n\n");
+    const auto said = after(rest, "\n\n");
     if (said && !trimmed(*said).empty()) rest = *said;
   }
   read.explained = trimmed(rest);
   std::string_view lines = read.explained;
   read.reason = trimmed(take_line(lines));
-  if (const auto code = behind(read.explained, "/gb/")) {
+  if (const auto code = after(read.explained, "/gb/")) {
     const std::size_t end = code->find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789");
     const std::string_view word = code->substr(0, end);
     if (word.starts_with("gb") && word.size() <= 16) read.code = word;
@@ -181,7 +181,7 @@ ReasonText read_reason(std::string_view text) noexcept {
 
 GraphText read_graph(std::string_view text) noexcept {
   GraphText read;
-  const auto list = behind(text, "def forward(");
+  const auto list = after(text, "def forward(");
   if (!list) return read;
   const auto arguments = read_arguments(*list);
   if (!arguments) return read;
@@ -225,7 +225,7 @@ LimitText read_limit(std::string_view reason) noexcept {
   }
   read.is = true;
   read.accumulated = reason.find("accumulated") != npos;
-  if (const auto set = behind(reason, "currently set to ")) {
+  if (const auto set = after(reason, "currently set to ")) {
     read.limit = number_in<std::uint32_t>(*set);
   }
   return read;
