@@ -14,7 +14,7 @@ namespace ringmain::engine {
 /// lane is left or no memory; the caller counts the refusal. At thread exit all lanes are given
 /// back.
 [[nodiscard]] Lane* thread_lane(ChannelCore& channel) noexcept;
-/// As thread_lane(), with a lane of these options for this thread's first use of `channel`.
+/// The options of the lane that thread_lane() takes.
 [[nodiscard]] LaneOptions default_lane_options(const ChannelCore& channel) noexcept;
 /// push_slowly() on a lane that is taken for this one event: for a thread whose table is gone, and
 /// whose events have no order from then on. no_memory for a thread that never got a table.
