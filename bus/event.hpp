@@ -23,13 +23,16 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "../engine/publish/slot.hpp"
+
 #include "text.hpp"
 
 namespace ringmain {
 
 template <class E>
-concept Event = std::is_object_v<E> && std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> &&
-                !std::is_const_v<E> && (sizeof(E) <= 1024) && (alignof(E) <= 16);
+concept Event =
+    std::is_object_v<E> && std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> &&
+    !std::is_const_v<E> && (sizeof(E) <= engine::kPayloadBytesMax) && (alignof(E) <= 16);
 
 enum class Unit : std::uint8_t { none, bytes, ns, address, count, device, stream, id };
 enum class Kind : std::uint8_t {

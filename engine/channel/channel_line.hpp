@@ -46,6 +46,7 @@ struct alignas(kLineBytes) ChannelLine {
   Atomic<std::uint32_t> state{0};
   Atomic<std::uint32_t> leased{0};
 };
+static_assert(sizeof(ChannelLine) == kLineBytes, "what follows it is on another line");
 
 /// The line of a publisher that has no lane: unheard and closed.
 extern ChannelLine nowhere;

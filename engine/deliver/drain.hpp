@@ -15,6 +15,7 @@ namespace ringmain::engine {
 /// What a thread needs to drain: a place to show what it reads, and room for a batch.
 struct Drainer {
   enum : std::size_t { kBatchMax = 256, kRoomBytes = 64 * 1024 };
+  static_assert(kRoomBytes >= slot_sizes().back(), "a take makes progress on every lane");
 
   alignas(kLineBytes) Reading reading{nullptr};
   /// Which subscriber is called, in which turn: call_word(), or 0. For the watchdog and for

@@ -18,6 +18,7 @@ namespace ringmain::engine {
 class ReadyChannels {
  public:
   enum : std::uint32_t { kChannelsMax = 4096, kWords = kChannelsMax / 64 };
+  static_assert(kChannelsMax % 64 == 0, "each bit of each word is a channel's");
   struct Turn {
     enum Kind : std::uint8_t { none, passed, signalled } kind = none;
     std::uint32_t index = 0;

@@ -90,6 +90,8 @@ class Workers {
  private:
   friend struct Worker;
   enum : std::uint64_t { kSearching = 1ull << 32, kParkedMask = 0xffffffffull };
+  static_assert(kParkedMask >> (kWorkersMax - 1) == 1 && kSearching == kParkedMask + 1,
+                "a bit per worker, and the count of searchers right above them");
 
   [[nodiscard]] bool visited(const ChannelCore& channel) const noexcept;
   void signal_realtime() noexcept;

@@ -15,6 +15,7 @@ namespace ringmain::engine {
 class KeyTable {
  public:
   enum : std::uint32_t { kKeyBytesMax = 64 };
+  static_assert(kKeyBytesMax % 8 == 0, "keys are padded to multiples of 8 bytes");
   enum : std::uint64_t { kNowhere = ~std::uint64_t{0} };
 
   /// `key_bytes`: at most kKeyBytesMax.

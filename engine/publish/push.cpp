@@ -234,7 +234,7 @@ Pushed observe(Lane& lane) noexcept {
   const InlineDepth depth;
   if (depth.level() >= Lane::kInlineDepthMax) return refuse(lane, Pushed::too_deep);
   struct Event {
-    alignas(16) std::byte bytes[1024];
+    alignas(16) std::byte bytes[kPayloadBytesMax];
     std::size_t size;
   } event;
   static_assert(sizeof event.bytes + sizeof(SlotHeader) + sizeof(Envelope) == slot_sizes().back());

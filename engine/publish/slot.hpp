@@ -41,9 +41,11 @@ constexpr unsigned slot_class(std::size_t payload_bytes) {
 constexpr std::uint32_t slot_bytes(unsigned slot_class) {
   return slot_sizes()[slot_class];
 }
-static_assert(slot_bytes(slot_class(1024)) >= 1024 + sizeof(SlotHeader));
-static_assert(slot_bytes(slot_class(1024 + sizeof(Envelope))) >=
-              1024 + sizeof(Envelope) + sizeof(SlotHeader));
+/// Of one event.
+enum : std::size_t { kPayloadBytesMax = 1024 };
+static_assert(slot_bytes(slot_class(kPayloadBytesMax)) >= kPayloadBytesMax + sizeof(SlotHeader));
+static_assert(slot_bytes(slot_class(kPayloadBytesMax + sizeof(Envelope))) >=
+              kPayloadBytesMax + sizeof(Envelope) + sizeof(SlotHeader));
 
 /// A slot as moodycamel moves it: bytes, which a builder writes in place.
 template <std::size_t kBytes>

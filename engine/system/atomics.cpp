@@ -97,6 +97,9 @@ void asymmetric_fence_heavy() noexcept {
                                    // comes then is looked at anew
 }
 
+static_assert(sizeof(Atomic<std::uint32_t>) == 4 && Atomic<std::uint32_t>::is_always_lock_free,
+              "the kernel reads and compares the word itself");
+
 bool futex_wait(Atomic<std::uint32_t>& word, std::uint32_t key, std::int64_t limit_ns) noexcept {
   timespec limit{};
   if (limit_ns >= 0) {
