@@ -55,7 +55,8 @@ class EventCount {
 
  private:
   enum : std::uint32_t { kAsleep = 1u << 30, kLongWait = 1u << 31, kNotified = kAsleep - 1 };
-  static_assert((kNotified & kQuit) != 0, "each thing that is notified has a bit below kAsleep");
+  static_assert(std::uint32_t{kQuit} < kAsleep,
+                "each thing that is notified has a bit below kAsleep");
 
   /// Returns what was notified before.
   std::uint32_t prepare_wait() noexcept {
