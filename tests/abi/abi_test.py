@@ -33,11 +33,11 @@ class Changed(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def change(self, name, old, new):
-        """A copy of the header with `new` in place of `old`."""
+        """A copy of the header with `new` in place of `old`, and without assertions, which would see it first."""
         text = (ROOT / name).read_text(encoding="utf-8")
         self.assertEqual(text.count(old), 1, f"{name} has changed; '{old}' is to stand there once")
         copy = self.folder / Path(name).name
-        copy.write_text(text.replace(old, new), encoding="utf-8")
+        copy.write_text(re.sub(r"^static_assert\(.*?\);$", "", text.replace(old, new), flags=re.M | re.S), encoding="utf-8")
         return copy
 
     def compared(self, name, old, new):
@@ -55,7 +55,7 @@ class Changed(unittest.TestCase):
 
 class Functions(Changed):
     def test_nothing_changed_is_nothing_found(self):
-        self.assertEqual(self.compared(C_HEADER, "/* --- say --- */", "/* --- said --- */"), ([], []))
+        self.assertEqual(self.compared(C_HEADER, "/* --- publish --- */", "/* --- say --- */"), ([], []))
 
     def test_one_that_is_gone_is_found(self):
         self.assert_breaks(C_HEADER, "uint64_t ringmain_new_op_id(void);", "", "ringmain_new_op_id", "Removed")
