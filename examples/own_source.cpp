@@ -58,7 +58,8 @@ class HostLoad final : public ringmain::registry::Source {
 int main() {
   using namespace ringmain::registry;
   Registry& registry = Registry::process();
-  if (!registry.add(source_provider<HostLoad>({.argument = "FILE"}))) return 1;
+  if (!registry.add(source_provider<HostLoad>({.argument = "FILE", .run = {.in_process = true}})))
+    return 1;
 
   ringmain::Bus bus;
   auto lines = attach_sink(bus, "json_lines:-", "host.*");
