@@ -51,7 +51,7 @@ def complaint(name: str, last_suite: str, suites: dict[str, set[str]], rows: str
         return "" if name.split()[0].rsplit("/", 1)[-1] in files else "there is no such file"
     suite, _, test = (last_suite + "." + name[1:] if name.startswith("…") else name).partition(".")
     if suite not in suites:
-        return f"there is no suite {suite}"
+        return "there is no test or suite of that name" if name[0].islower() or not suite else f"there is no suite {suite}"
     if test and test not in suites[suite]:
         return f"{suite} has no test {test}"
     return ""
@@ -65,6 +65,7 @@ def main() -> int:
     suites, rows, files = known(root)
     by_ctest = of_ctest(root)
     looked_at = found = 0
+    seen = set()
     for number, line in enumerate((root / "docs/guarantees.md").read_text().splitlines(), 1):
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
         if len(cells) < 3 or not re.fullmatch(r"\w{1,4}\d+\w?", cells[0]):
@@ -72,6 +73,9 @@ def main() -> int:
         looked_at += 1
         names = QUOTED.findall(cells[-1])
         problems = [] if names else ["names no test"]
+        if cells[0] in seen:
+            problems.append("is the name of another row: take the next number of its letter")
+        seen.add(cells[0])
         suite = ""
         for name in names:
             wrong = "" if name in by_ctest else complaint(name, suite, suites, rows, files)

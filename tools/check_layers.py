@@ -69,6 +69,9 @@ def target_of(path, included, angled, root):
             return target, None
         return None, f'write a relative line, as installed headers do: there is no {target}'
     if not (root / included).is_file():
+        beside = os.path.normpath(path.parent / included)
+        if (root / beside).is_file():
+            return None, f'write "{beside}": only installed headers write relative lines'
         return None, f'there is no {included} in the tree: write the path from the root, or <{included}> if it is not ours'
     return Path(included), None
 
@@ -85,7 +88,7 @@ def include_fault(path, target):
             return None
         return f"{own}/ must not include {other}/: a room includes itself and the rooms below it"
     if own == "adapters" and adapter_of(path.parts) and adapter_of(target.parts) not in (None, adapter_of(path.parts)):
-        return "adapters do not include each other; what several of them need lies in events/"
+        return "adapters do not include each other; what several of them need lies in events/, adapters/formats/ or adapters/launch/"
     return None
 
 

@@ -42,11 +42,16 @@ class Guarantees(CheckTest):
         self.page("`soak.a_small_one`, `interleave.finds.woken-late`")
         self.assert_passes(self.CHECK)
         self.page("`interleave.finds.woken-early`")
-        self.assert_fails(self.CHECK, "no suite interleave")
+        self.assert_fails(self.CHECK, "no test or suite of that name")
 
     def test_a_promise_without_a_test_is_none(self):
         self.page("by construction")
         self.assert_fails(self.CHECK, "G3 names no test")
+
+    def test_a_name_stands_for_one_promise(self):
+        row = "| G3 | it waits | `DetachTest` |\n"
+        self.write("docs/guarantees.md", "| | promise | shown by |\n|---|---|---|\n" + row + row)
+        self.assert_fails(self.CHECK, "G3 is the name of another row")
 
 
 class Quotes(CheckTest):
@@ -114,7 +119,9 @@ class Layers(CheckTest):
 
     def test_others_write_the_path_from_the_root(self):
         self.write("bus/bad.cpp", '#include "bus.hpp"\n')
-        self.assert_fails(self.CHECK, "bus/bad.cpp:1: there is no bus.hpp in the tree")
+        self.assert_fails(self.CHECK, 'bus/bad.cpp:1: write "bus/bus.hpp": only installed headers write relative lines')
+        self.write("bus/bad.cpp", '#include "gone.hpp"\n')
+        self.assert_fails(self.CHECK, "bus/bad.cpp:1: there is no gone.hpp in the tree")
         self.write("bus/bad.cpp", "#include <ringmain/bus/bus.hpp>\n")
         self.assert_fails(self.CHECK, 'bus/bad.cpp:1: write "bus/bus.hpp": only users write')
 
