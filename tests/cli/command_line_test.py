@@ -42,7 +42,21 @@ def said_to(words):
     return run.returncode, text(run.stdout), text(run.stderr)
 
 
+def verbs():
+    """All but help, as the program lists them."""
+    listed = said_to(["--help"])[1].split("verbs:\n", 1)[1].split("\n\n", 1)[0]
+    return [line.split()[0] for line in listed.splitlines() if line.split()[0] != "help"]
+
+
 class CommandLineTest(unittest.TestCase):
+    def test_every_verb_is_called_here_and_shown_in_the_readme(self):
+        called, readme = {call["words"][0] for call in calls() if call["words"]}, (ROOT / "README.md").read_text()
+        self.assertGreater(len(verbs()), 4)
+        for verb in verbs():
+            with self.subTest(verb):
+                self.assertIn(verb, called, "add a call of it to command_lines.jsonl")
+                self.assertIn(f"ringmain {verb}", readme, "add a line to README.md")
+
     def test_every_command_line_of_the_list_gets_its_answer(self):
         self.assertGreater(len(calls()), 80)
         for call in calls():
@@ -55,7 +69,7 @@ class CommandLineTest(unittest.TestCase):
                     self.assertEqual(out, call["out"])
 
     def test_help_is_asked_for_in_several_ways_and_is_the_same(self):
-        for verb in ("run", "replay", "sort", "providers", "doctor"):
+        for verb in verbs():
             status, usage, err = said_to(["help", verb])
             self.assertEqual((status, err), (0, ""))
             self.assertTrue(usage.startswith(f"usage: ringmain {verb} [OPTION…]"), usage)
