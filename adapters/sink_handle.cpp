@@ -72,7 +72,7 @@ struct SinkHandle::Core {
       }
       const auto now = Clock::now();
       if (now >= due) due = std::max(due + period, now);
-      // Or until it is roused.
+      // Sleeps until the period is over or an event comes.
       (void)box.wait_for(is_periodic() ? std::chrono::ceil<milliseconds>(due - now) : kDay);
     }
     hand_over_pending();

@@ -82,7 +82,7 @@ class Elf {
   explicit Elf(const File& file) : file_(file) {
     known_ = file.read(header_, 0) && std::memcmp(header_.e_ident, ELFMAG, SELFMAG) == 0;
   }
-  /// For a program of any kind; all else can be read only if it is of our own kind.
+  /// False: no ELF file. Of a file for another processor only this may be asked.
   [[nodiscard]] bool known() const noexcept { return known_; }
   [[nodiscard]] bool ours() const {
     Header own;

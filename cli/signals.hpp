@@ -1,4 +1,4 @@
-// How does a verb that runs for a while hear Ctrl-C, and its own threads, in one place?
+// How does a verb that runs for a while wait for Ctrl-C and for its own threads in one call?
 #pragma once
 #include <array>
 #include <cerrno>

@@ -39,7 +39,7 @@ std::uint32_t LineIndex::origin_of(const LineEvent& event, std::uint64_t where) 
 
 void LineIndex::read_line(const Input& input, std::uint64_t number, std::uint64_t at,
                           std::string_view line, bool ended) {
-  // What a sink makes of a torn line to which others have appended meanwhile.
+  // A blank line: a sink leaves one where it takes back a torn line.
   if (line.find_first_not_of(" \t\r") == line.npos) return;
   const auto event = reader_.read(line);
   if (!event) {

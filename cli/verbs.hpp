@@ -1,7 +1,7 @@
 // Which verbs are there?
 //
-// A verb is a file of its own that declares name, options and texts in one place (doctor.cpp is a
-// short one), a function here, and a line in main.cpp's list. --help, refusals and *did you mean*
+// A verb is a file of its own that declares name, options and texts in one place (providers.cpp is
+// a short one), a function here, and a line in main.cpp's list. --help, refusals and *did you mean*
 // follow from the declaration. Nested verbs, as in `ringmain bundle list`: the outer verb has no
 // run() and names the inner ones:
 //

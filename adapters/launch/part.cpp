@@ -103,7 +103,8 @@ bool decide() {
   line += " (pid " + std::to_string(::getpid()) + "): it was built with ";
   line += sanitizer;
   line += ", which would take what ringmain does for faults of the program\n";
-  // Not by write(), whose arguments the sanitizer checks.
+  // Not by write(), whose arguments the sanitizer checks: it would report the bytes as not
+  // initialised.
   (void)::syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
   return false;
 }

@@ -245,7 +245,7 @@ void BusCore::remember(SubscriptionCore& subscription) noexcept {
   try {
     subscriptions_.insert(&subscription);
   } catch (const std::bad_alloc&) {
-    // It works as any other; only the figures do not show it.
+    // No memory to list it: the subscription works, but is missing in the figures.
   }
 }
 

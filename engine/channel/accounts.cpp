@@ -6,9 +6,10 @@
 namespace ringmain::engine {
 namespace {
 
-/// I1 of one lane. A publisher that is `settling`, or busy as one that observes is, may have raised
-/// `refused` for one event whose reason is not counted yet; a signal handler may be so in the
-/// middle of another, and adds one to `settling`. Read last, `refused` has what every reason has.
+/// I1 of one lane. While an event is being refused or observed, `refused` may count it already and
+/// its reason not yet: the publisher is `settling` then, or busy, and a signal handler in the
+/// middle of that adds one to `settling`. `refused` is read last, so it has at least what the
+/// reasons have.
 void look_at_refusals(const Lane& lane, Accounts& sum) noexcept {
   const std::uint64_t first = lane.refused.load(std::memory_order_acquire);  // a.refusals
   const std::uint64_t between =

@@ -152,7 +152,7 @@ class ChannelCore final : public Counted {
   Looked looked;  // for the housekeeper's thread only, except depth_max
   /// The smallest budget of its subscribers; 0 if none has one.
   [[nodiscard]] std::int64_t smallest_budget_ns() const noexcept;
-  /// As a source must know it: the last change before the call is in it.
+  /// Which kinds of subscribers listen. Changes that ended before this call are included.
   [[nodiscard]] Listening listening() const noexcept;
   /// Frees old lists of subscribers that no thread reads.
   void trim() noexcept;

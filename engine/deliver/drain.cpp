@@ -210,7 +210,7 @@ void finish_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
 namespace {
 
 void count_discarded(Lane& lane, const Run& run) noexcept {
-  // Relaxed: the owner's count; e.consumed of what raises `consumed` after it makes it visible.
+  // Relaxed: the owner's count, which e.consumed makes visible, as `consumed` is raised after it.
   lane.undelivered.discarded.store(
       lane.undelivered.discarded.load(std::memory_order_relaxed) + run.count,
       std::memory_order_relaxed);

@@ -2,9 +2,10 @@
 //
 // A channel waits with its lease (`passed`: a worker held it and went on to another channel) or
 // without (`signals`: a publisher found no worker there). Workers take one channel at a time: the
-// first at or after a place that they share and move on. So a waiting channel is reached after at
-// most W * (n - 1) + (W - 1) turns for W workers and n channels: W turns of each other channel, and
-// the takes that were under way (model: ready_channels.pml). A channel's index is its place.
+// first that waits at or after a place that all workers share; the worker that takes it moves the
+// place past it. So a waiting channel is reached after at most W * (n - 1) + (W - 1) turns for W
+// workers and n channels: W turns of each other channel, and the takes that were under way (model:
+// ready_channels.pml). A channel's index is its place.
 #pragma once
 #include <array>
 #include <bit>

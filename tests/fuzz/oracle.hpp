@@ -32,7 +32,8 @@ class Oracle {
              const std::vector<SubscriberAtRest>& subscribers);
   /// stop() is called: from here on publishes may be closed.
   void stopping() { stopping_ = journal_.step(); }
-  /// stop() has discarded what there was: only what can be said whatever that was.
+  /// stop() has discarded what was queued: from now on only promises that hold for any loss are
+  /// checked.
   void discarded() { stopped_ = true; }
 
  private:

@@ -60,7 +60,7 @@ std::string line_of(const Everything& e) {
   return line;
 }
 
-/// What is called like a word in front.
+/// A field with the name of one of the keys in front.
 struct InStep {
   std::uint64_t in_step = 0;
 };

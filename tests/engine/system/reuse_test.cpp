@@ -130,7 +130,7 @@ TEST(ReuseTest, AWorkerDoesNotTakeAReadersMailboxForTheOneThatItGaveUp) {
   running->retire(*box);
 }
 
-/// A stop() may have found it on the list before the system refused.
+/// stop() may have found the own thread on the list before the system refused to start it.
 TEST(RefusedThreadTest, WhoJoinsAThreadThatTheSystemRefusesIsNotKeptWaiting) {
   const Running running(1);
   ChannelCoreOptions options;
