@@ -102,6 +102,9 @@ void open_run(Plan plan) {
 /// The one of this process, made at the first call; nullptr outside a run.
 Running* started() {
   if (opening != nullptr) return opening;
+  // Where two installations of ringmain are preloaded: to open the run loads what the other one's
+  // constructor has not yet prepared, and that constructor, in this thread, comes here again.
+  if (opens_run) return nullptr;
   // A child that is forked meanwhile would begin again, among locks that are never released.
   static std::atomic<pid_t> first{0};
   pid_t none = 0;

@@ -162,6 +162,17 @@ class Installed(unittest.TestCase):
         self.assertEqual(counts.read_text(), "collective.issued 66\n")
         run(sys.executable, HERE.parents[1] / "tools" / "check_symbols.py", tally["from"])
 
+    def test_a_run_within_a_run_of_another_installation_ends(self):
+        if not (self.prefix / "bin" / "ringmain").exists() and os.environ["RINGMAIN_CLI"] == "OFF":
+            self.skipTest("built without the program (RINGMAIN_BUILD_CLI)")
+        with tempfile.TemporaryDirectory(prefix="ringmain-two-") as folder:
+            outer, inner = (shutil.copytree(self.prefix, Path(folder) / name, symlinks=True) / "bin" / "ringmain"
+                            for name in ("outer", "inner"))
+            said = subprocess.run([outer, "run", "--summary", "--", inner, "run", "--summary", "--", "echo", "ran"],
+                                  capture_output=True, text=True, timeout=100, check=True)
+        self.assertEqual(said.stdout, "ran\n")
+        self.assertIn("this run is within another one", said.stderr)
+
     def test_installing_again_changes_nothing(self):
         once, twice = self.once_and_twice
         self.assertEqual(sorted(once), sorted(twice))

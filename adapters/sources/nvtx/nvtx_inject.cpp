@@ -41,7 +41,8 @@ int InitializeInjectionNvtx2(ringmain::nvtx::abi::GetExportTable get) noexcept t
     nvtx::take_argument(*bus);
     const auto attached = nvtx::attach(*bus, get, chained);
     if (attached) return 1;
-    run::could_not_attach("nvtx", attached.error().message);
+    static std::atomic<bool> said{false};  // a program may have many copies of NVTX
+    if (!said.exchange(true)) run::could_not_attach("nvtx", attached.error().message);
   }
   return chained != nullptr ? chained(get) : 0;
 } catch (...) {
