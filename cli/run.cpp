@@ -86,16 +86,6 @@ std::int64_t next_tick_ns() {
   return now;
 }
 
-/// Why a run cannot have that source: a sentence, or "".
-std::string no_way_in(const ProviderInfo& source) {
-  const registry::RunNeeds& needs = source.run;
-  if (!needs.refused.empty()) return needs.refused;
-  if (needs.in_process || !needs.environment.empty()) return "";
-  return "source " + source.name + " does not say how a run lets it in: " +
-         (source.from.empty() ? "its provider needs .run = {.in_process = true}"
-                              : "its manifest needs in_process = yes");
-}
-
 std::string read_providers(const Arguments& arguments, RunCall& call) {
   registry::Registry& known = known_providers();
   for (const std::string& sink : arguments.values("--sink")) {
@@ -107,7 +97,7 @@ std::string read_providers(const Arguments& arguments, RunCall& call) {
   for (const std::string& source : arguments.values("--source")) {
     const auto info = known.check(ProviderKind::source, source);
     if (!info) return info.error().message;
-    if (const std::string why = no_way_in(info.value()); !why.empty()) return why;
+    if (!info.value().run.refused.empty()) return info.value().run.refused;
     call.plan.sources.push_back(anchored(source, info.value()));
     call.sources.push_back(info.value());
   }

@@ -209,11 +209,6 @@ class TreesTest(RunTest):
         self.assertIn("injected.so cannot be loaded: No such file or directory", run.stderr)
         self.assertIn("; injected did not attach", run.stderr)
 
-    def test_a_source_that_does_not_say_how_it_gets_in_is_a_wrong_call(self):
-        env = self.plugin("[source injected]\nsummary = of some program\n")
-        run = self.run_it("--source", "injected", "--summary", "--", PLAIN, env=env, status=2)
-        self.assertIn("source injected does not say how a run lets it in: its manifest needs in_process = yes", run.stderr)
-
     def test_a_static_program_runs_and_the_sources_that_miss_it_are_named(self):
         if not Path(STATIC).exists():
             self.skipTest("there is no libc.a to build a static program with")
