@@ -37,7 +37,7 @@ inline BusOptions with_workers(unsigned workers) {
 }
 
 constexpr nanoseconds kForEver{-1};
-constexpr nanoseconds kLong = std::chrono::seconds(60);
+constexpr nanoseconds kLong = std::chrono::minutes(10);
 
 /// Counts how many of it were made and not yet destroyed: captures that must not leak.
 class Counted {

@@ -208,7 +208,7 @@ TEST(OwnThreadTest, NothingOfItsThreadRunsAfterResetReturns) {
   static std::atomic<int> running;
   struct Leaves {
     ~Leaves() {
-      for (int i = 0; i < 2000; ++i) std::this_thread::yield();
+      for (int i = 0; i < 200; ++i) std::this_thread::yield();
       --running;
     }
   };
@@ -248,7 +248,7 @@ TEST(OwnThreadTest, ItsThreadEndsBehindItsLastFeeder) {
   ASSERT_EQ(ticks.publish({1}), PublishCode::accepted);
   ASSERT_EQ(ticks.publish({2}), PublishCode::accepted);
   ASSERT_TRUE(eventually([&] { return deferred.load(); }));
-  for (int i = 0; i < 20'000; ++i) std::this_thread::yield();
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
   EXPECT_EQ(threads(), before + 1) << "a feeder may still bring something";
   feeding.open();
   EXPECT_TRUE(bus.flush(kLong));
