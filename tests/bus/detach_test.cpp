@@ -273,7 +273,7 @@ TEST_P(DetachTest, CapturesThatResetAnotherSubscriptionOutsideCallbacksWaitForIt
     returned = true;
   });
   ASSERT_TRUE(eventually([&] { return ticks_.stats().subscribers == 0; }));
-  for (int i = 0; i < 200; ++i) std::this_thread::yield();  // room for a wrong return
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // room for a wrong return
   EXPECT_FALSE(returned);
   door.open();
   resetter.join();

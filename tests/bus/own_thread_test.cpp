@@ -208,7 +208,7 @@ TEST(OwnThreadTest, NothingOfItsThreadRunsAfterResetReturns) {
   static std::atomic<int> running;
   struct Leaves {
     ~Leaves() {
-      for (int i = 0; i < 200; ++i) std::this_thread::yield();
+      for (int i = 0; i < 2000; ++i) std::this_thread::yield();
       --running;
     }
   };
@@ -235,6 +235,7 @@ TEST(OwnThreadTest, ItsThreadEndsBehindItsLastFeeder) {
   auto& ticks = bus.channel<Tick>();
   Door feeding;  // holds the feeder up in the middle of its work
   std::atomic<bool> deferred{false};
+  std::atomic<long> own{0};
   Subscription sub;
   sub = ticks.subscribe_latest(
       [&](const Tick& t) {
@@ -242,13 +243,15 @@ TEST(OwnThreadTest, ItsThreadEndsBehindItsLastFeeder) {
         return t.n;
       },
       [&](const Tick&) {
+        own = ::gettid();
         if (feeding.await_arrival()) deferred = sub.reset() == Detached::deferred;
       },
       own_thread());
   ASSERT_EQ(ticks.publish({1}), PublishCode::accepted);
   ASSERT_EQ(ticks.publish({2}), PublishCode::accepted);
   ASSERT_TRUE(eventually([&] { return deferred.load(); }));
-  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  // By then it has looked whether it is to end.
+  EXPECT_TRUE(eventually([&] { return is_asleep(own) || threads() == before; }));
   EXPECT_EQ(threads(), before + 1) << "a feeder may still bring something";
   feeding.open();
   EXPECT_TRUE(bus.flush(kLong));
