@@ -116,8 +116,7 @@ Running* started() {
       auto plan = at_use != nullptr ? at_use->plan : Plan::from_environment();
       if (at_use != nullptr && at_use->pid != ::getpid()) hold_main_thread_of_child();
       if (plan) open_run(std::move(*plan));
-    } catch (const std::exception&
-                 failed) {  // no thread or no memory: the program goes on and is not heard
+    } catch (const std::exception& failed) {  // no thread or no memory: it goes on unheard
       tell_unheard(failed.what());
     }
     opens_run = false;

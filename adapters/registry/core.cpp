@@ -182,8 +182,7 @@ void Registry::Core::forget(const Plugin& plugin) {
     const Provider& p = entry->provider();
     const std::lock_guard lock(mutex);
     const auto held = by_key.find({p.kind, p.name});
-    if (held == by_key.end() || held->second != entry)
-      continue;  // another provider has replaced it
+    if (held == by_key.end() || held->second != entry) continue;  // it was replaced
     by_key.erase(held);
     publishers.queue(Unregistered{Name(p.name), Name(p.from), p.kind});
   }
@@ -221,8 +220,8 @@ std::vector<std::string> Registry::Core::faults() const {
 }
 
 Result<bool> Registry::Core::unload(std::string_view library) {
-  std::vector<std::shared_ptr<const Factory>>
-      gone;  // the last reference unmaps the library, with no lock held
+  // Destroyed last: the last reference unmaps the library, with no lock held.
+  std::vector<std::shared_ptr<const Factory>> gone;
   const std::lock_guard refresh_lock(refreshing);
   const auto plugin = std::find_if(known.begin(), known.end(), [&](const auto& one) {
     return one.second.library->path() == library || one.first == library;
