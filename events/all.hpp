@@ -7,6 +7,8 @@
 #include "collective.hpp"
 #include "compile.hpp"
 #include "cuda.hpp"
+#include "cuda_lifetimes.hpp"
+#include "cuda_source.hpp"
 #include "nvtx.hpp"
 #include "replay.hpp"
 #include "step.hpp"
@@ -31,8 +33,9 @@ using AllEvents =
               compile::InstalledGuard, compile::Code, compile::Wait,  //
               cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
               cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
-              cuda::DeviceSynchronization, cuda::StreamSynchronization,
-              cuda::EventSynchronization,                                                       //
+              cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization,
+              cuda::StreamDeletion, cuda::ContextEvent, cuda::Capture,
+              cuda::SourceNotice,                                                               //
               nvtx::Range, nvtx::Mark,                                                          //
               replay::Slice, replay::Instant, replay::Counter, replay::Flow, replay::Metadata,  //
               LossNotice, SlowSubscriber, Threw, Quarantined, WaitingRemoval>;
