@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/subscribe/subscriber.hpp"
 #include "engine/system/configure_thread.hpp"
 
 #include "events/steps/log.hpp"
@@ -42,7 +43,9 @@ struct SinkHandle::Core {
       threw.fetch_add(1);
     }
   }
+  /// In a callback, as hear() is: what a sink does when it is idle must not make it busy again.
   void idle() noexcept {
+    const engine::CallbackScope scope;
     try {
       sink->idle();
     } catch (...) {

@@ -12,6 +12,7 @@
 
 #include "channel.hpp"
 #include "event.hpp"
+#include "in_subscriber.hpp"
 #include "interest.hpp"
 #include "mailbox.hpp"
 #include "options.hpp"
