@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -15,7 +14,7 @@ namespace {
 constexpr Call kDeviceMemory{CallKind::memory_allocation, MemoryClass::device};
 constexpr Call kStreamOrdered{CallKind::memory_allocation, MemoryClass::stream_ordered};
 
-// The tables' order, and that each number leads to a call, is asserted beside them.
+// The table's order, and that a name has one meaning, is asserted beside it.
 TEST(CudaCallsTest, CallsThatMoveMemoryAndNoOthersSayWhichMemory) {
   for (const detail::Stem& stem : detail::kStems) {
     const CallKind kind = stem.call.kind;
@@ -59,17 +58,53 @@ TEST(CudaCallsTest, TheTwoInterfacesHaveNumbersOfTheirOwn) {
   }
 }
 
-TEST(CudaCallsTest, AllTenKindsCanBeCalledInBothInterfaces) {
-  const auto has = [](const auto& numbers, CallKind kind) {
-    return std::any_of(std::begin(numbers), std::end(numbers), [kind](const detail::Number& one) {
-      return detail::call_of_stem(one.stem).kind == kind;
+TEST(CudaCallsTest, TheTenKindsCanBeCalledInBothInterfaces) {
+  const auto has = [](CallDomain domain, CallKind kind) {
+    return std::any_of(call_rows().begin(), call_rows().end(), [=](const CallRow& row) {
+      return row.domain == domain && row.call.kind == kind;
     });
   };
   for (auto i = static_cast<int>(CallKind::event_creation);
-       i <= static_cast<int>(CallKind::event_synchronization); ++i) {
-    EXPECT_TRUE(has(detail::kRuntimeNumbers, static_cast<CallKind>(i))) << i;
-    EXPECT_TRUE(has(detail::kDriverNumbers, static_cast<CallKind>(i))) << i;
+       i <= static_cast<int>(CallKind::capture); ++i) {
+    EXPECT_TRUE(has(CallDomain::runtime, static_cast<CallKind>(i))) << i;
+    EXPECT_TRUE(has(CallDomain::driver, static_cast<CallKind>(i))) << i;
   }
+}
+
+TEST(CudaCallsTest, EachNumberLeadsToItsRowInEachOfItsVersions) {
+  for (const CallRow& row : call_rows()) {
+    for (const std::uint32_t version : {row.since, row.until - 1}) {
+      EXPECT_EQ(call_of(row.domain, row.cbid, version), &row) << row.cupti << ' ' << version;
+    }
+    EXPECT_NE(call_of(row.domain, row.cbid, row.until), &row) << row.cupti;
+    if (row.since > 0) {
+      EXPECT_NE(call_of(row.domain, row.cbid, row.since - 1), &row) << row.cupti;
+    }
+    EXPECT_EQ(call_named(row.cupti), row.call) << row.cupti;
+  }
+  EXPECT_EQ(call_of(CallDomain::runtime, 211, 130001), nullptr);
+  EXPECT_EQ(call_of(CallDomain::driver, 65535, 130001), nullptr);
+  EXPECT_EQ(call_of(static_cast<CallDomain>(3), 20, 130001), nullptr);
+}
+
+TEST(CudaCallsTest, ANumberIsACallOnlyTogetherWithTheVersion) {
+  EXPECT_EQ(driver_call(783), Call{CallKind::stream_creation});
+  EXPECT_EQ(driver_call(783, 28), Call{CallKind::stream_creation});
+  EXPECT_EQ(driver_call(783, 130101).kind, CallKind::capture);
+  EXPECT_EQ(runtime_call(533), Call{});
+  EXPECT_EQ(runtime_call(533, 130500), Call{CallKind::stream_creation});
+  EXPECT_EQ(driver_call(271, 130301).memory, MemoryClass::host_pinned);
+  EXPECT_EQ(driver_call(271, 130500), Call{});
+  EXPECT_EQ(driver_call(std::int64_t{1} << 40), Call{});
+}
+
+TEST(CudaCallsTest, ContextsAndCapturesSayWhatHappensToThem) {
+  EXPECT_EQ(call_named("cuCtxCreate_v4")->change, ContextChange::made);
+  EXPECT_EQ(call_named("cuCtxDestroy_v2")->change, ContextChange::destroyed);
+  EXPECT_EQ(call_named("cudaDeviceReset")->change, ContextChange::reset);
+  EXPECT_EQ(call_named("hipStreamBeginCapture")->step, CaptureStep::begin);
+  EXPECT_EQ(call_named("cudaStreamEndCapture_ptsz_v10000")->step, CaptureStep::end);
+  EXPECT_EQ(call_named("cuGraphLaunch_ptsz")->step, CaptureStep::graph_launch);
 }
 
 }  // namespace

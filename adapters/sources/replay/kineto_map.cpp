@@ -202,7 +202,10 @@ void KinetoMapper::map_call(const KinetoRecord& record, KinetoSide side) {
   const cuda::Call call = call_of(record, side);
   switch (call.kind) {
     case cuda::CallKind::none:
-      return;
+    case cuda::CallKind::stream_deletion:
+    case cuda::CallKind::context:
+    case cuda::CallKind::capture:
+      return;  // they stay slices
     case cuda::CallKind::event_creation:
       return give(call_event<cuda::EventCreation>(record, side));
     case cuda::CallKind::event_deletion:
