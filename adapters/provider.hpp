@@ -93,6 +93,9 @@ struct RunNeeds {
   std::string watched{};   // what its watchers watch, with the article: "an MPI"
   std::vector<Watcher> watchers{};  // not empty: one of them must be there
   bool unasked = false;             // its environment is set where a run names no source, too
+  /// A library of its own hears the program, and what that published right before `_exit` or an
+  /// exec is to be in the sinks: libringmain_run is preloaded where that is possible.
+  bool to_the_end = false;
 };
 
 struct Provider {

@@ -175,13 +175,19 @@ bool is_in_list(const std::string& variable, const std::string& value) {
          (":" + std::string(list) + ":").find(":" + value + ":") != std::string::npos;
 }
 
-/// Preloads the library; returns a sentence if it cannot get into the command itself.
-std::string preload(const std::string& command, const std::string& library) {
+/// Why a library is not preloaded into the command itself.
+struct NotLoaded {
+  std::string why;          // "": it is
+  bool no_library = false;  // none can get into the command, in whichever way
+};
+
+NotLoaded preload(const std::string& command, const std::string& library) {
   if (::access(library.c_str(), R_OK) != 0)
-    return library + " is not there; install ringmain again";
+    return {library + " is not there; install ringmain again"};
   if (library.find_first_of(" :\t\n") != library.npos) {
-    return "the path " + library +
-           " has a space or a colon in it, which LD_PRELOAD cannot say; install ringmain elsewhere";
+    return {
+        "the path " + library +
+        " has a space or a colon in it, which LD_PRELOAD cannot say; install ringmain elsewhere"};
   }
   const std::string path = find_command(command);
   const PreloadHindrance hindrance = path.empty() ? PreloadHindrance{} : preload_hindrance(path);
@@ -189,17 +195,18 @@ std::string preload(const std::string& command, const std::string& library) {
     if (!is_in_list("LD_PRELOAD", library)) prepend("LD_PRELOAD", library);
     allow_address_sanitizer();
   }
-  return hindrance.why.empty() ? "" : "nothing can be loaded into " + path + ": " + hindrance.why;
+  if (hindrance.why.empty()) return {};
+  return {"nothing can be loaded into " + path + ": " + hindrance.why, true};
 }
 
-/// Edits the environment; returns a sentence as preload() does.
+/// Edits the environment; returns a sentence if a preload does not get into the command itself.
 std::string apply(EnvironmentEdit edit, const std::string& command, const std::string& libraries) {
   for (std::size_t at = 0; (at = edit.value.find("{libdir}", at)) != edit.value.npos;) {
     edit.value.replace(at, 8, libraries);
     at += libraries.size();
   }
   if (edit.variable == "LD_PRELOAD" && edit.how == EnvironmentEdit::How::prepend)
-    return preload(command, edit.value);
+    return preload(command, edit.value).why;
   if (edit.how == EnvironmentEdit::How::prepend) return prepend(edit.variable, edit.value), "";
   const char* before = std::getenv(edit.variable.c_str());
   // Equal in a run within a run: the earlier value is our own.
@@ -210,14 +217,24 @@ std::string apply(EnvironmentEdit edit, const std::string& command, const std::s
   return "";
 }
 
-void say_missing(const RunCall& call, const std::string& why) {
+/// libringmain_run is not in the command: what does that mean for its sources?
+void say_missing(const RunCall& call, const NotLoaded& run) {
   bool any = false;
   for (const ProviderInfo& source : call.sources) {
-    if (!source.run.in_process) continue;
-    (void)failed("source " + source.name + " cannot attach: " + why);
+    const bool attaches = !source.run.in_process && !(source.run.to_the_end && run.no_library);
+    if (attaches && !source.run.to_the_end) continue;
+    (void)failed("source " + source.name +
+                 (attaches ? " loses what it publishes right before _exit or an exec: "
+                           : " cannot attach: ") +
+                 run.why);
     any = true;
   }
-  if (!any) (void)failed("events of the program itself cannot be heard: " + why);
+  if (!any) (void)failed("events of the program itself cannot be heard: " + run.why);
+}
+
+bool hears_to_the_end(const RunCall& call) {
+  return std::any_of(call.sources.begin(), call.sources.end(),
+                     [](const ProviderInfo& s) { return s.run.to_the_end; });
 }
 
 /// What is let into a command for which no source is named.
@@ -249,12 +266,10 @@ int run(const Arguments& arguments) {
     }
   }
   anchor_plugins();
-  const bool heard_itself = call.plan.at_start || call.plan.at_use;
-  if (heard_itself || keep_earlier) {
-    if (const std::string why = preload(call.command[0], libraries + "/" RINGMAIN_RUN_FILE);
-        !why.empty() && heard_itself) {
-      say_missing(call, why);
-    }
+  const bool wanted = call.plan.at_start || call.plan.at_use || hears_to_the_end(call);
+  if (wanted || keep_earlier) {
+    const NotLoaded run = preload(call.command[0], libraries + "/" RINGMAIN_RUN_FILE);
+    if (wanted && !run.why.empty()) say_missing(call, run);
   }
   for (const auto& [name, value] : call.plan.variables()) ::setenv(name.c_str(), value.c_str(), 1);
   return become(call.command);

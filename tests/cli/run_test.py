@@ -216,8 +216,9 @@ class TreesTest(RunTest):
         self.assertEqual(run.stdout, "unset\n")
         self.assertIn("source heartbeat cannot attach: nothing can be loaded into", run.stderr)
         self.assertIn("it is linked statically", run.stderr)
-        self.assertIn("source mpi cannot attach: nothing can be loaded into",
-                      self.run_it("--source", "mpi", "--summary", "--", STATIC).stderr)
+        for source in ("mpi", "nvtx"):
+            self.assertIn(f"source {source} cannot attach: nothing can be loaded into",
+                          self.run_it("--source", source, "--summary", "--", STATIC).stderr)
 
 
 class SeamTest(RunTest):

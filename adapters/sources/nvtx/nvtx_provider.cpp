@@ -19,7 +19,8 @@ registry::Provider provider() {
               },
           .run = {.environment = {{"NVTX_INJECTION64_PATH", "{libdir}/ringmain/libringmain_nvtx.so",
                                    registry::EnvironmentEdit::How::set, "RINGMAIN_NVTX_CHAIN"}},
-                  .at_launch = true}};
+                  .at_launch = true,
+                  .to_the_end = true}};
 }
 
 }  // namespace ringmain::nvtx

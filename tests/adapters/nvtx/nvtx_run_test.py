@@ -93,6 +93,13 @@ class ProgramsTest(NvtxRunTest):
                                   ("end", "w\u00efde", 1, "w\u00efde"), ("end", "outer", 1, None)])
         self.assertEqual([event.get("in_step") for event in self.events("nvtx.mark")], [None, None])
 
+    def test_what_was_said_right_before_exit_without_handlers_or_exec_is_heard(self):
+        for way, status in (("_exit", 3), ("exec", 0)):
+            with self.subTest(way):
+                self.lines.unlink(missing_ok=True)
+                self.run_it(RANGES, way, options=("--source", "nvtx"), status=status)
+                self.assertEqual((len(self.ranges()), len(self.events("nvtx.mark"))), (8, 2))
+
     def test_a_wrong_rule_for_steps_is_a_wrong_call(self):
         run = self.run_it(RANGES, options=("--source", "nvtx:stop=outer", "--summary"), status=2)
         self.assertIn("nvtx takes step=MESSAGE[@DOMAIN]", run.stderr)
