@@ -8,7 +8,11 @@
 
 namespace ringmain::detail {
 
-Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOptions& options) {
+namespace {
+
+/// What the engine is asked for, or why it cannot be.
+Result<engine::LaneOptions> lane_options_of(const engine::ChannelCore& channel,
+                                            const PublisherOptions& options) {
   if (channel.inert()) {
     return Error{Error::Code::refused,
                  "channel '" + channel.options().name +
@@ -36,15 +40,33 @@ Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOpt
                        "Overflow::drop_newest or block"};
     }
   }
-  engine::LaneOptions lane_options;
-  lane_options.capacity = options.capacity_events;
-  lane_options.ring = options.realtime || options.lane == LaneKind::ring;
-  lane_options.realtime = options.realtime;
-  lane_options.overflow = options.overflow;
-  lane_options.source_time = options.source_time;
+  engine::LaneOptions asked;
+  asked.capacity = options.capacity_events;
+  asked.ring = options.realtime || options.lane == LaneKind::ring;
+  asked.realtime = options.realtime;
+  asked.overflow = options.overflow;
+  asked.source_time = options.source_time;
   if (options.overflow == Overflow::block)
-    lane_options.block_ns_max = engine::ns_of_us(options.block_us_max.count());
-  engine::Lane* lane = channel.take_lane(lane_options, channel);
+    asked.block_ns_max = engine::ns_of_us(options.block_us_max.count());
+  return asked;
+}
+
+/// "8192 events, ring, realtime, drop_newest".
+std::string in_words(const engine::LaneOptions& o) {
+  std::string words = std::to_string(o.capacity) + " events, ";
+  words += o.ring ? "ring, " : "moodycamel, ";
+  if (o.realtime) words += "realtime, ";
+  if (o.overflow == Overflow::block)
+    return words + "block for " + std::to_string(o.block_ns_max / 1000) + " us";
+  return words + (o.overflow == Overflow::drop_oldest ? "drop_oldest" : "drop_newest");
+}
+
+}  // namespace
+
+Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOptions& options) {
+  const auto asked = lane_options_of(channel, options);
+  if (!asked) return asked.error();
+  engine::Lane* lane = channel.take_lane(asked.value(), channel);
   if (lane == nullptr) {
     if (channel.lane_count() < channel.options().lanes_max)
       return Error{
@@ -58,6 +80,28 @@ Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOpt
   }
   channel.hold();
   return lane;
+}
+
+Result<bool> set_thread_lanes(engine::ChannelCore& channel, const PublisherOptions& options) {
+  const auto asked = lane_options_of(channel, options);
+  if (!asked) return asked.error();
+  if (options.source_time) {
+    return Error{Error::Code::refused,
+                 "a thread's lane takes no source_time, for Channel::publish() gives none; use a "
+                 "Publisher and its publish_at()"};
+  }
+  const engine::LaneOptions* holds = channel.set_thread_lanes(asked.value());
+  if (holds == nullptr) {
+    return Error{Error::Code::no_memory,
+                 "out of memory for the options of the threads' lanes of "
+                 "channel '" +
+                     channel.options().name + "'; free some and try again"};
+  }
+  if (*holds == asked.value()) return true;
+  return Error{Error::Code::conflict, "the threads' lanes of channel '" + channel.options().name +
+                                          "' are set to (" + in_words(*holds) +
+                                          ") already, and cannot be (" + in_words(asked.value()) +
+                                          ") as well; use one of the two everywhere"};
 }
 
 void give_back(engine::Lane& lane) noexcept {

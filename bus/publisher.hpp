@@ -34,6 +34,9 @@ namespace detail {
 /// A lane of that channel. The lane holds the channel until give_back().
 [[nodiscard]] Result<engine::Lane*> take_lane(engine::ChannelCore& channel,
                                               const PublisherOptions& options);
+/// As Channel::set_thread_lanes().
+[[nodiscard]] Result<bool> set_thread_lanes(engine::ChannelCore& channel,
+                                            const PublisherOptions& options);
 void give_back(engine::Lane& lane) noexcept;
 [[nodiscard]] Ledger ledger_of(const engine::Lane& lane) noexcept;
 engine::PushResult push_at(engine::Lane& lane, engine::BuildFn* build, void* from,

@@ -24,7 +24,10 @@ Engine::Engine(WorkersOptions options)
 }
 
 Engine::~Engine() {
-  end_watching();
+  // What is left to do here after stop() takes no lock: a publishing thread may be the last to let
+  // go of a channel, inside a call of somebody who waits for what the holder of that lock waits
+  // for.
+  if (hears_forks_) end_watching();
   if (!forked()) retire_list_.close();  // in case stop() was not called
 }
 
@@ -192,6 +195,7 @@ void Engine::let_go(bool joined) noexcept {
   }
   house_.let_go();
   table_.clear();
+  if (std::exchange(hears_forks_, false)) end_watching();
 }
 
 void Engine::keep_for_ever() noexcept {

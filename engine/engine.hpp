@@ -91,7 +91,8 @@ class Engine final : public ChannelHost, private ForkWitness {
   ManualDelivery manual_delivery_;
   Flush flush_;
   Atomic<std::uint32_t> stopping_{0};
-  bool kept_ = false;  // written while stopping_ is held
+  bool kept_ = false;        // written while stopping_ is held
+  bool hears_forks_ = true;  // as kept_
   Engine* next_kept_ = nullptr;
   Housekeeper house_;  // last: its thread uses the rest
 };

@@ -63,7 +63,8 @@ ChannelCore::~ChannelCore() {
   for (unsigned c = 0; c < queues_.size(); ++c) {
     if (queues_[c] != nullptr) queue_ops(c).destroy(queues_[c]);
   }
-  const int fd = pull.fd.load(std::memory_order_relaxed);  // relaxed: we are the last
+  delete thread_lanes_.load(std::memory_order_relaxed);    // relaxed: we are the last
+  const int fd = pull.fd.load(std::memory_order_relaxed);  // relaxed: as above
   if (fd >= 0) ::close(fd);
 }
 

@@ -2,7 +2,7 @@
 //
 // Three parties use it: publishers (line and their own lane), the holder of its lease (drain), and
 // threads that subscribe, take lanes or ask for figures (under its lock, which is never held during
-// a callback).
+// a callback, a destructor of captures, or a wait: a lane may be taken inside anybody's call).
 #pragma once
 #include <array>
 #include <bit>
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -88,6 +89,21 @@ class ChannelCore final : public Counted {
   /// `fed_by`: for a merged mailbox, the lane of the channel that feeds this one.
   [[nodiscard]] Lane* take_lane(const LaneOptions& options, const ChannelCore& source,
                                 const Lane* fed_by = nullptr) noexcept;
+  /// Says once what lanes threads get that publish without a publisher of their own. Returns what
+  /// holds from then on, which is what was said first; nullptr: out of memory. Progress: lock-free.
+  [[nodiscard]] const LaneOptions* set_thread_lanes(const LaneOptions& options) noexcept {
+    auto* mine = new (std::nothrow) LaneOptions(options);
+    if (mine == nullptr) return nullptr;
+    const LaneOptions* first = nullptr;
+    // e.lanes_said: a thread that finds them finds them whole, and so does one that is too late.
+    if (thread_lanes_.compare_exchange_strong(first, mine, std::memory_order_acq_rel)) return mine;
+    delete mine;
+    return first;
+  }
+  /// nullptr: nobody has said. Progress: wait-free.
+  [[nodiscard]] const LaneOptions* thread_lanes() const noexcept {
+    return thread_lanes_.load(std::memory_order_acquire);  // e.lanes_said
+  }
   /// Gives a lane back. What is in flight is still delivered. Progress: lock-free.
   static void give_lane(Lane& lane) noexcept;
   [[nodiscard]] std::uint32_t lane_count() const noexcept {
@@ -229,7 +245,8 @@ class ChannelCore final : public Counted {
   Atomic<std::uint32_t> realtime_lanes_{0};
   std::array<std::unique_ptr<Lane*[]>, kChunks> chunks_;  // 4, 8, 16 … lanes: never moved
   std::array<void*, slot_sizes().size()> queues_{};
-  Atomic<std::uint64_t> refused_[kReasons] = {};  // by Pushed, of publishers without a lane
+  Atomic<std::uint64_t> refused_[kReasons] = {};      // by Pushed, of publishers without a lane
+  Atomic<const LaneOptions*> thread_lanes_{nullptr};  // ours; set once
 
   mutable std::mutex mutex_;
   SubscriberList list_;         // subscribers that hear what workers drain

@@ -155,7 +155,7 @@ Lane* find_or_take(ChannelCore& channel, Entries& gone) noexcept {
   if (mine == nullptr) return nullptr;
   Lane* lane = mine->find(channel);
   if (lane != nullptr) return lane;
-  lane = channel.take_lane(default_lane_options(channel), channel);
+  lane = channel.take_lane(thread_lane_options(channel), channel);
   if (lane != nullptr && !mine->add(channel, lane, gone)) {
     ChannelCore::give_lane(*lane);
     return nullptr;
@@ -180,7 +180,8 @@ class InTable {
 
 }  // namespace
 
-LaneOptions default_lane_options(const ChannelCore& channel) noexcept {
+LaneOptions thread_lane_options(const ChannelCore& channel) noexcept {
+  if (const LaneOptions* said = channel.thread_lanes()) return *said;
   LaneOptions options;
   options.ring = channel.options().ring_lanes;
   return options;
@@ -202,7 +203,7 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
   Lane* lane = nullptr;
   if (alone) {
     const InTable locked;
-    lane = channel.take_lane(default_lane_options(channel), channel);
+    lane = channel.take_lane({}, channel);
   }
   if (lane == nullptr) {
     // `closed` comes first: a publisher that gets it does not try again, and room would not help.
