@@ -114,6 +114,46 @@ TEST(OutOfMemoryTest, ABatchThatGetsHalfOfItsMemoryLosesOnlyWhatItSays) {
   }
 }
 
+/// In whichever allocation of taking its lane a thread fails, it loses that event, counted, and
+/// gets its lane by the next one.
+TEST(OutOfMemoryTest, AThreadThatGetsNoLaneLosesThatEventCounted) {
+  bool reached = true;
+  for (long k = 1; reached && !HasFailure(); ++k) {
+    TestBus bus;
+    auto& ticks = bus.channel<Tick>();
+    std::uint64_t heard = 0;
+    const Subscription sub = ticks.subscribe([&heard](const Tick&) { ++heard; });
+    PublisherOptions realtime;
+    realtime.capacity_events = 8192;
+    realtime.realtime = true;
+    ASSERT_TRUE(ticks.set_thread_lanes(realtime));
+    std::thread([&] {
+      fail_allocations(k, 1);
+      const PublishResult first = ticks.publish({1});
+      reached = heal_allocations();
+      EXPECT_EQ(first, reached ? PublishCode::no_memory : PublishCode::accepted)
+          << "allocation " << k;
+      EXPECT_EQ(ticks.publish({2}), PublishCode::accepted) << "allocation " << k;
+    }).join();
+    EXPECT_EQ(ticks.stats().no_memory, reached ? 1u : 0u);
+    bus.deliver();
+    EXPECT_EQ(heard, reached ? 1u : 2u);
+    EXPECT_TRUE(bus.verify_accounting().has_value());
+    EXPECT_TRUE(reached || k > 3) << "it has a table, a place there and a lane";
+  }
+}
+
+TEST(OutOfMemoryTest, ASourceThatCannotSayItsLanesIsToldAndMayTryAgain) {
+  TestBus bus;
+  auto& ticks = bus.channel<Tick>();
+  fail_allocations(1, 1);
+  const auto refused = ticks.set_thread_lanes({.capacity_events = 16});
+  ASSERT_TRUE(heal_allocations());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Error::Code::no_memory);
+  EXPECT_TRUE(ticks.set_thread_lanes({.capacity_events = 32})) << "nothing was said yet";
+}
+
 /// The sentence must not advise to raise a limit that was never reached.
 TEST(OutOfMemoryTest, APublisherThatGetsNoMemoryIsNotToldToRaiseLanesMax) {
   TestBus bus;

@@ -49,6 +49,10 @@ void steady(const Steady& what, const Until& until, std::uint64_t seed, Tally& t
 /// Threads that publish a few events each. Lanes stay as many as threads live at once.
 void thread_churn(unsigned workers, bool ring, const Until& until, Tally& tally, Faults& faults);
 
+/// Sources of one channel say different things of its threads' lanes, while `takers` threads take
+/// theirs: one of them holds, for all, from the moment on at which it was told so.
+void thread_lanes_storm(unsigned takers, const Until& until, Tally& tally, Faults& faults);
+
 /// Subscriptions of every kind come and go against live publishers; none is called afterwards.
 void registration_storm(unsigned workers, const Until& until, std::uint64_t seed, Tally& tally,
                         Faults& faults);

@@ -75,6 +75,10 @@ TEST_P(StressTest, ThreadsThatComeAndGoLeaveNoLanesBehind) {
   thread_churn(GetParam(), true, rounds(2'000), tally_, faults_);
 }
 
+TEST_P(StressTest, OneSourceSaysWhatLanesThreadsGet) {
+  thread_lanes_storm(GetParam(), rounds(1'000), tally_, faults_);
+}
+
 TEST_P(StressTest, NoCallRunsAfterResetInAStormOfRegistrations) {
   registration_storm(GetParam(), rounds(GetParam() == 2 ? 1'000'000 : 100'000), seed_, tally_,
                      faults_);
