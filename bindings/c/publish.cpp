@@ -154,6 +154,18 @@ ringmain_code ringmain_publisher_open(ringmain_channel* channel,
   });
 }
 
+ringmain_code ringmain_set_thread_lanes(ringmain_channel* channel,
+                                        const ringmain_publisher_options* options) {
+  return guarded([&] {
+    if (channel == nullptr) return fail(RINGMAIN_REFUSED, "channel is NULL; define or find one");
+    ringmain::PublisherOptions known;
+    if (const auto code = options_of(options, known)) return code;
+    if (channel->core->inert()) return published({ringmain::PublishCode::forked, {}});
+    const auto said = ringmain::detail::set_thread_lanes(*channel->core, known);
+    return said ? ringmain_code{RINGMAIN_OK} : fail(said.error());
+  });
+}
+
 ringmain_code ringmain_publisher_publish(ringmain_publisher* publisher, const void* event,
                                          size_t event_bytes) {
   if (publisher == nullptr) return fail(RINGMAIN_REFUSED, "publisher is NULL; open one first");

@@ -216,6 +216,12 @@ typedef struct ringmain_ledger {
 ringmain_code ringmain_publisher_open(ringmain_channel* channel,
                                       const ringmain_publisher_options* options,
                                       ringmain_publisher** publisher);
+/* Says what lanes ringmain_publish() takes for its threads from now on, in place of 65,536 events:
+ * for a source that publishes in threads of others, without a system call (`realtime`) or without
+ * loss (RINGMAIN_BLOCK). Once for each channel: RINGMAIN_CONFLICT if other options were said
+ * before. Threads that have a lane keep it. `source_time` is refused. Progress: lock-free. */
+ringmain_code ringmain_set_thread_lanes(ringmain_channel* channel,
+                                        const ringmain_publisher_options* options);
 /* Progress: lock-free as ringmain_publish(), with RINGMAIN_BLOCK blocking. */
 ringmain_code ringmain_publisher_publish(ringmain_publisher* publisher, const void* event,
                                          size_t event_bytes);
@@ -269,6 +275,9 @@ typedef struct ringmain_subscribe_options {
   int64_t budget_us;     /* a turn that takes longer is reported; 0: 100,000; below 0: never */
 } ringmain_subscribe_options;
 
+/* 1: this thread is inside a subscriber of any bus, in whichever language, so a source may leave
+ * out what it sees just now: it would be heard for ever. Progress: wait-free. */
+int ringmain_in_subscriber(void);
 /* Events may be heard before this returns; `*subscription` is filled when it returns. */
 ringmain_code ringmain_subscribe(ringmain_channel* channel, ringmain_hear_fn hear, void* user,
                                  ringmain_destroy_fn destroy,

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "bus/in_subscriber.hpp"
 #include "bus/mailbox.hpp"
 
 #include "bindings/c/handles.hpp"
@@ -156,6 +157,10 @@ using namespace ringmain::c;  // NOLINT(google-build-using-namespace): what foll
 namespace detail = ringmain::detail;
 
 extern "C" {
+
+int ringmain_in_subscriber(void) {
+  return ringmain::in_subscriber() ? 1 : 0;
+}
 
 ringmain_code ringmain_subscribe(ringmain_channel* channel, ringmain_hear_fn hear, void* user,
                                  ringmain_destroy_fn destroy,

@@ -84,6 +84,52 @@ TEST_F(CSayTest, AnEventOfAnotherSizeIsRefused) {
   EXPECT_EQ(heard.count, 0u);
 }
 
+TEST_F(CSayTest, ThreadsPublishOnLanesAsTheirSourceSays) {
+  // The worker stands in its first call meanwhile.
+  struct Stuck {
+    Door door;
+    std::atomic<std::uint64_t> count{0};
+  } stuck;
+  ringmain_subscription* hearing = nullptr;
+  expect_ok(ringmain_subscribe(
+      ticks_,
+      [](void* user, const ringmain_event*) {
+        auto& s = *static_cast<Stuck*>(user);
+        if (s.count++ == 0) (void)s.door.pass();
+      },
+      &stuck, nullptr, nullptr, &hearing));
+  ringmain_publisher_options options = publisher_options();
+  options.capacity_events = 10;
+  options.realtime = 1;
+  expect_ok(ringmain_set_thread_lanes(ticks_, &options));
+  expect_ok(ringmain_set_thread_lanes(ticks_, &options));
+  std::thread([&] {
+    for (std::uint64_t n = 1; n <= 10; ++n) expect_ok(publish(n));
+    expect_error(publish(11), RINGMAIN_FULL, "too many of this publisher's events");
+  }).join();
+  stuck.door.open();
+  expect_ok(ringmain_flush(bus_, -1));
+  EXPECT_EQ(stuck.count, 10u);
+  ringmain_subscription_free(hearing);
+}
+
+TEST_F(CSayTest, OtherLanesForThreadsAreAConflictAndWrongOnesAreRefused) {
+  ringmain_publisher_options options = publisher_options();
+  options.realtime = 1;
+  options.overflow = RINGMAIN_BLOCK;
+  expect_error(ringmain_set_thread_lanes(ticks_, &options), RINGMAIN_REFUSED,
+               "a realtime publisher must never wait");
+  options.realtime = 0;
+  options.source_time = 1;
+  expect_error(ringmain_set_thread_lanes(ticks_, &options), RINGMAIN_REFUSED, "source_time");
+  expect_error(ringmain_set_thread_lanes(nullptr, &options), RINGMAIN_REFUSED, "channel is NULL");
+  expect_ok(ringmain_set_thread_lanes(ticks_, nullptr));
+  options.source_time = 0;
+  expect_error(ringmain_set_thread_lanes(ticks_, &options), RINGMAIN_CONFLICT,
+               "(65536 events, moodycamel, drop_newest) already, and cannot be (65536 events, "
+               "moodycamel, block for 1000000 us)");
+}
+
 TEST_F(CSayTest, AFullPublisherSaysSoAndItsLedgerBalances) {
   struct Stuck {
     Door door;

@@ -265,6 +265,42 @@ TEST_F(CMailboxTest, ItPollsReadableAndIsDrained) {
   EXPECT_EQ(stats.delivered, 5u);
 }
 
+/// Counts its calls, and in how many of them the thread knew where it is.
+struct Asked {
+  std::atomic<int> calls{0}, inside{0};
+  static void hear(void* user, const ringmain_event*) {
+    auto& self = *static_cast<Asked*>(user);
+    self.inside += ringmain_in_subscriber();
+    ++self.calls;
+  }
+  static std::uint32_t judge(void* user, const ringmain_event* event) {
+    hear(user, event);
+    return 0;
+  }
+};
+
+TEST_F(CMailboxTest, AThreadKnowsThatItIsInASubscriber) {
+  Asked asked;
+  std::array<ringmain_subscription*, 5> all{};
+  ringmain_subscribe_options options{};
+  options.bytes = sizeof options;
+  for (std::uint32_t served = RINGMAIN_SHARED; served <= RINGMAIN_OWN_THREAD; ++served) {
+    options.served = served;
+    expect_ok(ringmain_subscribe(ticks_, Asked::hear, &asked, nullptr, &options, &all[served]));
+  }
+  expect_ok(ringmain_subscribe_inline(ticks_, Asked::judge, &asked, nullptr, nullptr, &all[3]));
+  expect_ok(
+      ringmain_subscribe_pattern(bus_, "c.*", Asked::hear, &asked, nullptr, nullptr, &all[4]));
+  expect_ok(publish(1));
+  EXPECT_EQ(ringmain_in_subscriber(), 0);
+  expect_ok(ringmain_flush(bus_, -1));
+  expect_ok(ringmain_mailbox_drain(mailbox_, Asked::hear, &asked, 1, nullptr));
+  EXPECT_EQ(asked.calls, 6);
+  EXPECT_EQ(asked.inside, 6);
+  EXPECT_EQ(ringmain_in_subscriber(), 0);
+  for (ringmain_subscription* one : all) ringmain_subscription_free(one);
+}
+
 TEST_F(CMailboxTest, ItMayBeClosedWhileItIsDrained) {
   for (std::uint64_t n = 1; n <= 5; ++n) expect_ok(publish(n));
   expect_ok(ringmain_flush(bus_, -1));
