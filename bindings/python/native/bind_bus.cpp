@@ -164,7 +164,7 @@ void bind_bus(nb::module_& m) {
       .def("same_bus", &NativeBus::same_bus, nb::arg("other"))
       .def_prop_ro("closed", &NativeBus::closed)
       .def_prop_ro("forked", &NativeBus::forked);
-  m.def("in_callback", &engine::in_callback);
+  m.def("in_subscriber", &in_subscriber);
   m.def("shut_down", &shut_down);
   m.def("expect_leaks", [] { nb::set_leak_warnings(false); });
   static PyMethodDef run = {"_run_dispatcher", &run_dispatcher, METH_O, nullptr};

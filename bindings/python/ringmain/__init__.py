@@ -23,7 +23,7 @@ docs/python.md says what runs in which thread, and what fork and exit do.
 import atexit
 
 from . import _native, _thread, events
-from ._bus import Bus, Channel, Subscription
+from ._bus import Bus, Channel, Subscription, in_subscriber
 from ._mailbox import Mailbox
 from ._native import Batch, BatchResult, PublishResult, Record, Stamp
 from ._paths import cmake_prefix, get_include, program
@@ -38,5 +38,5 @@ atexit.register(_thread.at_exit)
 __all__ = [
     "Batch", "BatchResult", "Bus", "Channel", "ChannelStats", "EventType", "Mailbox", "PublishResult",
     "PythonStats", "Record", "Stamp", "Stats", "StepFollow", "StepPlace", "Subscription", "SubscriberStats", "Text", "Unit",
-    "cmake_prefix", "event", "events", "get_include", "name", "name_text", "program",
+    "cmake_prefix", "event", "events", "get_include", "in_subscriber", "name", "name_text", "program",
 ]

@@ -21,6 +21,11 @@ Hear = Callable[[_native.Batch], object]
 Judge = Callable[[_native.Record], "bool | str | None"]
 
 
+def in_subscriber() -> bool:
+    """Is this thread inside a subscriber of any bus: a callback of Python's, C's or C++'s, a judge, or a sink?"""
+    return _native.in_subscriber()
+
+
 class Channel:
     """One kind of event of a bus: how to publish it."""
 

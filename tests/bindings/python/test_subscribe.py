@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+import ringmain
 
 
 def test_what_is_published_is_heard_in_order(bus, ticks, keep, long):
@@ -113,3 +114,27 @@ def test_options_that_cannot_hold_are_said(bus):
         bus.subscribe("test.tick", print, on_raise="explode")
     with pytest.raises(ValueError, match="empty token"):
         bus.subscribe("test..tick", print)
+
+
+def test_a_thread_knows_that_it_is_in_a_subscriber_also_after_one_that_raised(bus, ticks, long):
+    asked = []
+
+    def ask(_):
+        asked.append(ringmain.in_subscriber())
+
+    def broken(event):
+        ask(event)
+        raise RuntimeError("out of cheese")
+
+    assert not ringmain.in_subscriber()
+    for hear in (ask, broken):
+        bus.subscribe("test.tick", hear)
+        bus.subscribe_inline("test.tick", hear)
+    box = bus.mailbox("test.tick")
+    for n in (1, 2):
+        assert ticks.publish(n=n).code == "accepted"
+        assert not ringmain.in_subscriber()
+        assert bus.flush(long)
+    assert asked.count(True) == len(asked) == 8
+    assert len(box.take()) > 0  # a queue that its reader empties is no callback
+    assert not ringmain.in_subscriber()
