@@ -51,7 +51,8 @@ struct ChannelOptions {
   std::uint32_t latency_every = 0;  // measure publish → dispatch of each n-th event; 0: never
 };
 
-/// How one publishing thread behaves: it belongs to the thread, not to the channel.
+/// How one publishing thread behaves: it belongs to the thread, not to the channel. Threads that
+/// publish without a Publisher get the default, or what Channel::set_thread_lanes() said.
 struct PublisherOptions {
   std::uint32_t capacity_events = 65536;  // exact: this publisher's events in flight
   /// drop_oldest: of the events that are not being heard yet, the last capacity_events are kept.
