@@ -162,6 +162,8 @@ void bind_bus(nb::module_& m) {
       .def("stats", &NativeBus::stats)
       .def_prop_rw("linger_ms", &NativeBus::linger_ms, &NativeBus::set_linger_ms)
       .def("same_bus", &NativeBus::same_bus, nb::arg("other"))
+      .def_prop_ro(  // for libraries of ringmain's that are called by ctypes
+          "address", [](const NativeBus& b) { return reinterpret_cast<std::uintptr_t>(&b.bus()); })
       .def_prop_ro("closed", &NativeBus::closed)
       .def_prop_ro("forked", &NativeBus::forked);
   m.def("in_subscriber", &in_subscriber);

@@ -8,7 +8,8 @@ from ringmain import EventType, _native
 
 
 @pytest.mark.parametrize("name", ["train.step", "compile.start", "compile.end", "compile.graph_break", "cuda.memory_allocation",
-                                  "collective.issued", "nvtx.range", "bus.loss"])
+                                  "cuda.stream_deletion", "cuda.context", "cuda.capture", "cuda.source", "collective.issued",
+                                  "nvtx.range", "bus.loss"])
 def test_events_of_cxx_are_known_by_name_and_as_attributes(bus, name):
     type_ = getattr(ringmain.events, name.replace(".", "_"))
     assert type_.name == name

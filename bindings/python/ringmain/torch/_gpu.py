@@ -3,6 +3,9 @@
 Eight are calls to the GPU and go onto cuda.*, with layer `torch`. Memory is the caching allocator's blocks, not
 cudaMalloc: torch.memory_block. PyTorch gives neither device nor size. Handles are addresses that come again, so each
 comes with its generation: how often that address has been made. It is 0 if the making was not seen (IPC, before us).
+
+CUDA's own source tells the same calls, and more of each. While it does, PyTorch's eight are not said, so that none is there
+twice. Blocks, which it cannot see, are.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from ._surface import Publishers, Surface
+from ._surface import CudaWatch, Publishers, Surface
 from .gpu_trace import take_out
 
 _HANDLES_MAX = 65_536  # beyond this many, handles are not told apart by generation
@@ -45,6 +48,7 @@ class GpuTrace(Surface):
         self._added: list[tuple[Any, Callable[..., None]]] = []
         self._missing: list[str] = []
         self._made: dict[tuple[str, int], int] = {}
+        self._cuda: CudaWatch | None = None
 
     def hook_in(self) -> str:
         if self._activate is False:
@@ -58,12 +62,13 @@ class GpuTrace(Surface):
         if activate is None:
             return "this PyTorch has no GPU trace"
         registries = importlib.import_module("torch.cuda._gpu_trace")
+        self._cuda = self.publishers.watch_cuda()
         for kind, (channel, names) in KINDS.items():
             registry: Any = getattr(registries, f"{kind}Callbacks", None)
             if not hasattr(registry, "add_callback") or not isinstance(getattr(registry, "callback_list", None), list):
                 self._missing.append(kind)
                 continue
-            callback = self._callback(kind, channel, names)
+            callback = self._callback(kind, channel, names, self._cuda)
             registry.add_callback(callback)
             self._added.append((registry, callback))
         if not self._added:
@@ -74,7 +79,8 @@ class GpuTrace(Surface):
     def lacks(self) -> str:
         gone = [f"{registry.name} (somebody took ours out)" for registry, callback in self._added
                 if callback not in registry.callback_list]
-        return ", ".join(self._missing + gone)
+        told = ["its cuda.* events, which CUDA's own source says now"] if self._cuda is not None and self._cuda.tells else []
+        return ", ".join(self._missing + gone + told)
 
     def hook_out(self) -> None:
         for registry, callback in self._added:
@@ -82,18 +88,20 @@ class GpuTrace(Surface):
         self._added.clear()
         self._missing.clear()
         self._made.clear()
+        if self._cuda is not None:
+            self._cuda.end()
 
-    def _callback(self, kind: str, channel: str, names: tuple[str, ...]) -> Callable[..., None]:
+    def _callback(self, kind: str, channel: str, names: tuple[str, ...], cuda: CudaWatch) -> Callable[..., None]:
         publishers, made = self.publishers, _MADE.get(kind)
-        own: dict[str, object] = {"layer": "torch"} if channel.startswith("cuda.") else {
-            "freed": kind == "MemoryDeallocation"}
+        is_call = channel.startswith("cuda.")
+        own: dict[str, object] = {"layer": "torch"} if is_call else {"freed": kind == "MemoryDeallocation"}
         own |= {"phase": "begin"} if kind.endswith("Synchronization") else {}
         handle = names[0] if names else ""
 
         def say(*args: int) -> None:  # newer PyTorch may say more than we know names for
             try:
                 generation = self._generation(handle, args[0], made is not None) if handle else 0
-                if publishers.wanted(channel):
+                if publishers.wanted(channel) and not (is_call and cuda.tells):
                     fields: dict[str, object] = dict(zip(names, args, strict=False))
                     publishers.publish(channel, **fields, **own, **({"generation": generation} if handle else {}))
             except Exception as error:

@@ -8,7 +8,7 @@ import ringmain
 import ringmain._native as _native
 from ringmain import events
 
-from ._surface import GuardHook
+from ._surface import CudaWatch, GuardHook
 from ._tap import CHANNELS
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class BusPublishers:
 
     def __init__(self, bus: Bus) -> None:
         self._tap = _native.CompileTap(bus._native)
+        self._bus = bus._native
         self._channels: dict[str, Channel] = {}
         for name in CHANNELS:
             self._channels[name] = bus.channel(events.all_events[name])
@@ -65,6 +66,9 @@ class BusPublishers:
 
     def compile_ended(self, trigger: int, compile_id: str) -> None:
         self._tap.ended(trigger, compile_id)
+
+    def watch_cuda(self) -> CudaWatch:
+        return _native.CudaWatch(self._bus)
 
     def guard_hook(self, chained: object) -> GuardHook:
         hook: GuardHook = _native.GuardHook(self._tap, chained)

@@ -24,6 +24,16 @@ class GuardHook(Protocol):
         """Chains another hook after this one; returns the hook that was chained before."""
 
 
+class CudaWatch(Protocol):
+    """What CUDA's own source does on a bus."""
+
+    @property
+    def tells(self) -> bool:
+        """It tells this process's calls just now."""
+
+    def end(self) -> None: ...
+
+
 class Publishers(Protocol):
     """Where the hooks publish what they hear. Nothing in it waits, or raises because a bus has closed."""
 
@@ -37,6 +47,8 @@ class Publishers(Protocol):
         """Returns why the compile is vetoed, or ""."""
 
     def compile_ended(self, trigger: int, compile_id: str) -> None: ...
+
+    def watch_cuda(self) -> CudaWatch: ...
 
     def guard_hook(self, chained: Any) -> GuardHook: ...
 

@@ -1,5 +1,6 @@
 """ringmain.torch.gpu_trace against torch.cuda._gpu_trace, through PyTorch's own C++ dispatch."""
 
+import inspect
 import logging
 import re
 import threading
@@ -8,7 +9,10 @@ import gpu_dispatch
 import pytest
 import torch.cuda._gpu_trace as theirs
 
+import ringmain
 from ringmain.torch import gpu_trace as ours
+from ringmain.torch._gpu import KINDS as KINDS_ON_THE_BUS
+from ringmain.torch._publishers import MemoryBlock
 
 KINDS = [kind for kind, _ in gpu_dispatch.SAID]
 
@@ -30,13 +34,43 @@ def registry(module, kind):
     return getattr(module, f"{kind}Callbacks")
 
 
-def register(module, kind, callback):
+def register_function(module, kind):
     name = re.sub(r"(?<!^)([A-Z])", r"_\1", kind).lower()
-    return getattr(module, f"register_callback_for_{name}")(callback)
+    return getattr(module, f"register_callback_for_{name}")
 
 
-def test_the_ten_registries_have_the_originals_names():
+def register(module, kind, callback):
+    return register_function(module, kind)(callback)
+
+
+def arguments_of(module):
+    """What each kind's callbacks are given, as the module itself says: {"EventRecord": ("int", "int")}."""
+    told = {}
+    for name, annotation in vars(module)["__annotations__"].items():
+        kind = name.removesuffix("Callbacks")
+        words = re.findall(r"int|\w+", re.search(r"\[(.*)\]", str(annotation)).group(1))
+        cb = inspect.signature(register_function(module, kind)).parameters["cb"].annotation
+        assert re.findall(r"int|\w+", re.search(r"\[\[(.*?)\]", str(cb)).group(1)) == words, kind
+        told[kind] = tuple(words)
+    return told
+
+
+def test_the_ten_registries_have_the_originals_names_and_arguments():
+    assert {name for name, found in vars(theirs).items() if type(found).__name__ == "CallbackRegistry"} == {
+        f"{kind}Callbacks" for kind in KINDS}
     assert [registry(ours, kind).name for kind in KINDS] == [registry(theirs, kind).name for kind in KINDS]
+    said = {kind: ("int",) * len(values) for kind, values in gpu_dispatch.SAID}
+    assert arguments_of(theirs) == arguments_of(ours) == said
+
+
+def test_the_bus_hears_the_same_ten_with_the_same_arguments(bus):
+    assert {kind: len(names) for kind, (_, names) in KINDS_ON_THE_BUS.items()} == {
+        kind: len(arguments) for kind, arguments in arguments_of(theirs).items()}
+    for kind, (channel, names) in KINDS_ON_THE_BUS.items():
+        described = bus.channel(MemoryBlock if channel == "torch.memory_block" else channel).type
+        assert set(names) <= {field[0] for field in described.fields}, kind
+        if channel != "torch.memory_block":
+            assert channel == "cuda." + re.sub(r"(?<!^)([A-Z])", r"_\1", kind).lower()
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["this_thread", "a_foreign_thread"])
