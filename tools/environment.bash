@@ -48,3 +48,6 @@ environment() {
   fi
   printf '%s\n' "$packages" >"$folder/packages.txt"
 }
+
+# Fills build/cuda-headers, or says why it cannot: by the interpreter of build/venv, which has pip.
+cuda_headers() { "$python" "$root/tools/cuda_headers.py" "$root/tools/cuda_headers.txt" "$root/build/cuda-headers"; }

@@ -43,7 +43,7 @@ class Phases(DevTest):
 
     def test_each_phase_is_a_line_and_the_sum_is_the_last(self):
         names = list(self.table())
-        self.assertEqual(names, ["packages of the system", "packages of Python"] + [
+        self.assertEqual(names, ["packages of the system", "packages of Python", "headers of CUDA"] + [
             f"{preset}: {phase}" for preset in ("release", "asan", "tsan") for phase in ("configure", "compile", "tests")] + ["all"])
         self.assertEqual(self.run_of_dev.stderr, "")
 
