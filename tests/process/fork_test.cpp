@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/publish/missed.hpp"
+#include "engine/system/presence.hpp"
 
 #include "bus/bus.hpp"
 
@@ -330,6 +331,38 @@ class Traffic {
   std::atomic<bool> over_{false};
   std::vector<std::thread> threads_;
 };
+
+constinit engine::Presence presence;  // never destroyed, as its users' are
+
+TEST(PresenceForkTest, NobodyIsInsideInTheChildAndItsEntriesAreItsOwn) {
+  using Waited = engine::Presence::Waited;
+  const Bus bus(with_workers(1));  // forks are seen from the first bus on
+  Door door;
+  std::thread other([&door] {
+    ASSERT_TRUE(presence.enter());
+    EXPECT_TRUE(door.pass());
+    presence.leave();
+  });
+  ASSERT_TRUE(door.await_arrival());
+  ASSERT_TRUE(presence.enter());
+  EXPECT_EQ(in_child([](Findings& f) {
+              f.expect(!presence.inside(), "the child is inside");
+              f.expect(presence.wait_until_none(-1) == Waited::none_inside, "it waits");
+              f.expect(presence.enter() && presence.inside(), "it cannot enter");
+              f.expect(presence.wait_until_none(-1) == Waited::itself, "it waits for itself");
+              presence.leave();
+              f.expect(!presence.inside(), "it cannot leave");
+              presence.leave();  // the end of the parent's entry
+              f.expect(!presence.inside(), "the parent's end is an entry");
+              f.expect(presence.wait_until_none(-1) == Waited::none_inside, "somebody is inside");
+            }),
+            kFine);
+  presence.leave();
+  EXPECT_EQ(presence.wait_until_none(0), Waited::timeout);
+  door.open();
+  other.join();
+  EXPECT_EQ(presence.wait_until_none(-1), Waited::none_inside);
+}
 
 TEST(ForkStormTest, NoChildHangsWhateverTheOtherThreadsAreAt) {
   if (is_sanitized()) GTEST_SKIP() << "a sanitizer's malloc keeps its locks across fork()";

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/system/presence.hpp"
+
 #include "bus/bus.hpp"
 
 #include "tests/bus/events.hpp"
@@ -261,6 +263,45 @@ TEST(HandlerTest, ItMayPublishOnTheThreadsOtherLane) {
   EXPECT_EQ(tocks_heard, tocks_said);
   EXPECT_EQ(ticks.stats().too_deep + tocks.stats().too_deep, refused);
   EXPECT_TRUE(bus.verify_accounting());
+}
+
+constinit engine::Presence presence;  // never destroyed, as its users' are
+
+/// The handler enters and leaves at each instruction of an entry, of the first one of a thread too.
+TEST(HandlerTest, ItMayBePresentWhereverItInterruptsAnEntry) {
+  if (!stops_after_each_instruction()) GTEST_SKIP() << "on x86-64 and without ThreadSanitizer only";
+  struct Seen {
+    int entered = 0, refused = 0, wrong = 0;
+  } seen;
+  const auto act = [](void* with) {
+    auto& s = *static_cast<Seen*>(with);
+    const bool was = presence.inside();
+    if (!presence.enter()) {
+      ++s.refused;
+      return;
+    }
+    ++s.entered;
+    if (!presence.inside()) ++s.wrong;
+    presence.leave();
+    if (presence.inside() != was) ++s.wrong;
+  };
+  const auto stopped_at = [&](long at) {
+    Stopped stopped(at, act, &seen);
+    const bool reached = stopped.run([&] {
+      if (!presence.enter()) ++seen.wrong;
+      if (!presence.inside()) ++seen.wrong;
+      presence.leave();
+    });
+    if (presence.wait_until_none(0) != engine::Presence::Waited::none_inside) ++seen.wrong;
+    return reached;
+  };
+  bool reached = !is_sanitized();  // a sanitizer's allocator goes a long way
+  for (long at = 1; reached; at += 7) std::thread([&] { reached = stopped_at(at); }).join();
+  reached = presence.enter();
+  presence.leave();
+  for (long at = 1; reached; at += is_sanitized() ? 41 : 1) reached = stopped_at(at);
+  EXPECT_EQ(seen.wrong, 0);
+  EXPECT_GT(seen.entered, is_sanitized() ? 2 : 20);
 }
 
 /// For every processor: another thread sends signals while this one publishes, waits and is
