@@ -1,13 +1,13 @@
 // Does CUDA's source tell this process's calls on this bus just now?
 //
-// Its library is asked, once it is loaded. That it may be loaded now is known from the source's
-// notices, which an inline subscriber of C++ hears in the thread that attaches the source, before
-// attach() returns. It takes no GIL, because a notice may come from inside a CUDA call, whose
-// caller may hold what a thread with the GIL waits for. A notice of somebody whose library is not
-// found counts as it is.
+// Its library is asked whenever a notice of the source says that something has changed. An inline
+// subscriber of C++ hears the notices, in the thread that changes it and before that call returns.
+// It takes no GIL, because a notice may come from inside a CUDA call, whose caller may hold what a
+// thread with the GIL waits for. A notice of somebody whose library is not found counts as it is.
 #include <atomic>
 #include <dlfcn.h>
 #include <memory>
+#include <mutex>
 #include <nanobind/stl/string_view.h>
 
 #include "events/cuda_source.hpp"
@@ -24,9 +24,9 @@ class CudaWatch {
     options.name = "ringmain.torch beside CUDA's source";
     // First the notices, then the question: what changes in between is in one of them.
     heard_ = bus.bus().channel<cuda::SourceNotice>().subscribe_inline(
-        [known = known_](const cuda::SourceNotice& notice) noexcept { known->hear(notice.state); },
+        [known = known_](const cuda::SourceNotice& notice) { known->hear(notice.state); },
         std::move(options));
-    known_->look();
+    known_->look(static_cast<int>(cuda::SourceState::detached));
   }
   [[nodiscard]] bool tells() const noexcept { return known_->tells(); }
   void end() noexcept {
@@ -38,27 +38,27 @@ class CudaWatch {
   class Known {
    public:
     explicit Known(const Bus& bus) noexcept : bus_(&bus) {}
-    void look() noexcept {
-      if (ask_.load() != nullptr) return;
-      if (void* const library = ::dlopen(RINGMAIN_CUDA_FILE, RTLD_LAZY | RTLD_NOLOAD))
-        ask_.store(reinterpret_cast<Ask*>(::dlsym(library, "ringmain_cuda_state")));
+    void hear(cuda::SourceState state) {
+      if (state != cuda::SourceState::unavailable) look(static_cast<int>(state));
     }
-    void hear(cuda::SourceState state) noexcept {
-      if (state == cuda::SourceState::unavailable) return;
-      said_.store(state);
-      look();
+    /// `said`: what counts where the library is not loaded.
+    void look(int said) {
+      const std::lock_guard held(asking_);  // what is stored last was asked last
+      if (ask_ == nullptr) {
+        if (void* const library = ::dlopen(RINGMAIN_CUDA_FILE, RTLD_LAZY | RTLD_NOLOAD))
+          ask_ = reinterpret_cast<Ask*>(::dlsym(library, "ringmain_cuda_state"));
+      }
+      const int state = ask_ != nullptr ? ask_(bus_) : said;
+      tells_.store(state == static_cast<int>(cuda::SourceState::attached));
     }
-    [[nodiscard]] bool tells() const noexcept {
-      const Ask* const ask = ask_.load();
-      const int state = ask != nullptr ? ask(bus_) : static_cast<int>(said_.load());
-      return state == static_cast<int>(cuda::SourceState::attached);
-    }
+    [[nodiscard]] bool tells() const noexcept { return tells_.load(); }
 
    private:
     using Ask = int(const void* bus) noexcept;
     const Bus* bus_;
-    std::atomic<Ask*> ask_{nullptr};
-    std::atomic<cuda::SourceState> said_{cuda::SourceState::detached};
+    std::mutex asking_;
+    Ask* ask_ = nullptr;
+    std::atomic<bool> tells_{false};
   };
 
   std::shared_ptr<Known> known_;

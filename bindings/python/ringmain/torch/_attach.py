@@ -9,6 +9,7 @@ from typing import Any
 
 from ._gpu import GpuTrace
 from ._hooks import BackendNames, CompileCallbacks, GuardVerdicts, MonitorEvents
+from ._profiler import ProfilerLoan
 from ._publishers import BusPublishers
 from ._surface import Publishers, Surface, log
 from ._tap import TraceTap
@@ -107,11 +108,12 @@ def _lacks(surface: Surface) -> str:
 
 def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guards: bool = True,
            gpu_trace: bool | None = None, monitor: bool = True, backends: bool = True,
-           waits: bool = True) -> Attachment:
+           waits: bool = True, profiler: bool = True) -> Attachment:
     """Puts PyTorch's events on the bus (without one: on Bus.process()) from now on; report() says which of PyTorch's
     interfaces are live.
 
     gpu_trace: None takes it where PyTorch was built for a GPU; True activates it anyway, which cannot be undone.
+    profiler: CUDA's source, if there is one, steps aside for torch.profiler where that needs CUPTI's one place.
     The same bus again returns the existing attachment; another bus raises AlreadyAttached.
     """
     global _attached
@@ -137,7 +139,7 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
             (trace, TraceTap(publishers, _when_dynamo_is_there)), (callbacks, CompileCallbacks(publishers)),
             (guards, GuardVerdicts(publishers)), (gpu_trace is not False, GpuTrace(publishers, gpu_trace)),
             (monitor, MonitorEvents(publishers)), (backends, BackendNames(publishers)),
-            (waits, WaitCounters(publishers, bus is Bus._of_process))]
+            (waits, WaitCounters(publishers, bus is Bus._of_process)), (profiler, ProfilerLoan(publishers))]
         attachment = _attached = Attachment(bus, publishers, [surface for _, surface in wanted])
         dynamo_loaded = "torch._dynamo.callback" in sys.modules
         for asked_for, surface in wanted:

@@ -14,6 +14,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from ._profiler import loan
 from ._surface import CudaWatch, Publishers, Surface
 from .gpu_trace import take_out
 
@@ -100,6 +101,8 @@ class GpuTrace(Surface):
 
         def say(*args: int) -> None:  # newer PyTorch may say more than we know names for
             try:
+                if loan.lent:
+                    loan.chance()
                 generation = self._generation(handle, args[0], made is not None) if handle else 0
                 if publishers.wanted(channel) and not (is_call and cuda.tells):
                     fields: dict[str, object] = dict(zip(names, args, strict=False))

@@ -14,6 +14,8 @@ import ringmain
 from ringmain import _native
 
 from ._attach import Attachment, attach
+from ._profiler import hook
+from ._surface import log
 
 SOURCE = "torch"
 
@@ -23,6 +25,8 @@ def attach_as_asked() -> Attachment | None:
     if any("compile_worker" in word for word in sys.orig_argv):
         return None  # one of Inductor's: what it does is the other process's compile
     sources = [line.partition(":")[0] for line in os.environ.get("RINGMAIN_RUN_SOURCES", "").splitlines()]
+    if "cuda" in sources:
+        beside_cuda()
     if sources and SOURCE not in sources:
         return None
     if sources:
@@ -30,6 +34,13 @@ def attach_as_asked() -> Attachment | None:
     attachment = attach(ringmain.Bus.process())
     attachment._gives_way = "this program attaches PyTorch to a bus of its own: ringmain run hears no more of it"
     return attachment
+
+
+def beside_cuda() -> None:
+    """For the rest of the process CUDA's source steps aside for torch.profiler, whoever listens to PyTorch."""
+    reason = hook.connect(beside_cuda)
+    if reason:
+        log.debug("CUDA's source does not step aside for torch.profiler: %s", reason)
 
 
 def _join() -> None:
