@@ -1,0 +1,50 @@
+// Who has subscribed to the fake CUPTI, and what has each enabled? They are never freed: a delivery
+// may come after an unsubscription, as in the real one.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "tests/adapters/cuda/fakes/served.hpp"
+
+namespace ringmain::fake {
+
+constexpr int kDomains = 7;
+constexpr std::uint32_t kNumbers = 1024;
+
+struct Subscriber {
+  CUpti_CallbackFunc callback = nullptr;
+  void* user_data = nullptr;
+  std::string name;
+  bool several = false;  // it may have others beside it
+  std::size_t place = 0;
+  std::atomic<bool> there{true};
+  std::atomic<int> inside{0};  // threads in enable or state: it has to see to one at a time
+  std::array<std::array<std::atomic<bool>, kNumbers>, kDomains> enabled{};
+
+  [[nodiscard]] bool hears(int domain, std::uint32_t cbid) const {
+    return cbid < kNumbers && enabled[static_cast<std::size_t>(domain)][cbid];
+  }
+};
+
+/// All of CUPTI's fake's state that deliveries look at.
+struct Cupti {
+  std::array<std::atomic<Subscriber*>, kSubscribersMax> places{};
+  std::atomic<Subscriber*> left{nullptr};  // the last that unsubscribed
+  std::atomic<bool> finalized{false};
+  std::atomic<unsigned> hostile{0};
+  std::atomic<int> late{0};                // deliveries to `left` that are still to come
+  std::array<std::atomic<int>, 2> lose{};  // by site
+  std::atomic<std::uint64_t> delivered{0}, overlaps{0};
+};
+Cupti& cupti();
+
+/// Takes one of `left` if there is one.
+bool take(std::atomic<int>& left);
+
+extern const Onlooker kOnlooker;
+/// A notice of the domain of states.
+void deliver_state(std::uint32_t cbid, int result, const char* message);
+
+}  // namespace ringmain::fake

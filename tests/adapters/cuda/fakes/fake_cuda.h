@@ -1,0 +1,77 @@
+/* What can a test tell the libraries that stand in for NVIDIA's, and ask of them?
+ *
+ * They obey the rules of README.md beside this file. Whole programs are told by variables, which
+ * stand there, too. Functions named fake_cuda_… are in the fake libcuda.so.1, fake_cupti_… in the
+ * fake libcupti.so.13. Threads: any. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The driver, and the calls that it and the runtime serve ---- */
+
+/* The next `times` calls of this name ("cudaMalloc", "cuMemAlloc_v2") do nothing and return
+ * `result`. */
+void fake_cuda_fail(const char* name, int result, unsigned times);
+
+/* In the middle of the next call of this name, after its ENTER and before its EXIT, `middle` is
+ * called in the calling thread. */
+void fake_cuda_during(const char* name, void (*middle)(void*), void* with);
+
+/* One call that goes through as all do, with these parameters, and does nothing: for numbers that
+ * no function of the fake has. `result` is returned. */
+int fake_cuda_raise(int domain, uint32_t cbid, const char* name, const void* params,
+                    size_t params_bytes, int result);
+
+/* A notice of the domain of resources, as for a context or a stream. */
+void fake_cuda_raise_resource(uint32_t cbid, void* context, void* stream);
+
+uint64_t fake_cuda_served(void);            /* calls that came in, nested ones too */
+uint64_t fake_cuda_forbidden(void);         /* of these, from inside a callback that must not */
+const char* fake_cuda_forbidden_name(void); /* the last of them, or null */
+uint32_t fake_cuda_context_uid(void);       /* of this thread's current context, 0: none */
+
+/* Forgets what was told and counted. Handles live on. */
+void fake_cuda_reset(void);
+
+/* ---- CUPTI ---- */
+
+void fake_cupti_version(uint32_t version); /* what cuptiGetVersion says, and its rules */
+
+/* The next `times` calls of this function of CUPTI's answer `result`. `owner`, which may be null,
+ * is the name told beside 39. */
+void fake_cupti_answer(const char* function, int result, unsigned times, const char* owner);
+
+enum FakeHostility {
+  FAKE_POISON = 1,         /* what a callback is given cannot be read once it returned */
+  FAKE_NULL_PARAMS = 2,    /* functionParams is null */
+  FAKE_UNKNOWN_NUMBERS = 4 /* each delivery is made once more with a number that nobody knows */
+};
+void fake_cupti_hostile(unsigned modes);
+
+/* The next `times` deliveries after an unsubscription go to who has left. */
+void fake_cupti_deliver_late(unsigned times);
+
+/* The next `times` deliveries at this site (0: ENTER, 1: EXIT) are not made. */
+void fake_cupti_lose(int site, unsigned times);
+
+/* A fatal fault: told in the domain of states, then CUPTI is gone, as after cuptiFinalize(). */
+void fake_cupti_fatal(int result, const char* message);
+
+uint64_t fake_cupti_delivered(void);
+unsigned fake_cupti_subscribers(void);
+int fake_cupti_enabled(int domain, uint32_t cbid); /* by any subscriber */
+unsigned fake_cupti_enabled_count(void);
+/* How often two threads were in cuptiEnableCallback or …GetCallbackState of one subscriber at once,
+ * which is its mistake. */
+uint64_t fake_cupti_overlaps(void);
+
+/* Forgets what was told and counted, and all subscribers. */
+void fake_cupti_reset(void);
+
+#ifdef __cplusplus
+}
+#endif
