@@ -24,14 +24,19 @@ install(TARGETS ringmain_probe ${injected}
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain")
 install(EXPORT ringmainTargets NAMESPACE ringmain:: DESTINATION "${package_dir}")
 # Public headers are those in these places: all of the first three, and of the adapters those directly in a folder of
-# the list. An adapter's private headers lie in a folder of their own below (tools/check_layers.py: no public header
-# includes a private one).
+# the list, and a few by name. An adapter's private headers lie in a folder of their own below, or beside those few
+# (tools/check_layers.py: no public header includes a private one).
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus" "${PROJECT_SOURCE_DIR}/events"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain" FILES_MATCHING PATTERN "*.hpp")
 foreach(place IN ITEMS adapters adapters/formats adapters/sinks adapters/sources adapters/sources/compile)
   file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${place}/*.h" "${PROJECT_SOURCE_DIR}/${place}/*.hpp")
   install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/${place}")
 endforeach()
+
+# Of the source of CUDA's calls those that a program uses; the folder holds private ones, too.
+file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_options.hpp"
+  "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_source.hpp")
+install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/cuda")
 
 # For C, and for Fortran, whose module users compile themselves.
 install(TARGETS ringmain_c EXPORT ringmainTargets)

@@ -6,7 +6,7 @@ not include each other: what several of them need lies in events/, adapters/form
 
 An installed header includes others of its kind, by relative lines: "../engine/publish/lane.hpp". All other files write the path
 from the root: "engine/publish/lane.hpp". Examples are users' programs and write <ringmain/bus/bus.hpp>. Installed are
-the places that cmake/Packaging.cmake names (PUBLIC). Memory orders are named in engine/ only, and where it is tested
+the places and files that cmake/Packaging.cmake names (PUBLIC). Memory orders are named in engine/ only, and where it is tested
 and measured against others.
 """
 
@@ -25,6 +25,8 @@ ORDER_ROOMS = ("engine", "tests", "bench")
 WHOLE = ("engine", "bus", "events")  # all their headers are installed
 PUBLIC = ("adapters", "adapters/formats", "adapters/sinks", "adapters/sources", "adapters/sources/compile")
 C_INTERFACE = "bindings/c/ringmain.h"
+# Installed one by one: their folders hold private headers, too.
+PUBLIC_FILES = (C_INTERFACE, "adapters/sources/cuda/cuda_options.hpp", "adapters/sources/cuda/cuda_source.hpp")
 USERS = ("examples/", "tests/install/consumer/")
 # The models are compiled alone, by checkers that do not know our include paths.
 BY_BARE_NAME = ("tests/model/",)
@@ -46,7 +48,7 @@ def adapter_of(parts):
 def is_public(path):
     if path.suffix not in (".h", ".hpp"):
         return False
-    return path.parts[0] in WHOLE or str(path.parent) in PUBLIC or str(path) == C_INTERFACE
+    return path.parts[0] in WHOLE or str(path.parent) in PUBLIC or str(path) in PUBLIC_FILES
 
 
 def target_of(path, included, angled, root):

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "bus/result.hpp"
+#include "../../../bus/result.hpp"
 
 namespace ringmain::cuda {
 
