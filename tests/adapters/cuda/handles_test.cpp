@@ -1,0 +1,163 @@
+// Is each handle told apart from all that had its address before, and from all others?
+#include <atomic>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "adapters/sources/cuda/cuda_handles.hpp"
+
+namespace ringmain::cuda {
+namespace {
+
+constexpr auto kEvent = HandleClass::event;
+constexpr auto kMemory = HandleClass::memory;
+
+TEST(HandlesTest, AHandleIsKnownFromItsBirthAndDeadAfterItsEnd) {
+  Handles handles(64);
+  EXPECT_EQ(handles.find(kMemory, 0x1000).generation, 0u);
+  EXPECT_EQ(handles.made(kMemory, 0x1000, 512, 7).generation, 1u);
+  const auto known = handles.find(kMemory, 0x1000);
+  EXPECT_TRUE(known.live);
+  EXPECT_EQ(known.generation, 1u);
+  EXPECT_EQ(known.bytes, 512u);
+  EXPECT_EQ(known.context, 7u);
+  EXPECT_TRUE(handles.gone(kMemory, 0x1000).live);
+  EXPECT_FALSE(handles.find(kMemory, 0x1000).live);
+  EXPECT_EQ(handles.find(kMemory, 0x1000).generation, 1u);
+  EXPECT_FALSE(handles.gone(kMemory, 0x1000).live);
+  EXPECT_EQ(handles.made(kMemory, 0x1000, 256, 7).generation, 2u);
+  EXPECT_EQ(handles.find(kMemory, 0x1000).bytes, 256u);
+}
+
+TEST(HandlesTest, OneAddressInTwoClassesIsTwoHandles) {
+  Handles handles(64);
+  (void)handles.made(kMemory, 0x1000, 1, 1);
+  EXPECT_EQ(handles.find(kEvent, 0x1000).generation, 0u);
+  (void)handles.made(kEvent, 0x1000, 2, 2);
+  EXPECT_EQ(handles.find(kMemory, 0x1000).bytes, 1u);
+  EXPECT_EQ(handles.find(kEvent, 0x1000).bytes, 2u);
+}
+
+TEST(HandlesTest, AReleaseThatFailedLeavesItLiveWithItsGeneration) {
+  Handles handles(64);
+  (void)handles.made(kMemory, 0x1000, 1, 1);
+  (void)handles.gone(kMemory, 0x1000);
+  handles.back(kMemory, 0x1000);
+  EXPECT_TRUE(handles.find(kMemory, 0x1000).live);
+  EXPECT_EQ(handles.find(kMemory, 0x1000).generation, 1u);
+  handles.back(kMemory, 0x1000);
+  EXPECT_EQ(handles.unkept(), 0u);
+  handles.back(kMemory, 0x2000);
+  EXPECT_EQ(handles.unkept(), 1u);
+}
+
+TEST(HandlesTest, WithAContextGoWhatWasMadeInIt) {
+  Handles handles(64);
+  for (std::uint64_t n = 1; n <= 20; ++n) (void)handles.made(kMemory, n << 9, n, n % 2 == 0);
+  handles.context_gone(1);
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    EXPECT_EQ(handles.find(kMemory, n << 9).live, n % 2 != 0) << n;
+    EXPECT_EQ(handles.find(kMemory, n << 9).bytes, n);
+  }
+}
+
+TEST(HandlesTest, WhatFindsNoRoomIsCountedAndHarmsNoOther) {
+  Handles handles(32);
+  std::set<std::uint64_t> kept;
+  for (std::uint64_t n = 1; n <= 100; ++n) {
+    if (handles.made(kEvent, n << 6, n, 0).generation != 0) kept.insert(n);
+  }
+  EXPECT_EQ(kept.size(), 32u);
+  EXPECT_EQ(handles.unkept(), 68u);
+  for (std::uint64_t n = 1; n <= 100; ++n) {
+    EXPECT_EQ(handles.find(kEvent, n << 6).bytes, kept.count(n) != 0 ? n : 0u);
+  }
+  EXPECT_EQ(handles.made(kEvent, ~0ull, 1, 0).generation, 0u);  // such an address there is not
+  EXPECT_EQ(handles.unkept(), 69u);
+}
+
+TEST(HandlesTest, NoAddressGetsAGenerationTwiceThoughTheDeadAreEvicted) {
+  Handles handles(32);
+  std::map<std::uint64_t, std::uint32_t> last;
+  std::mt19937_64 random(1);
+  std::uint64_t unknown = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    const std::uint64_t address = (1 + random() % 500) << 9;
+    unknown += handles.find(kMemory, address).generation == 0 && last[address] != 0;
+    const std::uint32_t now = handles.made(kMemory, address, 1, 0).generation;
+    ASSERT_GT(now, last[address]);
+    last[address] = now;
+    (void)handles.gone(kMemory, address);
+  }
+  EXPECT_GT(unknown, 1000u) << "none was evicted";
+  EXPECT_EQ(handles.unkept(), 0u);
+}
+
+TEST(HandlesTest, FourFifthsOfTheRoomAreUsedBeforeTheFirstIsNotKept) {
+  for (const unsigned alignment_bits : {6u, 9u}) {
+    Handles handles(65'536);
+    std::mt19937_64 random(alignment_bits);
+    std::set<std::uint64_t> made;
+    while (handles.unkept() == 0) {
+      const std::uint64_t address = random() >> 17 >> alignment_bits << alignment_bits;
+      if (made.insert(address).second) (void)handles.made(kMemory, address, 1, 0);
+    }
+    RecordProperty("kept_of_65536_at_" + std::to_string(alignment_bits),
+                   static_cast<int>(made.size() - 1));
+    EXPECT_GE(made.size() - 1, 65'536 * 4 / 5);
+  }
+}
+
+/// Eight threads, each with addresses of its own and a map of what it must find; others look at
+/// them all the time, and what they find is never of another handle.
+TEST(HandlesTest, WhatThreadsFindIsTheirsWhileOthersClaimAndEvict) {
+  Handles handles(128);  // 8 * 12 live at most: dead ones are evicted all the time
+  std::atomic<std::uint64_t> unknown{0};
+  const auto live = [&](std::uint64_t me) {
+    std::mt19937_64 random(me);
+    struct Mine {
+      std::uint32_t generation = 0;
+      std::uint64_t bytes = 0;
+      bool live = false;
+    };
+    std::map<std::uint64_t, Mine> mine;
+    std::uint64_t living = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      // Bytes say whose they are.
+      const std::uint64_t address = (random() % 40 * 8 + me + 1) << 9;
+      Mine& m = mine[address];
+      if (m.live) {
+        const auto was = handles.find(kMemory, address);
+        ASSERT_TRUE(was.live && was.generation == m.generation && was.bytes == m.bytes);
+        if (random() % 2 == 0) continue;
+        ASSERT_TRUE(handles.gone(kMemory, address).live);
+        m.live = false;
+        --living;
+      } else if (living < 6) {
+        m.bytes = address | (random() & 0x1ff);
+        const std::uint32_t generation = handles.made(kMemory, address, m.bytes, 0).generation;
+        if (generation == 0) continue;  // counted
+        ASSERT_GT(generation, m.generation);
+        m.generation = generation;
+        m.live = true;
+        ++living;
+      } else {
+        const auto was = handles.find(kMemory, address);
+        unknown += was.generation == 0;
+        ASSERT_TRUE(was.generation == 0 || (was.generation == m.generation && !was.live));
+        ASSERT_TRUE(was.generation == 0 || was.bytes >> 9 << 9 == address);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint64_t me = 0; me < 8; ++me) threads.emplace_back(live, me);
+  for (std::thread& t : threads) t.join();
+  EXPECT_GT(unknown, 0u) << "none was evicted";
+}
+
+}  // namespace
+}  // namespace ringmain::cuda

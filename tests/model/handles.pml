@@ -1,0 +1,122 @@
+/* handles.pml -- is a handle told apart from all that had its address, and from all others?
+ * (adapters/sources/cuda/cuda_handles.*)
+ *
+ *   made                                          gone
+ *     my key in a place? take the place (CAS),      its generation is read
+ *       generation one more                         floor of its set >= that generation
+ *     else: a place that is free or dead (CAS),     key: dead (CAS)
+ *       generation above the floors of both sets
+ *     the place's data; key, live                 find
+ *                                                   the place with my key; its data; still my key?
+ *
+ * All words are sequentially consistent, so memory is not modelled.  Two sets of one place each are the
+ * homes of all KEYS; calls for one key do not overlap, so each has one thread.
+ * Checked  no key gets a generation twice, though the dead are evicted; what is found is the key's own;
+ *          a live handle keeps its place.
+ * Not here: context_gone(), which ends handles of other threads.
+ * Mutants  marked M
+ * Run: spin -a [-D..] handles.pml && gcc -O2 -DSAFETY -o pan pan.c && ./pan -m100000
+ */
+#ifndef KEYS
+#define KEYS 2
+#endif
+#ifndef LIVES
+#define LIVES 2
+#endif
+#define NONE 2
+#define TAKEN 1
+#define KEY(k) (2*(k)+2)           /* even: dead; one more: live                              */
+#define OF(w) ((w) & 254)
+
+byte key[2], gen[2], whose[2], floors[2];
+
+inline look() {                    /* p: the place with my key, or NONE                       */
+  w = key[0];
+  if
+  :: w > 1 && OF(w) == KEY(me) -> p = 0
+  :: else ->
+     w = key[1];
+     if :: w > 1 && OF(w) == KEY(me) -> p = 1 :: else -> p = NONE fi
+  fi
+}
+inline read() {                    /* g, d; g = 0: it was given to another                    */
+  g = gen[p];
+  d = whose[p];
+#ifndef NO_RECHECK                 /* M */
+  if :: OF(key[p]) != KEY(me) || key[p] == TAKEN -> g = 0 :: else -> skip fi
+#endif
+}
+inline claim() {                   /* any place that is free or dead                          */
+  if :: s = 0 :: s = 1 fi;
+  tries = 0; p = NONE;
+  do
+  :: tries < 2 && p == NONE ->
+     w = key[s];
+     if
+     :: w != TAKEN && (w & 1) == 0 ->
+#ifdef CLAIM_BY_LOAD               /* M */
+        key[s] = TAKEN; p = s
+#else
+        atomic { if :: key[s] == w -> key[s] = TAKEN; p = s :: else -> skip fi }
+#endif
+     :: else -> skip
+     fi;
+     tries++; s = 1 - s
+  :: else -> break
+  od
+}
+proctype handle(byte me) {
+  byte n, p, w, g, d, s, tries, last, f0, f1;
+  do
+  :: n < LIVES ->
+     n++;
+     look();
+     g = 0;
+     if
+     :: p != NONE ->
+#ifdef REVIVE_BY_LOAD              /* M */
+        key[p] = TAKEN; g = gen[p] + 1
+#else
+        atomic { if :: key[p] == w -> key[p] = TAKEN; g = 1 :: else -> skip fi };
+        if :: g -> g = gen[p] + 1 :: else -> skip fi
+#endif
+     :: else -> skip
+     fi;
+     if
+     :: g == 0 ->
+        claim();
+        f0 = floors[0]; f1 = floors[1];
+#ifdef ONE_FLOOR                   /* M: of the set in which it lies now only */
+        if :: p == 0 -> f1 = 0 :: p == 1 -> f0 = 0 :: else -> skip fi;
+#endif
+        if :: f0 > f1 -> g = f0 + 1 :: else -> g = f1 + 1 fi
+     :: else -> skip
+     fi;
+     if
+     :: p == NONE -> skip          /* no room: counted */
+     :: else ->
+        atomic { assert(g > last); last = g };
+        gen[p] = g;
+        whose[p] = me;
+        key[p] = KEY(me) + 1;
+        look();
+        assert(p != NONE);         /* it lives: nobody takes its place */
+        read();
+        assert(g == last && d == me);
+#ifndef NO_FLOOR                   /* M */
+        atomic { if :: floors[p] < g -> floors[p] = g :: else -> skip fi };
+#endif
+        key[p] = KEY(me);
+        look();
+        if
+        :: p != NONE -> read(); assert(g == 0 || (g == last && d == me))
+        :: else -> skip
+        fi
+     fi
+  :: else -> break
+  od
+}
+init { atomic {
+  byte t = 0;
+  do :: t < KEYS -> run handle(t); t++ :: else -> t = 0; break od
+} }
