@@ -159,18 +159,30 @@ void Handles::back(HandleClass kind, std::uint64_t handle) noexcept {
     ++unkept_;
 }
 
-void Handles::context_gone(std::uint32_t context) noexcept {
+template <class Which>
+void Handles::end_all(Which which) noexcept {
   for (std::uint64_t s = 0; s < sets_count_; ++s) {
     Set& set = sets_[s];
     for (std::size_t way = 0; way < kWays; ++way) {
       Place place{&set, way, set.keys[way]};
       if ((place.key & kLive) == 0) continue;
       const Known was = read(place);
-      if (was.generation == 0 || was.context != context) continue;
+      if (was.generation == 0 || !which(place.key, was)) continue;
       set.raise_floor(was.generation);
       (void)set.keys[way].compare_exchange_strong(place.key, place.key & ~kLive);
     }
   }
+}
+
+void Handles::context_gone(std::uint32_t context) noexcept {
+  end_all([context](std::uint64_t, const Known& was) { return was.context == context; });
+}
+
+void Handles::forget(HandleClass kind) noexcept {
+  const std::uint64_t of_kind = key_of(kind, 0);
+  end_all([of_kind](std::uint64_t key, const Known&) {
+    return (key & ~kLive) >> kAddressBits == of_kind >> kAddressBits;
+  });
 }
 
 }  // namespace ringmain::cuda

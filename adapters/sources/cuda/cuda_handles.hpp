@@ -46,6 +46,9 @@ class Handles {
   void back(HandleClass kind, std::uint64_t handle) noexcept;
   /// All of that context are dead. Looks at the whole table.
   void context_gone(std::uint32_t context) noexcept;
+  /// All of that class are dead, as far as is known: calls were not heard for a while. Looks at the
+  /// whole table.
+  void forget(HandleClass kind) noexcept;
   /// How many were not kept.
   [[nodiscard]] std::uint64_t unkept() const noexcept { return unkept_; }
 
@@ -63,6 +66,8 @@ class Handles {
   [[nodiscard]] Place claim(std::uint64_t key) noexcept;
   [[nodiscard]] static bool claim_in(Set& set, Place& place) noexcept;
   [[nodiscard]] static Known read(const Place& place) noexcept;
+  template <class Which>
+  void end_all(Which which) noexcept;
 
   std::uint64_t sets_count_;
   Set* sets_;

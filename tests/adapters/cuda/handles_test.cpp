@@ -65,6 +65,16 @@ TEST(HandlesTest, WithAContextGoWhatWasMadeInIt) {
   }
 }
 
+TEST(HandlesTest, WhatIsForgottenIsDeadAndComesBackYounger) {
+  Handles handles(64);
+  const auto before = handles.made(kEvent, 512, 1, 1);
+  (void)handles.made(kMemory, 512, 1, 1);
+  handles.forget(HandleClass::event);
+  EXPECT_FALSE(handles.find(kEvent, 512).live);
+  EXPECT_TRUE(handles.find(kMemory, 512).live);
+  EXPECT_GT(handles.made(kEvent, 512, 1, 1).generation, before.generation);
+}
+
 TEST(HandlesTest, WhatFindsNoRoomIsCountedAndHarmsNoOther) {
   Handles handles(32);
   std::set<std::uint64_t> kept;
