@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
-set(libraries ringmain ringmain_registry ringmain_compile ringmain_run)
+set(libraries ringmain ringmain_registry ringmain_compile ringmain_cuda ringmain_run)
 set(namelink "")
 if(RINGMAIN_FOR_WHEEL)
   # A wheel holds no links: each library is there once, by the name that the loader wants.

@@ -95,8 +95,9 @@ constexpr Call kLaunch{.kind = capture, .step = CaptureStep::graph_launch};
 
 constexpr std::uint32_t k130 = 130000, k131 = 130100, k133 = 130300, k134 = 130400, k135 = 130500;
 
-// In the order of domain and number: kPlaces counts on it.
-inline constexpr CallRow kRows[] = {
+// In the order of domain and number: kPlaces counts on it. Hidden: a plugin that has a copy can be
+// unloaded.
+[[gnu::visibility("hidden")]] inline constexpr CallRow kRows[] = {
     driver(10, "cuCtxCreate", kMade, S::context_made),
     driver(11, "cuCtxDestroy", kDestroyed, S::handle),
     driver(17, "cuCtxSynchronize", {device_synchronization}, S::none),
@@ -287,7 +288,7 @@ constexpr Places places() noexcept {
   }
   return places;
 }
-inline constexpr Places kPlaces = places();
+[[gnu::visibility("hidden")]] inline constexpr Places kPlaces = places();
 
 }  // namespace detail
 

@@ -1,0 +1,283 @@
+#include "adapters/sources/cuda/cuda_control.hpp"
+
+#include <utility>
+
+#include "bus/in_subscriber.hpp"
+
+#include "adapters/launch/channel_of.hpp"
+#include "adapters/sources/cuda/cuda_callback.hpp"
+
+namespace ringmain::cuda {
+namespace {
+
+bool in_callback() noexcept {
+  return in_subscriber() || switchboard.presence.inside();
+}
+
+/// Under `turn_`.
+void say(Attachment& from, const SourceNotice& notice) noexcept {
+  (void)from.words.publish(notice);  // what is refused, the bus counts
+}
+
+/// On a bus whose source could not be made.
+Error unavailable(Bus& bus, Error error, SourceNotice notice) {
+  notice.state = SourceState::unavailable;
+  notice.reason = std::string_view(error.message);
+  if (const auto channel = run::channel_of<SourceNotice>(bus))
+    (void)channel.value()->publish(notice);
+  return error;
+}
+
+}  // namespace
+
+Control& Control::instance() {
+  static std::atomic<Control*> made{new Control};
+  Control* const found = made;
+  if (!found->forked() || found->used_) return *found;
+  engine::keep_from_before_fork(found);
+  made = new Control;  // by the child's only thread, or one that makes another: neither is used yet
+  return *made;
+}
+
+std::optional<Error> Control::refusal() const {
+  if (forked()) {
+    return Error{Error::Code::refused,
+                 "CUPTI does not survive a fork: a child of a process that had a source of CUDA's "
+                 "calls cannot have one; start it by exec"};
+  }
+  if (in_callback()) {
+    return Error{Error::Code::refused,
+                 "the source of CUDA's calls is not attached, lent or taken back inside a "
+                 "callback; do it in a thread of the program's"};
+  }
+  return std::nullopt;
+}
+
+/// Under `asking_`. From here on calls are published, those that are heard at this moment.
+Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
+  const std::uint32_t epoch = ++epochs_ & 0xfffff;  // as the guard's tags have it
+  std::string owner;
+  auto* const user_data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(epoch));
+  auto place = to.cupti.subscribe(&on_callback, user_data, &owner, &notice.result);
+  notice.owner = Name(owner);
+  if (!place) return place.error();
+  subscriber_ = place.value();
+  to.epoch = epoch;
+  to.state = SourceState::attached;
+  switchboard.to = &to;
+  const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
+  if (answer == abi::kSuccess) return true;
+  notice.result = answer;
+  if (enabled_.refused_all()) {
+    unsubscribe(to);
+    to.state = SourceState::unavailable;
+    return Error{Error::Code::refused, "CUPTI tells of no call: it answers " +
+                                           to.cupti.text_of(answer) +
+                                           "; look whether this user may trace"};
+  }
+  to.warning = std::to_string(enabled_.refused()) + " calls cannot be told of: CUPTI answers " +
+               to.cupti.text_of(answer);
+  return true;
+}
+
+/// Under `asking_`.
+void Control::unsubscribe(Attachment& from) noexcept {
+  switchboard.to = nullptr;
+  if (subscriber_ == nullptr) return;
+  if (from.state != SourceState::lost) {
+    (void)enabled_.serve(0, from, subscriber_);  // refused: then there is nothing to end,
+    (void)from.cupti.unsubscribe(subscriber_);   // or nobody to be told of it
+  }
+  enabled_.ended(from);
+  subscriber_ = nullptr;
+}
+
+Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
+  SourceNotice notice;
+  if (auto error = refusal()) return unavailable(bus, std::move(*error), notice);
+  used_ = true;
+  const Turn turn(*this);
+  if (current_) {
+    return unavailable(
+        bus,
+        {Error::Code::conflict, "this process's CUDA calls are published on the bus '" +
+                                    current_->bus_name + "' already; detach its source first"},
+        notice);
+  }
+  const auto cupti = Cupti::open(options.cupti);
+  if (!cupti) return unavailable(bus, cupti.error(), notice);
+  notice.cupti = cupti.value()->version;
+  if (!handles_) handles_ = std::make_unique<Handles>(options.handles);
+  auto made = Attachment::make(bus, options, *cupti.value(), *handles_);
+  if (!made) return unavailable(bus, made.error(), notice);
+  const Held held = made.value();
+  {
+    const std::lock_guard asking(asking_);
+    if (auto done = subscribe(*held, notice); !done) return unavailable(bus, done.error(), notice);
+    current_ = held;
+  }
+  follow_interest(held);
+  SourceNotice attached = notice_of(*held, SourceState::attached);
+  attached.result = notice.result;
+  attached.reason =
+      std::string_view(held->warning.empty() ? cupti.value()->warning : held->warning);
+  say(*held, attached);
+  return held;
+}
+
+/// What the bus tells of interest is looked up anew, under the lock: the last look is the newest.
+void Control::follow_interest(const Held& which) {
+  interest_ = which->bus.on_interest(
+      "cuda.*",
+      [this, which](std::string_view, Interest) {
+        {
+          const std::lock_guard asking(asking_);
+          if (current_ == which && switchboard.to == which.get()) {
+            look(*which);
+            (void)enabled_.serve(which->heard(), *which, subscriber_);  // the others are told
+          }
+        }
+        tend_if_nobody_does();
+      },
+      {.name = "cuda source"});
+  const std::lock_guard asking(asking_);
+  if (switchboard.to == which.get()) (void)enabled_.serve(which->heard(), *which, subscriber_);
+}
+
+/// Under `turn_`. Afterwards no callback knows of it.
+void Control::let_go(const Held& which) noexcept {
+  {
+    const std::lock_guard asking(asking_);
+    unsubscribe(*which);
+    if (current_ == which) current_ = nullptr;
+  }
+  (void)interest_.reset();  // not under `asking_`, which what it calls takes
+  (void)switchboard.presence.wait_until_none(-1);
+  which->state = SourceState::detached;
+  say(*which, notice_of(*which, SourceState::detached));
+}
+
+Detached Control::detach(const Held& which) noexcept {
+  if (!which || forked()) return Detached::was_not_attached;
+  const bool first = !which->ended.exchange(true);
+  if (in_callback()) {
+    if (!first) return Detached::was_not_attached;
+    Attachment* mine = which.get();
+    switchboard.to.compare_exchange_strong(mine, nullptr);
+    finish_later(which);
+    return Detached::deferred;
+  }
+  const Turn turn(*this);  // what was left of a detach() inside a callback is done here
+  if (current_ == which) let_go(which);
+  return first ? Detached::done : Detached::was_not_attached;
+}
+
+/// Its own thread cannot wait, so the bus's housekeeper is asked to: it tells each newcomer of the
+/// interest as it is. Where there is none, the next call that takes its turn does it.
+void Control::finish_later(const Held& which) noexcept {
+  try {
+    {
+      const std::lock_guard lock(later_);
+      ended_in_callbacks_.push_back(which);
+    }
+    to_finish_ = true;
+    Subscription waker = which->bus.on_interest(which->channel<SourceNotice>(),
+                                                [this](Interest) { tend_if_nobody_does(); });
+    const std::lock_guard lock(later_);
+    wakers_.push_back(std::move(waker));
+  } catch (const std::bad_alloc&) {
+    // It is ended already, and only its place at CUPTI's stays taken.
+  }
+}
+
+/// Under `turn_`: finishes what was ended inside callbacks, and once more what comes meanwhile.
+void Control::tend() noexcept {
+  while (to_finish_.exchange(false)) {
+    std::vector<Held> ended;
+    {
+      const std::lock_guard lock(later_);
+      ended.swap(ended_in_callbacks_);
+    }
+    for (const Held& each : ended) {
+      if (each == current_) let_go(each);
+    }
+  }
+}
+void Control::tend_if_nobody_does() noexcept {
+  while (to_finish_) {
+    std::unique_lock turn(turn_, std::try_to_lock);
+    if (!turn.owns_lock()) return;  // who has it looks again before it gives it up
+    tend();
+  }
+}
+
+Result<bool> Control::lend(const Held& which, std::string_view to) {
+  if (auto error = refusal()) return std::move(*error);
+  if (!which) return false;
+  if (which->options.hold) {
+    return Error{Error::Code::refused,
+                 "the source keeps CUPTI, as its option 'hold' says: leave that out to lend it"};
+  }
+  const Turn turn(*this);
+  if (current_ != which || which->state != SourceState::attached) return false;
+  {
+    const std::lock_guard asking(asking_);
+    unsubscribe(*which);
+    which->state = SourceState::lent;
+  }
+  (void)switchboard.presence.wait_until_none(-1);
+  SourceNotice lent = notice_of(*which, SourceState::lent);
+  lent.owner = Name(to);
+  say(*which, lent);
+  return true;
+}
+
+Result<bool> Control::take_back(const Held& which) {
+  if (auto error = refusal()) return std::move(*error);
+  if (!which) return false;
+  const Turn turn(*this);
+  if (current_ != which || which->state != SourceState::lent) return false;
+  SourceNotice answer;
+  {
+    const std::lock_guard asking(asking_);
+    if (auto done = subscribe(*which, answer); !done) {
+      if (answer.result == abi::kMultipleSubscribers) return false;
+      return done.error();
+    }
+  }
+  SourceNotice attached = notice_of(*which, SourceState::attached);
+  attached.result = answer.result;
+  say(*which, attached);
+  return true;
+}
+
+/// Under `asking_`. CUPTI says nothing when another tool ends it.
+void Control::look(Attachment& at) noexcept {
+  abi::Result why = abi::kSuccess;
+  if (subscriber_ == nullptr || !enabled_.forgotten(at, subscriber_, why)) return;
+  SourceState attached = SourceState::attached;
+  if (!at.state.compare_exchange_strong(attached, SourceState::lost)) return;
+  switchboard.to = nullptr;
+  SourceNotice notice = notice_of(at, SourceState::lost);
+  notice.result = why;
+  notice.reason =
+      std::string_view("CUPTI no longer tells of calls: another tool has ended it (cuptiFinalize)");
+  (void)at.last_words.publish(notice);
+}
+
+SourceState Control::state(const Held& which) noexcept {
+  if (!which) return SourceState::detached;
+  if (forked() || in_callback()) return which->state;
+  const std::unique_lock asking(asking_, std::try_to_lock);
+  if (asking.owns_lock() && current_ == which && which->state == SourceState::attached)
+    look(*which);
+  return which->state;
+}
+
+Control::Held Control::current() noexcept {
+  if (forked()) return nullptr;
+  const std::lock_guard asking(asking_);
+  return current_;
+}
+
+}  // namespace ringmain::cuda

@@ -1,0 +1,88 @@
+// Who attaches, detaches, lends and asks? One object for the process, which is never destroyed, as
+// calls and static objects may come while the process ends.
+//
+// Two locks. `turn_` is held through a whole attach(), detach(), lend() or take_back(), also while
+// it waits for callbacks; none of these is called inside callbacks, so nobody waits for himself.
+// `asking_` is held while CUPTI is asked for calls, which the bus's housekeeper does as well when
+// interest changes. No callback takes either.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/system/fork.hpp"
+
+#include "bus/bus.hpp"
+
+#include "adapters/sources/cuda/cuda_attachment.hpp"
+#include "adapters/sources/cuda/cuda_interest.hpp"
+#include "adapters/sources/cuda/cuda_options.hpp"
+
+namespace ringmain::cuda {
+
+class Control final : public engine::Born {
+ public:
+  using Held = std::shared_ptr<Attachment>;
+
+  /// In a forked child a new one, unless its process had a source: then that one, which is inert.
+  static Control& instance();
+
+  // As the calls of Source.
+  Result<Held> attach(Bus& bus, const Options& options);
+  Detached detach(const Held& which) noexcept;
+  Result<bool> lend(const Held& which, std::string_view to);
+  Result<bool> take_back(const Held& which);
+  SourceState state(const Held& which) noexcept;
+  /// The attachment of the process, if there is one.
+  [[nodiscard]] Held current() noexcept;
+
+ private:
+  /// Why a call is refused where it is made, or nothing.
+  [[nodiscard]] std::optional<Error> refusal() const;
+  Result<bool> subscribe(Attachment& to, SourceNotice& notice);
+  void unsubscribe(Attachment& from) noexcept;
+  void let_go(const Held& which) noexcept;
+  void follow_interest(const Held& which);
+  /// Holds `turn_`, and does before and afterwards what was left to be done.
+  class Turn {
+   public:
+    explicit Turn(Control& control) : control_(control) {
+      control.turn_.lock();
+      control.tend();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+      control_.turn_.unlock();
+      control_.tend_if_nobody_does();
+    }
+
+   private:
+    Control& control_;
+  };
+  void tend() noexcept;
+  void tend_if_nobody_does() noexcept;
+  void finish_later(const Held& which) noexcept;
+  void look(Attachment& at) noexcept;
+
+  std::atomic<bool> used_{false};
+  std::mutex turn_;
+  std::mutex asking_;  // of what is below
+  Held current_;
+  abi::Subscriber subscriber_ = nullptr;  // nullptr: none
+  Enabled enabled_;
+  Subscription interest_;
+  std::uint32_t epochs_ = 0;
+  std::unique_ptr<Handles> handles_;  // made once; generations never come twice in a process
+
+  std::atomic<bool> to_finish_{false};
+  std::mutex later_;  // of what is below; held for a moment only
+  std::vector<Held> ended_in_callbacks_;
+  std::vector<Subscription> wakers_;
+};
+
+}  // namespace ringmain::cuda

@@ -1,0 +1,104 @@
+#include "adapters/sources/cuda/cuda_interest.hpp"
+
+#include "adapters/sources/cuda/cuda_callback.hpp"
+
+namespace ringmain::cuda {
+namespace {
+
+constexpr Kinds kWithContexts = kOfEvents | kOfStreams | kOfMemory;
+
+/// Where handles of a class were not followed, what is kept of them may be out of date.
+void forget_what_was_missed(Kinds before, Kinds now, Handles& handles) noexcept {
+  const auto begins = [&](CallKind made) {
+    return (before & bit_of(made)) == 0 && (now & bit_of(made)) != 0;
+  };
+  if (begins(CallKind::event_creation)) handles.forget(HandleClass::event);
+  if (begins(CallKind::stream_creation)) handles.forget(HandleClass::stream);
+  if (!begins(CallKind::memory_allocation)) return;
+  handles.forget(HandleClass::memory);
+  handles.forget(HandleClass::host_memory);
+  handles.forget(HandleClass::array);
+}
+
+}  // namespace
+
+abi::Result Enabled::switch_calls(Kinds needed, Attachment& to, abi::Subscriber subscriber) {
+  abi::Result result = abi::kSuccess;
+  refused_ = accepted_ = 0;
+  for (std::size_t i = 0; i < call_rows().size(); ++i) {
+    const CallRow& row = call_rows()[i];
+    Switch& here = to.switches[i];
+    const bool asked = !to.options.driver_only || row.domain == CallDomain::driver;
+    const bool wanted = asked && (needed & bit_of(row.call.kind)) != 0 &&
+                        row.since <= to.cupti.version && to.cupti.version < row.until;
+    if (wanted == here.on()) continue;
+    here.turn();
+    const abi::Result answer = to.cupti.enable_callback(
+        wanted ? 1 : 0, subscriber, static_cast<abi::Domain>(row.domain), row.cbid);
+    if (answer == abi::kSuccess) {
+      ++accepted_;
+      continue;
+    }
+    result = answer;
+    if (!wanted) continue;
+    here.turn();
+    ++refused_;
+  }
+  return result;
+}
+
+abi::Result Enabled::switch_contexts(bool wanted, Attachment& to, abi::Subscriber subscriber) {
+  if (wanted == contexts_) return abi::kSuccess;
+  contexts_ = wanted;
+  abi::Result result = abi::kSuccess;
+  for (const std::uint32_t cbid : {abi::kContextCreated, abi::kContextDestroyStarting}) {
+    const abi::Result answer =
+        to.cupti.enable_callback(wanted ? 1 : 0, subscriber, abi::kResource, cbid);
+    if (answer != abi::kSuccess) result = answer;
+  }
+  return result;
+}
+
+abi::Result Enabled::serve(Kinds heard, Attachment& to, abi::Subscriber subscriber) {
+  const Kinds needed = needed_for(heard);
+  abi::Result result = abi::kSuccess;
+  if (!states_) {
+    states_ = true;
+    result = to.cupti.enable_callback(1, subscriber, abi::kState, abi::kFatalError);
+  }
+  if (needed == needed_) return result;
+  forget_what_was_missed(needed_, needed, to.handles);
+  switchboard.kinds = needed_ | needed;
+  const bool contexts = (needed & (kWithContexts | bit_of(CallKind::context))) != 0;
+  if (const abi::Result answer = switch_contexts(contexts, to, subscriber); answer != abi::kSuccess)
+    result = answer;
+  if (const abi::Result answer = switch_calls(needed, to, subscriber); answer != abi::kSuccess)
+    result = answer;
+  needed_ = needed;
+  switchboard.kinds = needed;
+  return result;
+}
+
+void Enabled::ended(Attachment& to) {
+  for (Switch& each : to.switches) {
+    if (each.on()) each.turn();
+  }
+  switchboard.kinds = 0;
+  *this = {};
+}
+
+bool Enabled::forgotten(const Attachment& to, abi::Subscriber subscriber, abi::Result& why) const {
+  std::uint32_t on = 0;
+  why = abi::kSuccess;
+  for (std::size_t i = 0; i < call_rows().size(); ++i) {
+    if (!to.switches[i].on()) continue;
+    const CallRow& row = call_rows()[i];
+    why = to.cupti.callback_state(&on, subscriber, static_cast<abi::Domain>(row.domain), row.cbid);
+    return why != abi::kSuccess || on == 0;
+  }
+  if (!states_) return false;
+  why = to.cupti.callback_state(&on, subscriber, abi::kState, abi::kFatalError);
+  return why != abi::kSuccess || on == 0;
+}
+
+}  // namespace ringmain::cuda

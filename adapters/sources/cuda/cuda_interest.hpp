@@ -1,0 +1,60 @@
+// Which calls must be told for what is listened to? Those of its kinds, and those that make and
+// release the handles whose generation or bytes its events carry.
+#pragma once
+#include <array>
+
+#include "adapters/sources/cuda/cuda_attachment.hpp"
+#include "adapters/sources/cuda/cupti_abi.hpp"
+
+namespace ringmain::cuda {
+
+constexpr Kinds operator|(CallKind a, CallKind b) noexcept {
+  return bit_of(a) | bit_of(b);
+}
+constexpr Kinds operator|(Kinds kinds, CallKind kind) noexcept {
+  return kinds | bit_of(kind);
+}
+
+/// Kinds whose events carry an event's, a stream's, an allocation's generation.
+constexpr Kinds kOfEvents = CallKind::event_creation | CallKind::event_deletion |
+                            CallKind::event_record | CallKind::event_wait |
+                            CallKind::event_synchronization;
+constexpr Kinds kOfStreams =
+    CallKind::stream_creation | CallKind::stream_deletion | CallKind::stream_synchronization;
+constexpr Kinds kOfMemory = CallKind::memory_allocation | CallKind::memory_deallocation;
+
+constexpr Kinds needed_for(Kinds heard) noexcept {
+  Kinds needed = heard;
+  if ((heard & kOfEvents) != 0) needed |= CallKind::event_creation | CallKind::event_deletion;
+  if ((heard & kOfStreams) != 0) needed |= CallKind::stream_creation | CallKind::stream_deletion;
+  if ((heard & kOfMemory) != 0) needed |= kOfMemory;
+  return needed;
+}
+
+/// What CUPTI is asked for. Threads: one at a time, the one that holds the source's lock.
+class Enabled {
+ public:
+  /// Enables and disables call by call, until `heard` is served. Nothing of what stays is touched.
+  /// Returns CUPTI's last refusal, or kSuccess.
+  abi::Result serve(Kinds heard, Attachment& to, abi::Subscriber subscriber);
+  /// Forgets what was enabled: the subscription is over.
+  void ended(Attachment& to);
+  /// Has CUPTI forgotten what it was asked for?
+  [[nodiscard]] bool forgotten(const Attachment& to, abi::Subscriber subscriber,
+                               abi::Result& why) const;
+  /// How many calls CUPTI refused to tell of.
+  [[nodiscard]] unsigned refused() const noexcept { return refused_; }
+  [[nodiscard]] bool refused_all() const noexcept { return refused_ != 0 && accepted_ == 0; }
+
+ private:
+  abi::Result switch_calls(Kinds needed, Attachment& to, abi::Subscriber subscriber);
+  abi::Result switch_contexts(bool wanted, Attachment& to, abi::Subscriber subscriber);
+
+  Kinds needed_ = 0;
+  unsigned refused_ = 0;
+  unsigned accepted_ = 0;
+  bool contexts_ = false;
+  bool states_ = false;
+};
+
+}  // namespace ringmain::cuda

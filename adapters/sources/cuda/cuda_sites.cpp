@@ -1,0 +1,367 @@
+#include "adapters/sources/cuda/cuda_sites.hpp"
+
+#include <optional>
+
+#include "engine/system/clock.hpp"
+
+#include "bus/in_subscriber.hpp"
+#include "bus/origin.hpp"
+
+#include "adapters/launch/tid.hpp"
+#include "adapters/sources/cuda/cuda_arguments.hpp"
+
+namespace ringmain::cuda {
+namespace {
+
+using engine::now_ns;
+
+/// Ids of ours begin above all of CUPTI's, which have 32 bits.
+constexpr std::uint64_t kOwnIds = std::uint64_t{1} << 32;
+
+/// One edge of a call.
+struct Edge {
+  Attachment& to;
+  Guard& guard;
+  CallUnderWay& call;
+  const abi::CallData& data;
+  Phase phase = Phase::instant;
+  std::int32_t result = kNoResult;
+  std::int64_t duration_ns = 0;
+
+  [[nodiscard]] const CallRow& row() const noexcept { return *call.row; }
+  [[nodiscard]] const Call& what() const noexcept { return call.row->call; }
+};
+
+/// The fields that all kinds have.
+template <class E>
+void say_which(E& event, const Edge& edge) noexcept {
+  const Attachment& to = edge.to;
+  if (edge.call.correlation == 0) {
+    edge.call.correlation =
+        edge.data.correlation_id != 0 ? edge.data.correlation_id : kOwnIds + new_op_id();
+  }
+  event.correlation = edge.call.correlation;
+  event.duration_ns = edge.duration_ns;
+  event.device =
+      edge.to.contexts.device_of(edge.data.context_uid, edge.data.context, to.cupti.device_id);
+  event.result = edge.result;
+  event.context = edge.data.context_uid;
+  event.thread = static_cast<std::int32_t>(run::this_tid());
+  event.api = to.names[static_cast<std::size_t>(edge.call.row - call_rows().data())];
+  event.cbid = edge.row().cbid;
+  event.phase = edge.phase;
+  event.layer = edge.row().domain == CallDomain::runtime ? Layer::runtime : Layer::driver;
+}
+
+template <class E>
+void publish(Attachment& to, Guard& guard, const E& event) noexcept {
+  PublishCode code{};
+  {
+    const Aside aside(guard);
+    code = to.channel<E>().publish(event).code;
+  }
+  if (code == PublishCode::unheard) return;
+  to.tally.add(code == PublishCode::accepted ? Tally::published : Tally::refused);
+}
+
+/// `fill(event)` sets the kind's own fields.
+template <class E, class F>
+void publish(const Edge& edge, F fill) noexcept {
+  E event;
+  fill(event);
+  say_which(event, edge);
+  publish(edge.to, edge.guard, event);
+}
+
+[[nodiscard]] bool heard(const Attachment& to, CallKind kind) noexcept {
+  switch (kind) {
+    case CallKind::none:
+      return false;
+    case CallKind::event_creation:
+      return to.channel<EventCreation>().wanted();
+    case CallKind::event_deletion:
+      return to.channel<EventDeletion>().wanted();
+    case CallKind::event_record:
+      return to.channel<EventRecord>().wanted();
+    case CallKind::event_wait:
+      return to.channel<EventWait>().wanted();
+    case CallKind::memory_allocation:
+      return to.channel<MemoryAllocation>().wanted();
+    case CallKind::memory_deallocation:
+      return to.channel<MemoryDeallocation>().wanted();
+    case CallKind::stream_creation:
+      return to.channel<StreamCreation>().wanted();
+    case CallKind::device_synchronization:
+      return to.channel<DeviceSynchronization>().wanted();
+    case CallKind::stream_synchronization:
+      return to.channel<StreamSynchronization>().wanted();
+    case CallKind::event_synchronization:
+      return to.channel<EventSynchronization>().wanted();
+    case CallKind::stream_deletion:
+      return to.channel<StreamDeletion>().wanted();
+    case CallKind::context:
+      return to.channel<ContextEvent>().wanted();
+    case CallKind::capture:
+      return to.channel<Capture>().wanted();
+  }
+  return false;
+}
+
+[[nodiscard]] HandleClass class_of(MemoryClass memory) noexcept {
+  switch (memory) {
+    case MemoryClass::host_pinned:
+    case MemoryClass::host_registered:
+      return HandleClass::host_memory;
+    case MemoryClass::array:
+    case MemoryClass::physical:  // no address of the device's either
+      return HandleClass::array;
+    default:
+      return HandleClass::memory;
+  }
+}
+[[nodiscard]] HandleClass class_of(const Call& call) noexcept {
+  switch (call.kind) {
+    case CallKind::memory_allocation:
+    case CallKind::memory_deallocation:
+      return class_of(call.memory);
+    case CallKind::stream_creation:
+    case CallKind::stream_deletion:
+    case CallKind::stream_synchronization:
+      return HandleClass::stream;
+    default:
+      return HandleClass::event;
+  }
+}
+[[nodiscard]] constexpr std::uint32_t generation(const Handles::Known& known) noexcept {
+  return known.live ? known.generation : 0;
+}
+[[nodiscard]] Handles::Known known(const Edge& edge, const Arguments& given) noexcept {
+  return edge.to.handles.find(class_of(edge.what()), given.handle);
+}
+
+[[nodiscard]] bool releases(CallKind kind) noexcept {
+  return kind == CallKind::event_deletion || kind == CallKind::stream_deletion ||
+         kind == CallKind::memory_deallocation;
+}
+[[nodiscard]] bool makes(CallKind kind) noexcept {
+  return kind == CallKind::event_creation || kind == CallKind::stream_creation ||
+         kind == CallKind::memory_allocation;
+}
+[[nodiscard]] bool synchronizes(CallKind kind) noexcept {
+  return kind == CallKind::device_synchronization || kind == CallKind::stream_synchronization ||
+         kind == CallKind::event_synchronization;
+}
+
+void publish_release(const Edge& edge, const Arguments& given, const Handles::Known& was) noexcept {
+  if (edge.what().kind == CallKind::event_deletion) {
+    publish<EventDeletion>(edge, [&](EventDeletion& e) {
+      e.event = given.handle;
+      e.generation = was.generation;
+    });
+  } else if (edge.what().kind == CallKind::stream_deletion) {
+    publish<StreamDeletion>(edge, [&](StreamDeletion& e) {
+      e.stream = given.handle;
+      e.generation = was.generation;
+    });
+  } else {
+    publish<MemoryDeallocation>(edge, [&](MemoryDeallocation& e) {
+      e.address = given.handle;
+      e.bytes = given.bytes != 0 ? given.bytes : was.bytes;
+      e.stream = given.stream;
+      e.generation = was.generation;
+      e.memory = edge.what().memory;
+    });
+  }
+}
+
+void publish_made(const Edge& edge, const Arguments& given, std::uint32_t made) noexcept {
+  if (edge.what().kind == CallKind::event_creation) {
+    publish<EventCreation>(edge, [&](EventCreation& e) {
+      e.event = given.handle;
+      e.generation = made;
+      e.flags = given.flags;
+    });
+  } else if (edge.what().kind == CallKind::stream_creation) {
+    publish<StreamCreation>(edge, [&](StreamCreation& e) {
+      if (given.handle != 0) e.stream = given.handle;
+      e.generation = made;
+      e.flags = given.flags;
+      e.priority = given.priority;
+    });
+  } else {
+    publish<MemoryAllocation>(edge, [&](MemoryAllocation& e) {
+      e.address = given.handle;
+      e.bytes = given.bytes;
+      e.stream = given.stream;
+      e.generation = made;
+      e.memory = edge.what().memory;
+    });
+  }
+}
+
+template <class E>
+void publish_use(const Edge& edge, const Arguments& given) noexcept {
+  publish<E>(edge, [&](E& e) {
+    e.event = given.handle;
+    e.stream = given.stream;
+    e.generation = generation(known(edge, given));
+    e.flags = given.flags;
+  });
+}
+
+void publish_synchronization(const Edge& edge) noexcept {
+  if (edge.what().kind == CallKind::device_synchronization)
+    return publish<DeviceSynchronization>(edge, [](DeviceSynchronization&) {});
+  const Arguments given = read_arguments(edge.row(), edge.data.params, false);
+  if (edge.what().kind == CallKind::stream_synchronization) {
+    publish<StreamSynchronization>(edge, [&](StreamSynchronization& e) {
+      e.stream = given.handle;
+      e.generation = generation(known(edge, given));
+    });
+  } else {
+    publish<EventSynchronization>(edge, [&](EventSynchronization& e) {
+      e.event = given.handle;
+      e.generation = generation(known(edge, given));
+    });
+  }
+}
+
+void publish_context(const Edge& edge, const Arguments& given) noexcept {
+  publish<ContextEvent>(edge, [&](ContextEvent& e) {
+    e.handle = given.handle;
+    e.change = edge.what().change;
+  });
+}
+
+/// The handle is dead before CUDA takes it back.
+void release(const Edge& edge, bool told) noexcept {
+  const Arguments given = read_arguments(edge.row(), edge.data.params, false);
+  if (given.handle == 0) return;  // cudaFree(nullptr) makes a context, and releases nothing
+  Handles::Known was = edge.to.handles.gone(class_of(edge.what()), given.handle);
+  if (!was.live) was = {};
+  if (told) publish_release(edge, given, was);
+}
+void release_failed(const Edge& edge, bool told) noexcept {
+  const Arguments given = read_arguments(edge.row(), edge.data.params, false);
+  if (given.handle == 0) return;
+  edge.to.handles.back(class_of(edge.what()), given.handle);
+  Handles::Known is = known(edge, given);
+  if (!is.live) is = {};
+  if (told) publish_release(edge, given, is);
+}
+
+void make(const Edge& edge, bool told) noexcept {
+  const bool returned = edge.result == 0;
+  const Arguments given = read_arguments(edge.row(), edge.data.params, returned);
+  Handles::Known made;
+  if (returned && given.handle != 0) {
+    made = edge.to.handles.made(class_of(edge.what()), given.handle, given.bytes,
+                                edge.data.context_uid);
+  }
+  if (told) publish_made(edge, given, made.generation);
+}
+
+/// Begins and ends of contexts; resets are told at the entry.
+void context_entry(const Edge& edge) noexcept {
+  if (edge.what().change == ContextChange::made) return;
+  edge.call.context_told = true;
+  publish_context(edge, read_arguments(edge.row(), edge.data.params, false));
+}
+void context_exit(const Edge& edge) noexcept {
+  const bool made = edge.what().change == ContextChange::made;
+  if (edge.result == 0 && (!made || edge.call.context_told)) return;
+  publish_context(edge, read_arguments(edge.row(), edge.data.params, edge.result == 0));
+}
+
+void publish_capture(const Edge& edge) noexcept {
+  const Arguments given = read_arguments(edge.row(), edge.data.params, edge.result == 0);
+  publish<Capture>(edge, [&](Capture& e) {
+    e.stream = given.stream;
+    e.graph = given.graph;
+    e.step = edge.what().step;
+  });
+}
+
+void after(const Edge& edge, bool told) noexcept {
+  const CallKind kind = edge.what().kind;
+  if (makes(kind)) return make(edge, told);
+  if (releases(kind)) {
+    if (edge.result != 0 && edge.result != kNoResult) release_failed(edge, told);
+    return;
+  }
+  if (!told) return;
+  if (synchronizes(kind)) return publish_synchronization(edge);
+  if (kind == CallKind::context) return context_exit(edge);
+  if (kind == CallKind::capture) return publish_capture(edge);
+  const Arguments given = read_arguments(edge.row(), edge.data.params, edge.result == 0);
+  if (kind == CallKind::event_record) return publish_use<EventRecord>(edge, given);
+  publish_use<EventWait>(edge, given);
+}
+
+}  // namespace
+
+void on_entry(Attachment& to, Guard& guard, const abi::CallData& data) noexcept {
+  CallUnderWay& call = guard.call();
+  const CallKind kind = call.row->call.kind;
+  const bool wanted = heard(to, kind);
+  call.muted = !to.options.own && in_subscriber();
+  if (call.muted && wanted) to.tally.add(Tally::suppressed);
+  const bool told = wanted && !call.muted;
+  Edge edge{to, guard, call, data};
+  if (releases(kind)) return release(edge, told);
+  if (!told) return;
+  if (kind == CallKind::context) context_entry(edge);
+  call.began_ns = now_ns();
+  if (!synchronizes(kind)) return;
+  edge.phase = Phase::begin;
+  publish_synchronization(edge);
+}
+
+void on_exit(Attachment& to, Guard& guard, const abi::CallData& data) noexcept {
+  CallUnderWay call = guard.call();  // a copy: an inline subscriber's calls may come in between
+  const CallKind kind = call.row->call.kind;
+  const bool told = !call.muted && heard(to, kind);
+  Edge edge{to, guard, call, data};
+  if (data.result != nullptr) edge.result = *static_cast<const std::int32_t*>(data.result);
+  if (edge.result != 0 && edge.result != kNoResult) {
+    edge.phase = Phase::failed;
+  } else if (synchronizes(kind)) {
+    edge.phase = Phase::end;
+  }
+  if (told && call.began_ns != 0 && !(releases(kind))) edge.duration_ns = now_ns() - call.began_ns;
+  after(edge, told);
+}
+
+void on_context(Attachment& to, Guard& guard, std::uint32_t cbid,
+                const abi::ResourceData& data) noexcept {
+  const bool made = cbid == abi::kContextCreated;
+  const std::uint32_t number = made ? 0 : to.contexts.number_of(data.context);
+  ContextEvent event;
+  event.handle = reinterpret_cast<std::uintptr_t>(data.context);
+  event.context = number;
+  event.change = made ? ContextChange::made : ContextChange::destroyed;
+  const bool wanted = to.channel<ContextEvent>().wanted();
+  if (wanted) event.device = to.contexts.device_of(number, data.context, to.cupti.device_id);
+  if (number != 0) {
+    to.handles.context_gone(number);
+    to.contexts.forget(number);
+  }
+  if (!wanted) return;
+  event.thread = static_cast<std::int32_t>(run::this_tid());
+  if (guard.under_way(to.epoch)) {
+    CallUnderWay& call = guard.call();
+    const Call& what = call.row->call;
+    const bool same = what.kind == CallKind::context && what.change == event.change;
+    if (call.muted || (same && call.context_told)) return;
+    if (same) call.context_told = true;
+    event.api = to.names[static_cast<std::size_t>(call.row - call_rows().data())];
+    event.cbid = call.row->cbid;
+    event.layer = call.row->domain == CallDomain::runtime ? Layer::runtime : Layer::driver;
+    event.correlation = call.correlation;
+  } else if (!to.options.own && in_subscriber()) {
+    return to.tally.add(Tally::suppressed);
+  }
+  publish(to, guard, event);
+}
+
+}  // namespace ringmain::cuda
