@@ -14,13 +14,8 @@ from . import _native
 STATES = ("attached", "unavailable", "lent", "lost", "detached")
 DETACHED = ("done", "deferred", "timeout", "was_not_attached")
 COUNTS = ("published", "refused", "suppressed", "unkept")
+_ERRORS: dict[int, type[Exception]] = {1: ValueError, 3: MemoryError}  # of attach(); others are RuntimeError
 _SENTENCE_BYTES = 1024
-
-
-class Counts(ctypes.Structure):
-    """ringmain_cuda_figures, of adapters/sources/cuda/cuda_source_c.cpp."""
-
-    _fields_ = [(name, ctypes.c_uint64) for name in COUNTS]
 
 
 class CudaLibrary:
@@ -31,9 +26,9 @@ class CudaLibrary:
         text, size = ctypes.c_char_p, ctypes.c_size_t
         source = ctypes.c_void_p
         for name, result, arguments in (
-                ("attach", source, (ctypes.c_void_p, text, text, size)), ("release", None, (source,)),
-                ("detach", ctypes.c_int, (source,)), ("state_of", ctypes.c_int, (source,)),
-                ("counts", None, (source, ctypes.POINTER(Counts))),
+                ("attach", ctypes.c_int, (ctypes.c_void_p, text, ctypes.POINTER(source), text, size)),
+                ("release", None, (source,)), ("detach", ctypes.c_int, (source,)),
+                ("state_of", ctypes.c_int, (source,)), ("counts", None, (source, ctypes.POINTER(ctypes.c_uint64))),
                 ("lend_source", ctypes.c_int, (source, text, text, size)),
                 ("take_back_source", ctypes.c_int, (source, text, size)), ("state", ctypes.c_int, (ctypes.c_void_p,)),
                 ("lend", ctypes.c_int, (text, text, size)), ("take_back", ctypes.c_int, (text, size))):
@@ -60,11 +55,11 @@ class CudaLibrary:
 
     def attach(self, bus: _native.NativeBus, options: str) -> int:
         """The source's address, for the functions below."""
-        why = ctypes.create_string_buffer(_SENTENCE_BYTES)
-        source = self._library.ringmain_cuda_attach(bus.address, options.encode(), why, len(why))
-        if not source:
-            raise RuntimeError(why.value.decode(errors="replace"))
-        return int(source)
+        why, made = ctypes.create_string_buffer(_SENTENCE_BYTES), ctypes.c_void_p()
+        code = self._library.ringmain_cuda_attach(bus.address, options.encode(), ctypes.byref(made), why, len(why))
+        if code != 0:
+            raise _ERRORS.get(code, RuntimeError)(why.value.decode(errors="replace"))
+        return made.value or 0
 
     def detach(self, source: int) -> str:
         return DETACHED[self._library.ringmain_cuda_detach(source)]
@@ -77,9 +72,9 @@ class CudaLibrary:
         return STATES[self._library.ringmain_cuda_state_of(source)]
 
     def counts(self, source: int) -> dict[str, int]:
-        found = Counts()
-        self._library.ringmain_cuda_counts(source, ctypes.byref(found))
-        return {name: getattr(found, name) for name in COUNTS}
+        found = (ctypes.c_uint64 * len(COUNTS))()
+        self._library.ringmain_cuda_counts(source, found)
+        return dict(zip(COUNTS, found, strict=True))
 
     def lend_source(self, source: int, to: str) -> bool:
         why = ctypes.create_string_buffer(_SENTENCE_BYTES)

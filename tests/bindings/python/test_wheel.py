@@ -90,6 +90,10 @@ print(sum(map(len, heard)))
 """
 
 
+def test_the_source_of_cuda_is_carried(installed):
+    assert run(installed / "python", "-c", "import ringmain.cuda; print(ringmain.cuda.attach.__name__)") == "attach\n"
+
+
 def test_the_module_says_and_hears(installed):
     assert run(installed / "python", "-c", SCRIPT) == "4\n"
 

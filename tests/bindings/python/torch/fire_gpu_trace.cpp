@@ -24,6 +24,16 @@ void fire_all(std::uintptr_t event, std::uintptr_t stream, std::uintptr_t addres
 }  // namespace
 
 extern "C" {
+/// One kind, once.
+__attribute__((visibility("default"))) void fire_record(std::uintptr_t event,
+                                                        std::uintptr_t stream) {
+  if (const auto* trace = c10::impl::GPUTrace::get_trace())
+    (*trace)->trace_gpu_event_record(c10::DeviceType::CUDA, event, stream);
+}
+__attribute__((visibility("default"))) void fire_block(std::uintptr_t address) {
+  if (const auto* trace = c10::impl::GPUTrace::get_trace())
+    (*trace)->trace_gpu_memory_allocation(c10::DeviceType::CUDA, address);
+}
 /// Says each of the ten kinds `times` times, in this thread.
 __attribute__((visibility("default"))) void fire(int times, std::uintptr_t event,
                                                  std::uintptr_t stream, std::uintptr_t address) {

@@ -58,6 +58,26 @@ def test_a_package_that_is_broken_does_not_stop_pytorch(tmp_path):
     assert "could not attach to PyTorch" in done.stderr and "damaged installation" in done.stderr
 
 
+def test_where_ringmain_cuda_was_imported_before_its_source_steps_aside_and_no_more():
+    program = ("try: import ringmain.cuda\n"
+               "except ImportError: print('no library'); raise SystemExit\n"
+               "from ringmain.torch import _attach, _profiler\n"
+               "asked = []; _profiler.hook.connect = lambda by: asked.append(by.__name__) or ''\n"
+               "import torch; print(asked, _attach._attached)")
+    done = python("-c", program)
+    if done.stdout == "no library\n":
+        pytest.skip("this build has no source of CUDA's calls")
+    assert (done.returncode, done.stdout) == (0, "['beside_cuda'] None\n"), done.stderr
+
+
+def test_a_run_of_the_source_cuda_steps_aside_and_attaches_nothing_of_pytorch():
+    program = ("from ringmain.torch import _attach, _profiler\n"
+               "asked = []; _profiler.hook.connect = lambda by: asked.append(by.__name__) or ''\n"
+               "import torch; print(asked, _attach._attached)")
+    done = python("-c", program, RINGMAIN_ATTACH="cuda", RINGMAIN_RUN_SOURCES="cuda:lane=4096\nheartbeat")
+    assert (done.returncode, done.stdout) == (0, "['beside_cuda'] None\n"), done.stderr
+
+
 def test_a_second_import_or_attach_meets_the_same_attachment():
     done = python("-c", "import torch, ringmain, ringmain.torch\n"
                   "first = ringmain.torch.attach(); print(first is ringmain.torch.attach(ringmain.Bus.process()))",

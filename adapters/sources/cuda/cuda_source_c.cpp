@@ -1,0 +1,132 @@
+// The source for callers of C: Python calls these functions by ctypes (bindings/python/ringmain/
+// _cuda_library.py), and ringmain.torch finds by them the source that others have attached.
+//
+// A function that can fail gives a code, and a sentence of at most `why_bytes` with its zero.
+// Threads: any; of one source one at a time for release(). Nothing is thrown.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "adapters/sources/cuda/cuda_source.hpp"
+
+using ringmain::Bus;
+using ringmain::Error;
+using ringmain::Result;
+using ringmain::cuda::Options;
+using ringmain::cuda::Source;
+
+namespace {
+
+constexpr int kNoSource = -1;
+enum AttachCode : int { kAttached, kWrongOptions, kRefused, kNoMemory };
+enum AnswerCode : int { kError = -1, kNo, kYes };
+
+void say(std::string_view sentence, char* why, std::size_t why_bytes) noexcept {
+  if (why == nullptr || why_bytes == 0) return;
+  const std::size_t bytes = std::min(sentence.size(), why_bytes - 1);
+  std::memcpy(why, sentence.data(), bytes);
+  why[bytes] = '\0';
+}
+
+template <class F>
+int answer_of(F ask, char* why, std::size_t why_bytes) noexcept {
+  try {
+    const Result<bool> answer = ask();
+    if (answer) return answer.value() ? kYes : kNo;
+    say(answer.error().message, why, why_bytes);
+  } catch (const std::exception& thrown) {
+    say(thrown.what(), why, why_bytes);
+  }
+  return kError;
+}
+
+Source& source_of(void* source) noexcept {
+  return *static_cast<Source*>(source);
+}
+
+}  // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+/// `options`: as cuda_options.hpp reads them. `*made` belongs to the caller, until release().
+int ringmain_cuda_attach(void* bus, const char* options, void** made, char* why,
+                         std::size_t why_bytes) noexcept {
+  try {
+    const Result<Options> read = Options::read(options);
+    if (!read) {
+      say(read.error().message, why, why_bytes);
+      return kWrongOptions;
+    }
+    auto room = std::make_unique<Source>();
+    Result<Source> attached = Source::attach(*static_cast<Bus*>(bus), read.value());
+    if (!attached) {
+      say(attached.error().message, why, why_bytes);
+      return attached.error().code == Error::Code::no_memory ? kNoMemory : kRefused;
+    }
+    *room = std::move(attached).value();
+    *made = room.release();
+    return kAttached;
+  } catch (const std::bad_alloc&) {
+    say("no memory is left", why, why_bytes);
+    return kNoMemory;
+  } catch (const std::exception& thrown) {
+    say(thrown.what(), why, why_bytes);
+    return kRefused;
+  }
+}
+/// Detaches, and ends it.
+void ringmain_cuda_release(void* source) noexcept {
+  delete static_cast<Source*>(source);
+}
+/// ringmain::Detached.
+int ringmain_cuda_detach(void* source) noexcept {
+  return static_cast<int>(source_of(source).detach());
+}
+/// SourceState.
+int ringmain_cuda_state_of(void* source) noexcept {
+  return static_cast<int>(source_of(source).state());
+}
+/// `figures`: published, refused, suppressed, unkept.
+void ringmain_cuda_counts(void* source, std::uint64_t* figures) noexcept {
+  const ringmain::cuda::Counts now = source_of(source).counts();
+  figures[0] = now.published;
+  figures[1] = now.refused;
+  figures[2] = now.suppressed;
+  figures[3] = now.unkept;
+}
+/// 1: let go, 0: there was nothing to let go of, -1: refused.
+int ringmain_cuda_lend_source(void* source, const char* to, char* why,
+                              std::size_t why_bytes) noexcept {
+  return answer_of([&] { return source_of(source).lend(to); }, why, why_bytes);
+}
+/// 1: it has CUPTI again, 0: it has not, -1: refused.
+int ringmain_cuda_take_back_source(void* source, char* why, std::size_t why_bytes) noexcept {
+  return answer_of([&] { return source_of(source).take_back(); }, why, why_bytes);
+}
+
+// --- the source of this process, whoever attached it ---
+
+/// SourceState; -1: there is none, or `bus` is not null and it is another's.
+int ringmain_cuda_state(const void* bus) noexcept {
+  try {
+    const auto state = Source::state_in_process(static_cast<const Bus*>(bus));
+    return state ? static_cast<int>(*state) : kNoSource;
+  } catch (const std::exception&) {
+    return kNoSource;
+  }
+}
+int ringmain_cuda_lend(const char* to, char* why, std::size_t why_bytes) noexcept {
+  return answer_of([&] { return Source::lend_in_process(to); }, why, why_bytes);
+}
+int ringmain_cuda_take_back(char* why, std::size_t why_bytes) noexcept {
+  return answer_of([] { return Source::take_back_in_process(); }, why, why_bytes);
+}
+
+}  // extern "C"
+#pragma GCC visibility pop
