@@ -57,6 +57,18 @@ bool is(unsigned mode) {
   return (cupti().hostile & mode) != 0;
 }
 
+/// Tells of a whole call inside one that was entered: its number is new, its slot its own.
+void call_unknown(const Subscriber& to, int domain, std::uint32_t cbid, abi::CallData call) {
+  if (call.site != abi::kEnter) return;
+  std::uint64_t slot = 0;
+  const std::int32_t result = 0;
+  call.correlation_data = &slot;
+  to.callback(to.user_data, static_cast<CUpti_CallbackDomain>(domain), 60000 + cbid, &call);
+  call.site = abi::kExit;
+  call.result = &result;
+  to.callback(to.user_data, static_cast<CUpti_CallbackDomain>(domain), 60000 + cbid, &call);
+}
+
 void call_back(const Subscriber& to, int domain, std::uint32_t cbid, const void* what) {
   struct Inside {
     explicit Inside(int domain) : before(callback_domain) {
@@ -72,7 +84,7 @@ void call_back(const Subscriber& to, int domain, std::uint32_t cbid, const void*
   ++cupti().delivered;
   to.callback(to.user_data, static_cast<CUpti_CallbackDomain>(domain), cbid, what);
   if (is(FAKE_UNKNOWN_NUMBERS) && domain <= 2) {
-    to.callback(to.user_data, static_cast<CUpti_CallbackDomain>(domain), 60000 + cbid, what);
+    call_unknown(to, domain, cbid, *static_cast<const abi::CallData*>(what));
   }
 }
 

@@ -46,9 +46,10 @@ void fake_cupti_version(uint32_t version); /* what cuptiGetVersion says, and its
 void fake_cupti_answer(const char* function, int result, unsigned times, const char* owner);
 
 enum FakeHostility {
-  FAKE_POISON = 1,         /* what a callback is given cannot be read once it returned */
-  FAKE_NULL_PARAMS = 2,    /* functionParams is null */
-  FAKE_UNKNOWN_NUMBERS = 4 /* each delivery is made once more with a number that nobody knows */
+  FAKE_POISON = 1,      /* what a callback is given cannot be read once it returned */
+  FAKE_NULL_PARAMS = 2, /* functionParams is null */
+  FAKE_UNKNOWN_NUMBERS =
+      4 /* inside each call that is told another is, with a number that nobody knows */
 };
 void fake_cupti_hostile(unsigned modes);
 
