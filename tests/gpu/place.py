@@ -1,0 +1,98 @@
+"""Where does a test find its programs, and how does it run them, with ringmain listening and without?"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import heard
+import machine
+
+
+class Skipped(Exception):
+    """What a test needs is not here."""
+
+
+class Failed(Exception):
+    """What must hold does not."""
+
+
+class Place:
+    def __init__(self, build, output, fakes):
+        self.build, self.output, self.fakes = build, output, fakes
+        self.programs = build / "bin" / ("gpu-fakes" if fakes else "gpu")
+        self.ringmain = build / "bin" / "ringmain"
+        self.recorder = build / "bin" / "gpu" / "gpu_recorder.so"
+        self._kept = tempfile.TemporaryDirectory(prefix="ringmain-gpu-")
+        self.folder = Path(self._kept.name)
+        self.figures, self.answers = {}, []
+
+    def variables(self, **more):
+        """The process's own, with CUDA's libraries, or those that stand in for them, where the loader finds them."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("CUDA_INJECTION", "FAKE_", "GPU_"))}
+        folders = [str(self.build / "tests/adapters/cuda/fakes/lib")] if self.fakes else machine.library_folders()
+        path = ":".join([*folders, *filter(None, [kept.get("LD_LIBRARY_PATH")])])
+        return {**kept, "LD_LIBRARY_PATH": path, **more}
+
+    def program(self, name):
+        path = self.programs / name
+        if not path.exists():
+            raise Skipped(f"{name} was not built: that needs CUDA's toolkit" if not self.fakes else f"{name} is of no use over stand-ins")
+        return str(path)
+
+    def run(self, *command, status=0, **variables):
+        """Its standard output. Any other end than `status` is a failure; None: any end that is no signal."""
+        run = subprocess.run(command, capture_output=True, text=True, check=False, env=self.variables(**variables))
+        if run.returncode < 0 or (status is not None and run.returncode != status):
+            raise Failed(f"{Path(command[0]).name} {Path(command[-1]).name} ended with {run.returncode}: {(run.stderr or run.stdout).strip()[-300:]}")
+        return run
+
+    def heard(self, *command, source="cuda:lossless", status=0, **variables):
+        """(what the program wrote down, what ringmain heard, the run). The bus is not to lose anything here."""
+        if not self.ringmain.exists():
+            raise Skipped("the ringmain program was not built")
+        number = len(list(self.folder.iterdir()))
+        ledger, lines = self.folder / f"{number}.ledger", self.folder / f"{number}.jsonl"
+        run = self.run(str(self.ringmain), "run", "--source", source, "--sink", f"json_lines:{lines}", "--", *command,
+                       status=status, GPU_LEDGER=str(ledger), **variables)
+        events = heard.read_lines(lines)
+        if not any(one["channel"] == "cuda.source" for one in events):
+            raise Failed(f"the source said nothing of itself: {run.stderr.strip()[-300:]}")
+        return heard.read_lines(ledger), events, run
+
+    def notices(self, events):
+        return [one for one in events if one["channel"] == "cuda.source"]
+
+    def must_be_attached(self, events):
+        states = [one["state"] for one in self.notices(events)]
+        if "attached" not in states:
+            raise Failed(f"the source did not attach: {[(one['state'], one['owner'], one['reason']) for one in self.notices(events)]}")
+
+    def compared(self, *command, **options):
+        """Runs it with ringmain listening; how many events there were, each as the program knows it."""
+        ledger, events, _ = self.heard(*command, **options)
+        self.must_be_attached(events)
+        try:
+            return heard.compare(ledger, events), events
+        except heard.Different as what:
+            raise Failed(str(what)) from None
+
+    def torch(self, script, *words, status=0, source=None, **variables):
+        """A Python program with PyTorch, below ringmain if a source is named."""
+        if self.fakes:
+            raise Skipped("PyTorch knows no libraries that stand in for CUDA's")
+        asked = subprocess.run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], capture_output=True, text=True,
+                               check=False, env=self.variables())
+        if asked.stdout.strip() != "True":
+            raise Skipped("there is no PyTorch that can use the GPU: " + (asked.stderr.strip().splitlines() or ["torch.cuda is not available"])[-1])
+        command = [sys.executable, str(Path(__file__).resolve().parent / "scripts" / script), *words]
+        if source is None:
+            return None, self.run(*command, status=status, **variables)
+        _, events, run = self.heard(*command, source=source, status=status, **variables)
+        return events, run
+
+    def answer_of(self, run):
+        """The last line of a program that answers in JSON."""
+        return json.loads(run.stdout.strip().splitlines()[-1])
