@@ -20,5 +20,7 @@ struct Finding {
 
 /// Looks, measures and tries. Takes some hundred milliseconds.
 [[nodiscard]] std::vector<Finding> examine();
+/// Of CUDA's driver and of CUPTI, and which other tool is in the way.
+[[nodiscard]] Finding examine_cuda();
 
 }  // namespace ringmain::cli

@@ -286,6 +286,7 @@ std::vector<Finding> examine() {
   for (const registry::ProviderInfo& one : known_providers().list({})) {
     if (!one.run.watchers.empty()) all.push_back(watchers(one));
   }
+  all.push_back(examine_cuda());
   all.push_back(rank());
   return all;
 }
