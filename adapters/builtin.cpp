@@ -4,6 +4,7 @@
 #include "adapters/sinks/json_lines.hpp"
 #include "adapters/sinks/summary.hpp"
 #include "adapters/sources/compile/waits/waits_provider.hpp"
+#include "adapters/sources/cuda/cuda_provider.hpp"
 #include "adapters/sources/heartbeat/heartbeat_provider.hpp"
 #include "adapters/sources/mpi/mpi_provider.hpp"
 #include "adapters/sources/nvtx/nvtx_provider.hpp"
@@ -16,6 +17,7 @@ void add_builtin_providers(Registry& registry) {
            &sinks::JsonLines::provider,
            &sinks::Summary::provider,
            &compile::waits_provider,
+           &cuda::provider,
            &heartbeat::provider,
            &mpi::provider,
            &nvtx::provider,

@@ -187,10 +187,10 @@ class LeftOutTest(RunTest):
         printer = self.folder / "printer"
         printer.write_text("#!/bin/sh\nenv -0 | sort -z\n")
         printer.chmod(0o755)
-        for extra in ({}, {"ASAN_OPTIONS": "a=1", "NVTX_INJECTION64_PATH": "/x/y.so", "LD_PRELOAD": "libm.so.6", "E": "1\n2"}):
+        for extra in ({}, {"ASAN_OPTIONS": "a=1", "NVTX_INJECTION64_PATH": "/x/y.so", "CUDA_INJECTION64_PATH": "/x/z.so", "LD_PRELOAD": "libm.so.6", "E": "1\n2"}):
             env = {**os.environ, **extra}
             bare = subprocess.run(["sh", "-c", printer], capture_output=True, text=True, check=True, env=env).stdout
-            for sources in ([], ["--source", "nvtx", "--source", "mpi", "--source", "torch"]):
+            for sources in ([], ["--source", "cuda", "--source", "nvtx", "--source", "mpi", "--source", "torch"]):
                 run = self.run_it("--except", "printer", *sources, "--sink", self.sink, "--", "sh", "-c", printer, env=env)
                 self.assertEqual(run.stdout, bare)
                 self.assertEqual(self.run_it("--except", "printer", *sources, "--sink", self.sink, "--", printer,

@@ -216,7 +216,7 @@ class TreesTest(RunTest):
         self.assertEqual(run.stdout, "unset\n")
         self.assertIn("source heartbeat cannot attach: nothing can be loaded into", run.stderr)
         self.assertIn("it is linked statically", run.stderr)
-        for source in ("mpi", "nvtx"):
+        for source in ("cuda", "mpi", "nvtx"):
             self.assertIn(f"source {source} cannot attach: nothing can be loaded into",
                           self.run_it("--source", source, "--summary", "--", STATIC).stderr)
 
