@@ -123,6 +123,23 @@ class Installed(unittest.TestCase):
         run("cmake", "--build", project / "build")
         self.assertIn("3 waited in the mailbox\n", run(project / "build" / "in_c"))
 
+    def test_cuda_is_a_component_and_one_that_is_absent_is_named(self):
+        project = self.work / "components"
+        project.mkdir()
+        lists = ("cmake_minimum_required(VERSION 3.25)\nproject(components CXX)\n"
+                 "find_package(ringmain REQUIRED COMPONENTS {})\n"
+                 f"add_executable(calls [==[{EXAMPLES / 'cuda_calls.cpp'}]==])\n"
+                 "target_link_libraries(calls ringmain::cuda ${{CMAKE_DL_LIBS}})\n")
+        (project / "CMakeLists.txt").write_text(lists.format("cuda"))
+        configure = ("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+                     f"-DCMAKE_CXX_COMPILER={COMPILER}")
+        run(*configure)
+        run("cmake", "--build", project / "build")
+        (project / "CMakeLists.txt").write_text(lists.format("cuda rocm"))
+        refused = subprocess.run(list(map(str, configure)), capture_output=True, text=True, timeout=100, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("has no ringmain::rocm", " ".join(refused.stderr.split()))
+
     def test_every_header_compiles_alone(self):
         include = self.prefix / "include"
         headers = sorted(header.relative_to(include) for room in ("bus", "adapters")
