@@ -36,6 +36,15 @@ class Place:
         path = ":".join([*folders, *filter(None, [kept.get("LD_LIBRARY_PATH")])])
         return {**kept, "LD_LIBRARY_PATH": path, **more}
 
+    def driver_folder(self):
+        """A folder with nothing but the driver's library, for programs that would find another before."""
+        asked = "import ctypes; ctypes.CDLL('libcuda.so.1'); print([l.split()[-1] for l in open('/proc/self/maps') if 'libcuda.so' in l][0])"
+        run = subprocess.run([sys.executable, "-c", asked], env=self.variables(), capture_output=True, text=True, check=False)
+        folder = self.folder / "driver"
+        folder.mkdir()
+        (folder / "libcuda.so.1").symlink_to(run.stdout.strip() or "/nowhere")
+        return folder
+
     def program(self, name):
         path = self.programs / name
         if not path.exists():
