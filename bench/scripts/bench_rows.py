@@ -303,6 +303,21 @@ ROWS = (
                lambda m, case=f"python/form_{form}_ratio/heard:1": m.median(case), by_class=False)
           for what, form, most in (("bus.publish(event)", "event", 1.5), ("bus.publish(name, fields)", "name", 2),
                                    ("bus.step", "step", 2.5))))),
+    Row("10a", "our part of a CUDA call that is heard", (
+        Part("against twice a bare enqueue with its two looks at the clock", "ratio", "<=", 1,
+             lambda m: ((m.median("cuda_call/heard") - m.median("cuda_call/empty_callback"))
+                        / (2 * m.median("cuda_call/bare_enqueue"))), by_class=False),)),
+    Row("10b", "a CUDA call that is enabled while nobody listens", (
+        Part("each edge", "cycles", "<=", 10,
+             lambda m: (1.5 * (m.median("cuda_call/nobody_listens") - m.median("cuda_call/empty_callback"))
+                        / m.median("cuda_call/three_cycles")), by_class=False),)),
+    Row("10c", "memory of a thread's events of one kind", (
+        Part("each thread and kind, with the thread itself", "bytes", "<=", 1 << 20,
+             lambda m: m.median("cuda_memory/thread_and_kind"), by_class=False),
+        Part("lost at 200 k calls a second into a bus that sleeps", "events", "<=", 0,
+             lambda m: m.median("cuda_loss/sleeping_bus"), margin=0.0, by_class=False))),
+    Row("10d", "a live handle of CUDA's", (
+        Part("each", "bytes", "<=", 32, lambda m: m.median("cuda_memory/live_handle"), margin=0.0, by_class=False),)),
 )
 
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "events/terms/cuda_call_table.hpp"
 
@@ -94,21 +95,26 @@ class Guard {
 };
 
 /// While it lives the thread is in no call: an event is published, and inline subscribers may call
-/// CUDA.
+/// CUDA. Costs nothing where the thread is in none anyway.
 class Aside {
  public:
-  explicit Aside(Guard& guard) noexcept : guard_(guard), kept_(guard) { guard.depth_ = 0; }
+  explicit Aside(Guard& guard) noexcept : guard_(guard) {
+    if (guard.depth_ == 0) return;
+    kept_ = guard;
+    guard.depth_ = 0;
+  }
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
   ~Aside() {
+    if (!kept_) return;
     const std::uint64_t last = guard_.last_serial_;
-    guard_ = kept_;
+    guard_ = *kept_;
     guard_.last_serial_ = last;
   }
 
  private:
   Guard& guard_;
-  const Guard kept_;
+  std::optional<Guard> kept_;
 };
 
 }  // namespace ringmain::cuda
