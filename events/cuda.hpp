@@ -42,7 +42,7 @@ enum class MemoryClass : std::uint8_t {
 /// The fields that say which call it was: the same in every kind, after the kind's own.
 ///
 /// correlation: the vendor's id of the call. duration_ns: how long the call took.
-/// generation: how often the source has seen this handle made anew; handles are recycled addresses.
+/// generation: handles are recycled addresses; it rises each time the source sees one made anew.
 /// thread: the calling thread, as its system numbers it. cbid: CUPTI's number of the call.
 struct EventCreation {
   std::uint64_t event = 0;  // cudaEvent_t
