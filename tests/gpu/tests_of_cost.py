@@ -16,9 +16,11 @@ def noise(figures):
 def g7(place):
     """What a call costs, with nobody to many listening, as ratios to nobody."""
     program, failed = place.program("overhead"), []
-    for threads, calls in ((1, 2000), (8, 1000)):
+    # Over stand-ins only the way is tried: what they cost is nobody's concern.
+    times = 1 if place.fakes else ROUNDS
+    for threads, calls in ((1, 20), (8, 10)) if place.fakes else ((1, 2000), (8, 1000)):
         rounds = {way: [] for way in WAYS}
-        for _ in range(ROUNDS):  # interleaved, so that a machine that slows down does so for all
+        for _ in range(times):  # interleaved, so that a machine that slows down does so for all
             for way in WAYS:
                 rounds[way].append(place.answer_of(place.run(program, way, str(threads), str(calls))))
         figures = {way: {call: statistics.median(one[call] for one in rounds[way]) for call in rounds[way][0]} for way in WAYS}
@@ -30,13 +32,13 @@ def g7(place):
             place.answers.append(f"{threads} threads, {call}: 1 = {base:.0f} ns (spread {spread:.0%}); {ratios}; "
                                  f"a bus with a subscriber beyond a null callback: {own:.0f} ns")
             # What nobody hears costs what it costs alone; twice the spread of the same run is no noise.
-            if "not heard" in call and figures["bus-1"][call] > base * (1 + 2 * max(spread, 0.05)):
+            if not place.fakes and "not heard" in call and figures["bus-1"][call] > base * (1 + 2 * max(spread, 0.05)):
                 failed.append(f"{call} with {threads} threads: {figures['bus-1'][call] / base:.2f} times")
         more = {way: figures[way]["resident_kib"] for way in WAYS}
         place.answers.append(f"{threads} threads, memory that came with listening, KiB: {more}")
     if failed:
         raise Failed("calls that nobody hears became slower: " + "; ".join(failed))
-    return f"{2 * ROUNDS * len(WAYS)} runs; ratios above, all figures in results.json"
+    return f"{2 * times * len(WAYS)} runs; ratios above, all figures in results.json"
 
 
 def g14(place):
