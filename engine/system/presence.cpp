@@ -87,6 +87,7 @@ struct ThreadRecords {
       if (r->is_of_this_process()) {
         const bool was_inside = depth_of(*r) != 0;
         r->depth.store(0, std::memory_order_release);  // p.left
+        asymmetric_fence_light_or_full();              // p.awaited
         if (was_inside) r->of->tell(*r);
         r->taken.store(0, std::memory_order_release);  // p.record
       }
@@ -237,7 +238,8 @@ bool Presence::has_left(PresenceRecord& record, const Deadline& deadline) noexce
 }
 
 Presence::Waited Presence::wait_until_none(std::int64_t limit_ns) noexcept {
-  if (inside()) return Waited::itself;
+  // Or a signal handler interrupts an entry or its end, where its record is not in `mine`.
+  if (inside() || changing) return Waited::itself;
   const Deadline deadline(limit_ns);
   count_waiting(+1);
   asymmetric_fence_heavy();  // p.inside, p.awaited

@@ -44,7 +44,7 @@ class alignas(kLineBytes) Presence {
   enum class Waited : std::uint8_t {
     none_inside,  // and what those did that were inside is seen
     timeout,
-    itself  // the calling thread is inside: it would wait for itself
+    itself  // the calling thread is inside, or interrupted in an entry: it would wait for itself
   };
   /// Waits for each thread that was inside at the call until it has left, at most `limit_ns`
   /// (negative: for ever; 0: does not sleep). A thread that comes and goes all the time is waited
