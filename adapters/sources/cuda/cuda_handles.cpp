@@ -83,6 +83,16 @@ Handles::Known Handles::read(const Place& place) noexcept {
           (place.key & kLive) != 0};
 }
 
+/// Takes the place of a handle that comes again. It may be ended meanwhile, and is then still here:
+/// a second place would hide behind this one. False: it was given to another handle.
+bool Handles::take(Place& place) noexcept {
+  const std::uint64_t key = place.key & ~kLive;
+  while (!place.set->keys[place.way].compare_exchange_strong(place.key, kTaken)) {
+    if ((place.key & ~kLive) != key) return false;
+  }
+  return true;
+}
+
 /// Takes a free place or one of a dead handle, whose generation the floor covers.
 bool Handles::claim_in(Set& set, Place& place) noexcept {
   for (const bool dead_too : {false, true}) {
@@ -116,11 +126,12 @@ Handles::Known Handles::made(HandleClass kind, std::uint64_t handle, std::uint64
   const std::uint64_t key = key_of(kind, handle);
   Place place = key == 0 ? Place{} : place_of(key);
   std::uint32_t generation = 0;
-  if (place.set != nullptr &&
-      place.set->keys[place.way].compare_exchange_strong(place.key, kTaken)) {
+  bool used = true;  // the place had a handle before
+  if (place.set != nullptr && take(place)) {
     generation = static_cast<std::uint32_t>(place.set->births[place.way] >> 32) + 1;
   } else if (key != 0) {
     place = claim(key);
+    used = place.key != 0;
     // After the look for it: what this handle had in either set, it raised the floor to before.
     generation = std::max<std::uint32_t>(home(key, 0).floor, home(key, 1).floor) + 1;
   }
@@ -128,6 +139,8 @@ Handles::Known Handles::made(HandleClass kind, std::uint64_t handle, std::uint64
     ++unkept_;
     return {};
   }
+  // Before it lives: end_all() may end it for the one that it found here.
+  if (used) place.set->raise_floor(generation);
   place.set->births[place.way] = std::uint64_t{generation} << 32 | context;
   place.set->bytes[place.way] = bytes;
   place.set->keys[place.way] = key | kLive;

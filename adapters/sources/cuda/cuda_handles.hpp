@@ -4,8 +4,8 @@
 // its birth. One word says whose a place is and whether it lives; it is changed by
 // compare-and-exchange, so that of a revival and an eviction one wins. A dead handle stays until
 // its place is wanted. Each set has a floor, which a handle raises to its generation before it
-// dies: whoever takes a place begins above the floors of both sets, and so above all that this
-// address ever had.
+// dies, or at its birth in a place that was used before: whoever takes a place begins above the
+// floors of both sets, and so above all that this address ever had.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -44,7 +44,8 @@ class Handles {
   /// Its release failed: live again, with the same generation. If it was evicted since, it is
   /// unknown from now on, and counted as not kept.
   void back(HandleClass kind, std::uint64_t handle) noexcept;
-  /// All of that context are dead. Looks at the whole table.
+  /// All of that context are dead. Looks at the whole table. Of an address that is released and
+  /// made anew meanwhile the new handle may be taken for dead, too; so with forget().
   void context_gone(std::uint32_t context) noexcept;
   /// All of that class are dead, as far as is known: calls were not heard for a while. Looks at the
   /// whole table.
@@ -64,6 +65,7 @@ class Handles {
   [[nodiscard]] Set& home(std::uint64_t key, int choice) const noexcept;
   [[nodiscard]] Place place_of(std::uint64_t key) const noexcept;
   [[nodiscard]] Place claim(std::uint64_t key) noexcept;
+  [[nodiscard]] static bool take(Place& place) noexcept;
   [[nodiscard]] static bool claim_in(Set& set, Place& place) noexcept;
   [[nodiscard]] static Known read(const Place& place) noexcept;
   template <class Which>

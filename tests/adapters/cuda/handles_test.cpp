@@ -10,6 +10,8 @@
 
 #include "adapters/sources/cuda/cuda_handles.hpp"
 
+#include "tests/process/stopped.hpp"
+
 namespace ringmain::cuda {
 namespace {
 
@@ -120,6 +122,84 @@ TEST(HandlesTest, FourFifthsOfTheRoomAreUsedBeforeTheFirstIsNotKept) {
                    static_cast<int>(made.size() - 1));
     EXPECT_GE(made.size() - 1, 65'536 * 4 / 5);
   }
+}
+
+/// `act` comes between any two instructions of `f`, each time in a new table, until `f` has no more
+/// of them or `act` says that it came too late.
+void act_within(void (*prepare)(Handles&), void (*f)(Handles&), bool (*act)(Handles&),
+                void (*check)(Handles&, long), long stride = 1) {
+  struct With {
+    bool (*act)(Handles&);
+    Handles& handles;
+    bool early = true;
+  };
+  bool goes_on = true;
+  for (long at = 1; goes_on && !::testing::Test::HasFailure(); at += stride) {
+    Handles handles(32);
+    prepare(handles);
+    With with{act, handles};
+    tests::Stopped stopped(
+        at,
+        [](void* given) {
+          With& w = *static_cast<With*>(given);
+          w.early = w.act(w.handles);
+        },
+        &with);
+    goes_on = stopped.run([&] { f(handles); }) && with.early;
+    if (goes_on) check(handles, at);
+  }
+}
+constexpr auto kSkipped = "on x86-64 and without ThreadSanitizer only";
+
+TEST(HandlesTest, AnAddressThatIsMadeAnewWhileItsClassIsForgottenIsInOnePlace) {
+  if (!tests::stops_after_each_instruction()) GTEST_SKIP() << kSkipped;
+  static std::uint32_t generation;
+  act_within([](Handles& h) { (void)h.made(kMemory, 512, 1, 1); },
+             [](Handles& h) { generation = h.made(kMemory, 512, 2, 1).generation; },
+             [](Handles& h) {
+               h.forget(kMemory);
+               return true;
+             },
+             [](Handles& h, long at) {
+               EXPECT_EQ(h.find(kMemory, 512).generation, generation) << at;
+               EXPECT_EQ(h.find(kMemory, 512).bytes, 2u) << at;
+               (void)h.gone(kMemory, 512);
+               EXPECT_FALSE(h.find(kMemory, 512).live) << at;
+               EXPECT_GT(h.made(kMemory, 512, 3, 1).generation, generation) << at;
+             });
+}
+
+TEST(HandlesTest, AnAddressThatIsMadeAnewWhileItsContextGoesGetsNoGenerationTwice) {
+  if (!tests::stops_after_each_instruction()) GTEST_SKIP() << kSkipped;
+  static std::uint32_t generation;
+  constexpr std::uint64_t kAddress = 1024;  // lies at the table's begin, so few steps reach it
+  // Of the first generation, so that the end of one of them raises no floor.
+  const auto fill = [](Handles& h) {
+    (void)h.made(kMemory, kAddress, 1, 1);
+    for (std::uint64_t n = 1; n <= 31; ++n) (void)h.made(kEvent, n << 9, 1, 3);
+  };
+  const auto again = [](Handles& h) {
+    const bool early = h.gone(kMemory, kAddress).live;
+    generation = h.made(kMemory, kAddress, 2, 2).generation;
+    return early;
+  };
+  const auto again_after_another = [](Handles& h) {
+    const bool early = h.gone(kMemory, kAddress).live;
+    (void)h.made(kEvent, 32 << 9, 1, 3);
+    (void)h.gone(kEvent, 32 << 9);
+    generation = h.made(kMemory, kAddress, 2, 2).generation;
+    return early;
+  };
+  // If it was taken for dead, another one evicts it.
+  const auto comes_back_elsewhere = [](Handles& h, long at) {
+    (void)h.made(kEvent, 33 << 9, 1, 3);
+    (void)h.gone(kEvent, 1 << 9);
+    EXPECT_GT(h.made(kMemory, kAddress, 1, 2).generation, generation) << at;
+  };
+  const auto context_goes = [](Handles& h) { h.context_gone(1); };
+  constexpr long kStride = 3;  // more lies between its look and its change
+  act_within(fill, context_goes, again, comes_back_elsewhere, kStride);
+  act_within(fill, context_goes, again_after_another, comes_back_elsewhere, kStride);
 }
 
 /// Eight threads, each with addresses of its own and a map of what it must find; others look at
