@@ -262,7 +262,7 @@ TEST(HandlerTest, ItDoesNotWaitForTheEntryThatItInterrupts) {
   for (long at = 1; reached; at += is_sanitized() ? 997 : 1)
     std::thread([&] { reached = stopped_at(at); }).join();
   EXPECT_EQ(timeouts, 0);
-  EXPECT_GT(asked, 5);
+  EXPECT_GT(asked, is_sanitized() ? 0 : 5);
 }
 
 /// For every processor: another thread sends signals while this one publishes, waits and is
