@@ -24,6 +24,9 @@ class Contexts {
     if (kept == nullptr) return asked(context, ask);
     if (const std::int32_t known = kept->device; known != kNotAsked) return known;
     const std::int32_t device = asked(context, ask);
+    for (Kept& other : all_) {  // a context of this address, whose end was not heard
+      if (&other != kept && other.context == context) forget(other.number);
+    }
     kept->context = context;
     kept->device = device;
     return device;

@@ -62,6 +62,7 @@ Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
   notice.owner = Name(owner);
   if (!place) return place.error();
   subscriber_ = place.value();
+  const SourceState before = to.state;
   to.epoch = epoch;
   to.state = SourceState::attached;
   switchboard.to = &to;
@@ -70,7 +71,7 @@ Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
   notice.result = answer;
   if (enabled_.refused_all()) {
     unsubscribe(to);
-    to.state = SourceState::unavailable;
+    to.state = before;
     return Error{Error::Code::refused, "CUPTI tells of no call: it answers " +
                                            to.cupti.text_of(answer) +
                                            "; look whether this user may trace"};
@@ -111,12 +112,17 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
   auto made = Attachment::make(bus, options, *cupti.value(), *handles_);
   if (!made) return unavailable(bus, made.error(), notice);
   const Held held = made.value();
-  {
-    const std::lock_guard asking(asking_);
-    if (auto done = subscribe(*held, notice); !done) return unavailable(bus, done.error(), notice);
-    current_ = held;
+  try {
+    std::unique_lock asking(asking_);
+    const auto done = subscribe(*held, notice);
+    if (done) become(held);
+    asking.unlock();
+    if (!done) return unavailable(bus, done.error(), notice);
+    follow_interest(held);
+  } catch (...) {
+    let_go(held);  // callbacks know of it already, and nobody else would end it
+    throw;
   }
-  follow_interest(held);
   SourceNotice attached = notice_of(*held, SourceState::attached);
   attached.result = notice.result;
   attached.reason =
@@ -127,19 +133,23 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
 
 /// What the bus tells of interest is looked up anew, under the lock: the last look is the newest.
 void Control::follow_interest(const Held& which) {
-  interest_ = which->bus.on_interest(
-      "cuda.*",
-      [this, which](std::string_view, Interest) {
-        {
-          const std::lock_guard asking(asking_);
-          if (current_ == which && switchboard.to == which.get()) {
-            look(*which);
-            (void)enabled_.serve(which->heard(), *which, subscriber_);  // the others are told
-          }
-        }
-        tend_if_nobody_does();
-      },
-      {.name = "cuda source"});
+  interest_ =
+      which->bus.on_interest("cuda.*",
+                             [this, which](std::string_view, Interest) {
+                               SourceNotice notice;
+                               bool lost = false;
+                               {
+                                 const std::lock_guard asking(asking_);
+                                 if (current_ == which && switchboard.to == which.get()) {
+                                   lost = is_lost(*which, notice);
+                                   if (!lost)
+                                     (void)enabled_.serve(which->heard(), *which, subscriber_);
+                                 }
+                               }
+                               if (lost) (void)which->last_words.publish(notice);
+                               tend_if_nobody_does();
+                             },
+                             {.name = "cuda source"});
   const std::lock_guard asking(asking_);
   if (switchboard.to == which.get()) (void)enabled_.serve(which->heard(), *which, subscriber_);
 }
@@ -149,7 +159,7 @@ void Control::let_go(const Held& which) noexcept {
   {
     const std::lock_guard asking(asking_);
     unsubscribe(*which);
-    if (current_ == which) current_ = nullptr;
+    if (current_ == which) become(nullptr);
   }
   (void)interest_.reset();  // not under `asking_`, which what it calls takes
   (void)switchboard.presence.wait_until_none(-1);
@@ -181,6 +191,8 @@ void Control::finish_later(const Held& which) noexcept {
       ended_in_callbacks_.push_back(which);
     }
     to_finish_ = true;
+    const auto& notices = std::get<ChannelHeld<SourceNotice>>(which->channels);
+    if (notices.core->line.closing()) return;  // its bus has stopped, or is gone
     Subscription waker = which->bus.on_interest(which->channel<SourceNotice>(),
                                                 [this](Interest) { tend_if_nobody_does(); });
     const std::lock_guard lock(later_);
@@ -194,9 +206,11 @@ void Control::finish_later(const Held& which) noexcept {
 void Control::tend() noexcept {
   while (to_finish_.exchange(false)) {
     std::vector<Held> ended;
+    std::vector<Subscription> done;  // those who were to see to it need not any more
     {
       const std::lock_guard lock(later_);
       ended.swap(ended_in_callbacks_);
+      done.swap(wakers_);
     }
     for (const Held& each : ended) {
       if (each == current_) let_go(each);
@@ -251,33 +265,43 @@ Result<bool> Control::take_back(const Held& which) {
   return true;
 }
 
-/// Under `asking_`. CUPTI says nothing when another tool ends it.
-void Control::look(Attachment& at) noexcept {
+/// Under `asking_`. CUPTI says nothing when another tool ends it; whoever finds it out publishes
+/// `notice` after he has given up the lock, as hearers may ask for the source.
+bool Control::is_lost(Attachment& at, SourceNotice& notice) noexcept {
   abi::Result why = abi::kSuccess;
-  if (subscriber_ == nullptr || !enabled_.forgotten(at, subscriber_, why)) return;
+  if (subscriber_ == nullptr || !enabled_.forgotten(at, subscriber_, why)) return false;
   SourceState attached = SourceState::attached;
-  if (!at.state.compare_exchange_strong(attached, SourceState::lost)) return;
+  if (!at.state.compare_exchange_strong(attached, SourceState::lost)) return false;
   switchboard.to = nullptr;
-  SourceNotice notice = notice_of(at, SourceState::lost);
+  notice = notice_of(at, SourceState::lost);
   notice.result = why;
   notice.reason =
       std::string_view("CUPTI no longer tells of calls: another tool has ended it (cuptiFinalize)");
-  (void)at.last_words.publish(notice);
+  return true;
 }
 
 SourceState Control::state(const Held& which) noexcept {
   if (!which) return SourceState::detached;
   if (forked() || in_callback()) return which->state;
-  const std::unique_lock asking(asking_, std::try_to_lock);
-  if (asking.owns_lock() && current_ == which && which->state == SourceState::attached)
-    look(*which);
+  SourceNotice notice;
+  std::unique_lock asking(asking_, std::try_to_lock);
+  const bool lost = asking.owns_lock() && current_ == which &&
+                    which->state == SourceState::attached && is_lost(*which, notice);
+  if (asking.owns_lock()) asking.unlock();
+  if (lost) (void)which->last_words.publish(notice);
   return which->state;
 }
 
 Control::Held Control::current() noexcept {
   if (forked()) return nullptr;
-  const std::lock_guard asking(asking_);
+  const std::lock_guard naming(naming_);
   return current_;
+}
+
+/// Under `turn_` and `asking_`, so that those who hold either need no other to read it.
+void Control::become(Held now) noexcept {
+  const std::lock_guard naming(naming_);
+  current_.swap(now);
 }
 
 }  // namespace ringmain::cuda

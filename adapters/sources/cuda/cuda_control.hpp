@@ -4,7 +4,7 @@
 // Two locks. `turn_` is held through a whole attach(), detach(), lend() or take_back(), also while
 // it waits for callbacks; none of these is called inside callbacks, so nobody waits for himself.
 // `asking_` is held while CUPTI is asked for calls, which the bus's housekeeper does as well when
-// interest changes. No callback takes either.
+// interest changes. No callback takes either, and nothing is published under `asking_`.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -67,11 +67,13 @@ class Control final : public engine::Born {
   void tend() noexcept;
   void tend_if_nobody_does() noexcept;
   void finish_later(const Held& which) noexcept;
-  void look(Attachment& at) noexcept;
+  [[nodiscard]] bool is_lost(Attachment& at, SourceNotice& notice) noexcept;
+  void become(Held now) noexcept;
 
   std::atomic<bool> used_{false};
   std::mutex turn_;
   std::mutex asking_;  // of what is below
+  std::mutex naming_;  // of current_ once more, for those who only read it: held for a moment only
   Held current_;
   abi::Subscriber subscriber_ = nullptr;  // nullptr: none
   Enabled enabled_;

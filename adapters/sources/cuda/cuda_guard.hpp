@@ -38,6 +38,7 @@ struct CallUnderWay {
   std::uint64_t correlation = 0;  // 0: not drawn yet
   bool muted = false;             // it is a subscriber's own
   bool context_told = false;      // the change of a context that it makes was published
+  bool released = false;          // a live handle died at its entry
 };
 
 /// Of one thread, used by it alone. Trivially destructible: calls may come after a thread's own
@@ -69,8 +70,8 @@ class Guard {
     return depth_ == 0;
   }
   /// Is the thread in a call, as far as can be told? Then call() is the outermost.
-  [[nodiscard]] bool under_way(std::uint32_t epoch) const noexcept {
-    return depth_ > 0 && epoch_ == epoch;
+  [[nodiscard]] bool under_way(std::uint32_t epoch, const Switches& switches) const noexcept {
+    return depth_ > 0 && epoch_ == epoch && switches[row_index()].look() == turns_;
   }
   [[nodiscard]] CallUnderWay& call() noexcept { return call_; }
 

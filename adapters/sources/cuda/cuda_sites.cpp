@@ -238,15 +238,19 @@ void release(const Edge& edge, bool told) noexcept {
   const Arguments given = read_arguments(edge.row(), edge.data.params, false);
   if (given.handle == 0) return;  // cudaFree(nullptr) makes a context, and releases nothing
   Handles::Known was = edge.to.handles.gone(class_of(edge.what()), given.handle);
+  edge.call.released = was.live;
   if (!was.live) was = {};
   if (told) publish_release(edge, given, was);
 }
 void release_failed(const Edge& edge, bool told) noexcept {
   const Arguments given = read_arguments(edge.row(), edge.data.params, false);
   if (given.handle == 0) return;
-  edge.to.handles.back(class_of(edge.what()), given.handle);
-  Handles::Known is = known(edge, given);
-  if (!is.live) is = {};
+  Handles::Known is;  // nothing, where it was dead before: then it stays so
+  if (edge.call.released) {
+    edge.to.handles.back(class_of(edge.what()), given.handle);
+    is = known(edge, given);
+    if (!is.live) is = {};
+  }
   if (told) publish_release(edge, given, is);
 }
 
@@ -257,6 +261,9 @@ void make(const Edge& edge, bool told) noexcept {
   if (returned && given.handle != 0) {
     made = edge.to.handles.made(class_of(edge.what()), given.handle, given.bytes,
                                 edge.data.context_uid);
+    // The context's end is told without its number, so that is to be known also if nobody listens.
+    (void)edge.to.contexts.device_of(edge.data.context_uid, edge.data.context,
+                                     edge.to.cupti.device_id);
   }
   if (told) publish_made(edge, given, made.generation);
 }
@@ -348,7 +355,7 @@ void on_context(Attachment& to, Guard& guard, std::uint32_t cbid,
   }
   if (!wanted) return;
   event.thread = static_cast<std::int32_t>(run::this_tid());
-  if (guard.under_way(to.epoch)) {
+  if (guard.under_way(to.epoch, to.switches)) {
     CallUnderWay& call = guard.call();
     const Call& what = call.row->call;
     const bool same = what.kind == CallKind::context && what.change == event.change;

@@ -63,7 +63,7 @@ TEST_F(GuardTest, AnotherEpochBeginsAnew) {
   EXPECT_TRUE(guard.outermost());
   EXPECT_FALSE(guard.leave(before));
   EXPECT_TRUE(guard.leave(after));
-  EXPECT_FALSE(guard.under_way(2));
+  EXPECT_FALSE(guard.under_way(2, switches));
 }
 
 TEST_F(GuardTest, CallsOfAnInlineSubscriberStandAlone) {
@@ -71,12 +71,12 @@ TEST_F(GuardTest, CallsOfAnInlineSubscriberStandAlone) {
   std::uint64_t own = 0;
   {
     const Aside aside(guard);
-    EXPECT_FALSE(guard.under_way(1));
+    EXPECT_FALSE(guard.under_way(1, switches));
     own = enter(1);
     EXPECT_TRUE(guard.outermost());
     EXPECT_TRUE(guard.leave(own));
   }
-  EXPECT_TRUE(guard.under_way(1));
+  EXPECT_TRUE(guard.under_way(1, switches));
   EXPECT_FALSE(guard.leave(own));
   EXPECT_TRUE(guard.leave(outer));
 }

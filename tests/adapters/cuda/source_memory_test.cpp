@@ -1,0 +1,73 @@
+// Is the source whole when memory runs out while it is attached? Each allocation of an attach()
+// fails once. Required: no crash, and either it is attached, or CUPTI's place is free again.
+#include <new>
+#include <optional>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "tests/adapters/cuda/source_fixture.hpp"
+#include "tests/process/allocation_faults.hpp"
+
+namespace ringmain::cuda {
+namespace {
+
+using tests::allocations_living;
+using tests::fail_allocations;
+using tests::heal_allocations;
+
+class SourceMemoryTest : public SourceFixture {};
+
+/// False: the attach() came to its end before the `k`-th allocation.
+bool attach_without(long k, cudaEvent_t event) {
+  TestBus bus;
+  const auto heard = bus.heard<EventRecord>();
+  std::optional<Source> source;
+  fail_allocations(k, 1);
+  try {
+    if (auto made = Source::attach(bus)) source = std::move(made).value();
+  } catch (const std::bad_alloc&) {  // as it says
+  }
+  const bool reached = heal_allocations();
+  (void)cudaEventRecord(event, nullptr);
+  if (source) {
+    EXPECT_EQ(source->detach(), Detached::done) << "allocation " << k;
+  }
+  EXPECT_EQ(Source::state_in_process(), std::nullopt) << "allocation " << k;
+  EXPECT_EQ(fake_cupti_subscribers(), 0) << "allocation " << k;
+  return reached;
+}
+
+TEST_F(SourceMemoryTest, EachAllocationOfAnAttachMayFail) {
+  (void)attach_without(1L << 50, event);  // what is made once is there
+  long k = 1;
+  while (attach_without(k, event) && !testing::Test::HasFailure()) ++k;
+  EXPECT_GT(k, 20) << "attach() allocates next to nothing: the test sees too little";
+}
+
+TEST_F(SourceMemoryTest, DetachingInCallbacksLeavesNoMoreBehind) {
+  const auto blocks = [&](bool in_callback) {
+    const auto once = [&] {
+      Source source;
+      auto heard = bus.channel<EventRecord>().subscribe([&](const EventRecord&) {
+        if (in_callback) (void)source.detach();
+      });
+      source = attached(bus);
+      record();
+      bus.deliver();
+      (void)source.detach();  // does what was left
+      if (!in_callback) (void)bus.on_interest("cuda.source", [](std::string_view, Interest) {});
+      heard.reset();
+      bus.deliver();
+    };
+    for (int i = 0; i < 64; ++i) once();
+    const long before = allocations_living();
+    for (int i = 0; i < 64; ++i) once();
+    return allocations_living() - before;
+  };
+  const long otherwise = blocks(false);
+  EXPECT_LT(blocks(true), otherwise + 32);
+}
+
+}  // namespace
+}  // namespace ringmain::cuda
