@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <filesystem>
 #include <link.h>
 #include <string>
@@ -219,5 +220,13 @@ TEST(CuptiPlacesTest, AProgramLinkedWithoutALoaderIsKnown) {
   EXPECT_EQ(std::system(RINGMAIN_TESTS_IS_STATIC), 0);
 }
 #endif
+
+TEST(CudaLibraryTest, StaysWhenItIsLetGo) {
+  void* const library = ::dlopen(RINGMAIN_TESTS_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  ASSERT_EQ(::dlclose(library), 0);
+  EXPECT_NE(::dlopen(RINGMAIN_TESTS_CUDA_LIBRARY, RTLD_NOW | RTLD_NOLOAD), nullptr)
+      << "CUPTI may still call it";
+}
 
 }  // namespace ringmain::tests
