@@ -1,8 +1,9 @@
 // How does a program hear its own CUDA calls? It attaches a bus to CUPTI, and goes away again.
 //
 //   auto source = cuda::Source::attach(bus);          // or an Error: one sentence with the remedy
-//   auto records = bus.channel<cuda::EventRecord>().subscribe([](const cuda::EventRecord& e) { …
-//   }); … source.value().detach();                          // from here on no event comes
+//   auto records = bus.channel<cuda::EventRecord>().subscribe([](const auto& record) { … });
+//   …
+//   source.value().detach();                          // from here on no event comes
 //
 // Needs the driver and libcupti at run time only; both are looked for at attach(). Only those calls
 // are asked of CUPTI that some channel's listeners need; nothing is asked while nobody listens.

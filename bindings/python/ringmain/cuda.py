@@ -4,7 +4,7 @@
 
     bus = ringmain.Bus.process()
 
-    @bus.on("cuda.*")
+    @bus.on("cuda.memory_allocation")
     def seen(events):
         for event in events:
             print(events.channel, event.api, event.result, event.stamp.time_ns)
