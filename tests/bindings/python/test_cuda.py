@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,21 @@ print(json.dumps([while_attached, state, counts.published >= 3, ended, again, to
     assert said[1:5] == ["attached", True, "done", "was_not_attached"]
     assert said[5] == [[], [["detached", ""]]]
     assert said[6:] == ["detached", 0, "<CUDA's source on <bus 'of a test'>: detached>"]
+
+
+@played
+def test_what_the_page_shows_runs_as_it_stands():
+    page = Path(os.environ.get("RINGMAIN_SOURCE", Path(__file__).resolve().parents[3])) / "docs/python.md"
+    [shown] = [text for text in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+               if "ringmain.cuda" in text]
+    heard, raised = run("""
+import ctypes, json, sys
+runtime, address, said = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p(), []
+space = {"train": lambda: runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(64)), "print": lambda *words: said.append(words)}
+exec(sys.argv[1], space)
+space["bus"].flush()
+print(json.dumps([[words for words in said if len(words) == 3], space["seen"].raised]))""", shown)
+    assert ["cuda.memory_allocation", "cudaMalloc", 0] in heard and raised == 0
 
 
 @played
