@@ -6,14 +6,17 @@
  *       generation one more                         floor of its set >= that generation
  *     else: a place that is free or dead (CAS),     key: dead (CAS)
  *       generation above the floors of both sets
- *     the place's data; key, live                 find
- *                                                   the place with my key; its data; still my key?
+ *     a place used before: floor >= generation    find
+ *     the place's data; key, live                   the place with my key; its data; still my key?
+ *                                               end_all, in any thread
+ *                                                 of a live place: its generation is read; still its key?
+ *                                                 floor of its set >= that generation; key: dead (CAS)
  *
  * All words are sequentially consistent, so memory is not modelled.  Two sets of one place each are the
  * homes of all KEYS; calls for one key do not overlap, so each has one thread.
  * Checked  no key gets a generation twice, though the dead are evicted; what is found is the key's own;
- *          a live handle keeps its place.
- * Not here: context_gone(), which ends handles of other threads.
+ *          a live handle keeps its place, unless end_all() ends it (ENDS times; then that is not checked).
+ * Not here: back(), which is a call for the handle and does not overlap with its others.
  * Mutants  marked M
  * Run: spin -a [-D..] handles.pml && gcc -O2 -DSAFETY -o pan pan.c && ./pan -m100000
  */
@@ -22,6 +25,14 @@
 #endif
 #ifndef LIVES
 #define LIVES 2
+#endif
+#ifndef ENDS
+#define ENDS 0
+#endif
+#ifdef OTHERS                  /* the other handles have so many lives                    */
+#define LIVES_OF(me) (me -> OTHERS : LIVES)
+#else
+#define LIVES_OF(me) LIVES
 #endif
 #define NONE 2
 #define TAKEN 1
@@ -65,19 +76,35 @@ inline claim() {                   /* any place that is free or dead            
   :: else -> break
   od
 }
+inline raise(at, to) {
+  atomic { if :: floors[at] < to -> floors[at] = to :: else -> skip fi }
+}
 proctype handle(byte me) {
   byte n, p, w, g, d, s, tries, last, f0, f1;
+  bool used;                       /* the place had a handle before                           */
   do
-  :: n < LIVES ->
+  :: n < LIVES_OF(me) ->
      n++;
      look();
-     g = 0;
+     g = 0; used = true;
      if
      :: p != NONE ->
 #ifdef REVIVE_BY_LOAD              /* M */
         key[p] = TAKEN; g = gen[p] + 1
 #else
-        atomic { if :: key[p] == w -> key[p] = TAKEN; g = 1 :: else -> skip fi };
+        do                         /* it may be ended meanwhile, and is then still here       */
+        :: atomic {
+             if
+             :: key[p] == w -> key[p] = TAKEN; g = 1
+#ifndef ENDED_IS_ANOTHERS          /* M */
+             :: key[p] != w && OF(key[p]) == KEY(me) -> w = key[p]; goto again
+#endif
+             :: else -> skip
+             fi
+           };
+           break;
+again:     skip
+        od;
         if :: g -> g = gen[p] + 1 :: else -> skip fi
 #endif
      :: else -> skip
@@ -85,6 +112,7 @@ proctype handle(byte me) {
      if
      :: g == 0 ->
         claim();
+        used = (w != 0);
         f0 = floors[0]; f1 = floors[1];
 #ifdef ONE_FLOOR                   /* M: of the set in which it lies now only */
         if :: p == 0 -> f1 = 0 :: p == 1 -> f0 = 0 :: else -> skip fi;
@@ -96,17 +124,30 @@ proctype handle(byte me) {
      :: p == NONE -> skip          /* no room: counted */
      :: else ->
         atomic { assert(g > last); last = g };
+#ifndef NO_FLOOR_AT_BIRTH          /* M */
+        if :: used -> raise(p, g) :: else -> skip fi;
+#endif
         gen[p] = g;
         whose[p] = me;
         key[p] = KEY(me) + 1;
         look();
-        assert(p != NONE);         /* it lives: nobody takes its place */
-        read();
-        assert(g == last && d == me);
-#ifndef NO_FLOOR                   /* M */
-        atomic { if :: floors[p] < g -> floors[p] = g :: else -> skip fi };
+        if
+        :: p == NONE -> assert(ENDS)         /* it lives: nobody takes its place */
+        :: else ->
+           read();
+           assert((ENDS && g == 0) || (g == last && d == me));
+           if
+#ifdef UNHEARD                     /* of some lives the end is not heard                      */
+           :: skip
 #endif
-        key[p] = KEY(me);
+           :: g && (w & 1) ->
+#ifndef NO_FLOOR                   /* M */
+              raise(p, g);
+#endif
+              atomic { if :: key[p] == w -> key[p] = KEY(me) :: else -> skip fi }
+           :: else -> skip
+           fi
+        fi;
         look();
         if
         :: p != NONE -> read(); assert(g == 0 || (g == last && d == me))
@@ -116,7 +157,29 @@ proctype handle(byte me) {
   :: else -> break
   od
 }
+proctype end_all() {               /* of all that it finds live                               */
+  byte n, p, w, g;
+  do
+  :: n < ENDS ->
+     n++;
+     if :: p = 0 :: p = 1 fi;
+     w = key[p];
+     if
+     :: w & 1 && w != TAKEN ->
+        g = gen[p];
+        if
+        :: OF(key[p]) != OF(w) || key[p] == TAKEN -> skip
+        :: else ->
+           raise(p, g);
+           atomic { if :: key[p] == w -> key[p] = OF(w) :: else -> skip fi }
+        fi
+     :: else -> skip
+     fi
+  :: else -> break
+  od
+}
 init { atomic {
   byte t = 0;
-  do :: t < KEYS -> run handle(t); t++ :: else -> t = 0; break od
+  do :: t < KEYS -> run handle(t); t++ :: else -> t = 0; break od;
+  if :: ENDS -> run end_all() :: else -> skip fi
 } }
