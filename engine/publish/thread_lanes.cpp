@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <new>
-#include <pthread.h>
 #include <vector>
 
 #include "engine/publish/missed.hpp"
+#include "engine/system/thread_exit.hpp"
 
 namespace ringmain::engine {
 namespace {
@@ -62,8 +62,6 @@ thread_local Lane* last_lane __attribute__((tls_model("initial-exec"))) = nullpt
 // not come in then.
 thread_local bool in_table __attribute__((tls_model("initial-exec"))) = false;
 
-// A key rather than a thread_local with a destructor: registering such a destructor ends the
-// process when there is no memory, and it runs while other thread_local objects may still publish.
 // The main thread's table is not destroyed when the process exits, as no thread waits for its
 // lanes.
 void end_table(void* table) {
@@ -73,33 +71,14 @@ void end_table(void* table) {
   delete static_cast<ThreadLanes*>(table);
 }
 
-/// Made at the first use: the constructor of a static object may publish before those of this file
-/// have run. The key + 1; kNoKey: the system has none left.
-enum : std::uint32_t { kNotAsked = 0, kNoKey = ~0u };
-constinit Atomic<std::uint32_t> at_thread_exit{kNotAsked};
-
-std::uint32_t exit_key() noexcept {
-  std::uint32_t known =
-      at_thread_exit.load(std::memory_order_acquire);  // e.exit_key: the key is in use
-  if (known != kNotAsked) return known;
-  pthread_key_t made{};
-  const bool has = ::pthread_key_create(&made, &end_table) == 0;
-  const std::uint32_t mine = has ? made + 1 : std::uint32_t{kNoKey};
-  // e.exit_key: a thread that finds it can use it.
-  if (at_thread_exit.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return mine;
-  if (has) (void)::pthread_key_delete(made);  // another thread asked meanwhile
-  return known;
-}
-bool exits_are_told() noexcept {
-  return exit_key() != kNoKey;
-}
+constinit ThreadExit at_thread_exit{&end_table};
 
 /// This thread's table; nullptr: out of memory, or the system has no key left.
 ThreadLanes* table() noexcept {
-  if (lanes != nullptr || !exits_are_told()) return lanes;
+  if (lanes != nullptr || !at_thread_exit.is_told()) return lanes;
   auto* made = new (std::nothrow) ThreadLanes;
   if (made == nullptr) return nullptr;
-  if (::pthread_setspecific(exit_key() - 1, made) != 0) {
+  if (!at_thread_exit.ask(made)) {
     delete made;
     return nullptr;
   }
@@ -199,7 +178,7 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
   const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
   // A thread without memory for its table is refused: its events would be on different lanes, where
   // one could overtake another.
-  const bool alone = ended || !exits_are_told();
+  const bool alone = ended || !at_thread_exit.is_told();
   Lane* lane = nullptr;
   if (alone) {
     const InTable locked;
