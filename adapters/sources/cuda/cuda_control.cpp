@@ -96,6 +96,7 @@ void Control::unsubscribe(Attachment& from) noexcept {
 Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
   SourceNotice notice;
   if (auto error = refusal()) return unavailable(bus, std::move(*error), notice);
+  if (auto error = options.fault()) return unavailable(bus, std::move(*error), notice);
   used_ = true;
   const Turn turn(*this);
   if (current_) {

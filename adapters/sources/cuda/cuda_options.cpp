@@ -22,13 +22,15 @@ constexpr std::array<Flag, 4> kFlags{{{"hold", &Options::hold},
                                       {"lossless", &Options::lossless}}};
 struct Number {
   std::string_view name;
+  std::string_view field;
   std::string_view unit;
   std::uint32_t Options::*member;
   std::uint32_t least, most;
 };
-constexpr std::array<Number, 2> kNumbers{
-    {{"lane", "events", &Options::lane_events, Options::kLaneEventsMin, Options::kLaneEventsMax},
-     {"handles", "handles", &Options::handles, Options::kHandlesMin, Options::kHandlesMax}}};
+constexpr std::array<Number, 2> kNumbers{{{"lane", "lane_events", "events", &Options::lane_events,
+                                           Options::kLaneEventsMin, Options::kLaneEventsMax},
+                                          {"handles", "handles", "handles", &Options::handles,
+                                           Options::kHandlesMin, Options::kHandlesMax}}};
 constexpr std::string_view kCupti = "cupti";
 
 /// As it stands in a sentence: bounded, and on one line.
@@ -91,6 +93,18 @@ std::string read_word(std::string_view word, Options& options) {
 }
 
 }  // namespace
+
+std::optional<Error> Options::fault() const {
+  for (const Number& number : kNumbers) {
+    const std::uint32_t given = this->*number.member;
+    if (given >= number.least && given <= number.most) continue;
+    return Error{Error::Code::refused,
+                 "cuda::Options::" + std::string(number.field) + " is " + std::to_string(given) +
+                     ": give it a number of " + std::string(number.unit) + " from " +
+                     std::to_string(number.least) + " to " + std::to_string(number.most)};
+  }
+  return std::nullopt;
+}
 
 Result<Options> Options::read(std::string_view written) {
   Options made;

@@ -2,6 +2,7 @@
 // `cuda:driver,lane=32768` in `ringmain run` and Python.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,10 @@ struct Options {
   /// cupti=PATH; "" gives the defaults. An Error (`refused`) is one sentence. Whether the file of
   /// `cupti` is there is seen when the source attaches. Throws std::bad_alloc. Threads: any.
   [[nodiscard]] static Result<Options> read(std::string_view written);
+
+  /// The first number that is outside of its limits, as an Error (`refused`): one sentence. Source
+  /// asks for it when it attaches. Throws std::bad_alloc. Threads: any.
+  [[nodiscard]] std::optional<Error> fault() const;
 };
 
 }  // namespace ringmain::cuda

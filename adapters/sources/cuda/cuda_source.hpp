@@ -54,9 +54,10 @@ class [[nodiscard]] Source {
   ///
   /// Errors: `conflict`, CUPTI's place is taken (by whom, as far as it tells), the process has a
   /// source already, or a channel has another event; `not_found`, no driver or no CUPTI;
-  /// `refused`, inside a callback, in a forked child of a process that had a source, or CUPTI
-  /// refused; each is also said on `cuda.source`, as `unavailable`. Throws std::bad_alloc.
-  /// A bus that stops or ends while it is attached refuses the events; detach all the same.
+  /// `refused`, inside a callback, in a forked child of a process that had a source, a number in
+  /// `options` is outside of its limits, or CUPTI refused; each is also said on `cuda.source`, as
+  /// `unavailable`. Throws std::bad_alloc. A bus that stops or ends while it is attached refuses
+  /// the events; detach all the same.
   [[nodiscard]] static Result<Source> attach(Bus& bus, const Options& options = {});
 
   /// When it returns `done`, no call is being published, none will be, and CUPTI's place is free.

@@ -75,6 +75,27 @@ TEST(CudaOptionsTest, ANumberHasItsLimits) {
   }
 }
 
+TEST(CudaOptionsTest, ANumberOfAStructHasTheSameLimits) {
+  const auto fault = [](const Options& options) {
+    const auto error = options.fault();
+    if (!error) return std::string();
+    EXPECT_EQ(error->code, Error::Code::refused);
+    return error->message;
+  };
+  EXPECT_EQ(fault({}), "");
+  EXPECT_EQ(fault({.lane_events = Options::kLaneEventsMin, .handles = Options::kHandlesMin}), "");
+  EXPECT_EQ(fault({.lane_events = Options::kLaneEventsMax, .handles = Options::kHandlesMax}), "");
+  for (const std::uint32_t wrong : {0u, 63u, 1048577u, 4294967295u}) {
+    EXPECT_EQ(fault({.lane_events = wrong}), "cuda::Options::lane_events is " +
+                                                 std::to_string(wrong) +
+                                                 ": give it a number of events from 64 to 1048576");
+  }
+  for (const std::uint32_t wrong : {0u, 1023u, 16777217u, 4294967295u}) {
+    EXPECT_EQ(fault({.handles = wrong}), "cuda::Options::handles is " + std::to_string(wrong) +
+                                             ": give it a number of handles from 1024 to 16777216");
+  }
+}
+
 TEST(CudaOptionsTest, AnUnknownWordIsAnsweredWithTheNearest) {
   EXPECT_EQ(fault("hodl"), std::string(kTakes) + "'hodl'; did you mean 'hold'?");
   EXPECT_EQ(fault("lanes=100"), std::string(kTakes) + "'lanes=100'; did you mean 'lane'?");

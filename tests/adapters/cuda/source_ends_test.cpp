@@ -227,6 +227,21 @@ TEST_F(SourceEndsTest, ABusThatStopsIsNoHarm) {
   EXPECT_EQ(fake_cupti_subscribers(), 0);
 }
 
+TEST_F(SourceEndsTest, OptionsOutsideTheirLimitsAreRefused) {
+  const auto said = bus.heard<SourceNotice>();
+  for (const Options& wrong : {Options{.handles = 0}, Options{.handles = 4294967295},
+                               Options{.lane_events = 0}, Options{.lane_events = 4294967295}}) {
+    const auto refused = Source::attach(bus, wrong);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Error::Code::refused);
+    bus.deliver();
+    EXPECT_EQ(said.back().state, SourceState::unavailable);
+    EXPECT_EQ(said.back().reason.view(), refused.error().message);
+  }
+  EXPECT_EQ(said.size(), 4);
+  EXPECT_EQ(fake_cupti_subscribers(), 0);
+}
+
 TEST_F(SourceEndsTest, AnAttachedBusOfAnotherChannelTypeIsRefused) {
   struct Other {
     int x;
