@@ -1,5 +1,7 @@
 #include "adapters/sources/cuda/cuda_attachment.hpp"
 
+#include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include "bus/core/erased.hpp"
@@ -26,28 +28,15 @@ PublisherOptions lanes_of(const Options& options) {
   return lanes;
 }
 
-template <class E>
-CallKind kind_of() {
-  constexpr std::string_view kChannels[] = {"",
-                                            "cuda.event_creation",
-                                            "cuda.event_deletion",
-                                            "cuda.event_record",
-                                            "cuda.event_wait",
-                                            "cuda.memory_allocation",
-                                            "cuda.memory_deallocation",
-                                            "cuda.stream_creation",
-                                            "cuda.device_synchronization",
-                                            "cuda.stream_synchronization",
-                                            "cuda.event_synchronization",
-                                            "cuda.stream_deletion",
-                                            "cuda.context",
-                                            "cuda.capture"};
-  static_assert(std::size(kChannels) == kKinds);
-  constexpr std::string_view kName = describe(EventOf<E>{}).name;
-  for (std::size_t i = 1; i < kKinds; ++i) {
-    if (kChannels[i] == kName) return static_cast<CallKind>(i);
+static_assert(std::tuple_size_v<Attachment::Channels> == kKinds);
+
+/// Calls `what(channel, its kind)` for each kind.
+template <class Channels, class What>
+void for_each_kind(Channels& channels, What what) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (what(std::get<i>(channels), static_cast<CallKind>(i + 1)), ...);
   }
-  return CallKind::none;
+  (std::make_index_sequence<kKinds - 1>{});
 }
 
 }  // namespace
@@ -66,12 +55,10 @@ Result<std::shared_ptr<Attachment>> Attachment::make(Bus& bus, const Options& op
   if (!conflict.empty()) return Error{Error::Code::conflict, std::move(conflict)};
 
   const PublisherOptions lanes = lanes_of(options);
-  const auto set_lanes = [&]<class E>(ChannelHeld<E>& held) {
-    if (kind_of<E>() == CallKind::none) return;
+  for_each_kind(made->channels, [&](auto& held, CallKind) {
     const auto set = held.channel->set_thread_lanes(lanes);
     if (!set && made->warning.empty()) made->warning = set.error().message;
-  };
-  std::apply([&](auto&... held) { (set_lanes(held), ...); }, made->channels);
+  });
 
   auto& notices = made->channel<SourceNotice>();
   made->words = notices.publisher();
@@ -84,11 +71,10 @@ Result<std::shared_ptr<Attachment>> Attachment::make(Bus& bus, const Options& op
 
 Kinds Attachment::heard() const noexcept {
   Kinds heard = 0;
-  const auto ask = [&heard]<class E>(const ChannelHeld<E>& held) {
-    if (held.channel->wanted()) heard |= bit_of(kind_of<E>());
-  };
-  std::apply([&](const auto&... held) { (ask(held), ...); }, channels);
-  return heard & ~bit_of(CallKind::none);
+  for_each_kind(channels, [&heard](const auto& held, CallKind kind) {
+    if (held.channel->wanted()) heard |= bit_of(kind);
+  });
+  return heard;
 }
 
 }  // namespace ringmain::cuda

@@ -78,19 +78,22 @@ struct Attachment : engine::Born {
   /// The kinds that somebody listens to.
   [[nodiscard]] Kinds heard() const noexcept;
 
+  /// In the order of CallKind from 1 on; the source's own is last.
+  using Channels =
+      std::tuple<ChannelHeld<EventCreation>, ChannelHeld<EventDeletion>, ChannelHeld<EventRecord>,
+                 ChannelHeld<EventWait>, ChannelHeld<MemoryAllocation>,
+                 ChannelHeld<MemoryDeallocation>, ChannelHeld<StreamCreation>,
+                 ChannelHeld<DeviceSynchronization>, ChannelHeld<StreamSynchronization>,
+                 ChannelHeld<EventSynchronization>, ChannelHeld<StreamDeletion>,
+                 ChannelHeld<ContextEvent>, ChannelHeld<Capture>, ChannelHeld<SourceNotice>>;
+
   Bus& bus;  // only to be used while it lives; callbacks do not
   const Options options;
   const Cupti& cupti;
   Handles& handles;
   std::string bus_name;
   std::string warning;  // what is not as asked, in one sentence; mostly empty
-  std::tuple<ChannelHeld<EventCreation>, ChannelHeld<EventDeletion>, ChannelHeld<EventRecord>,
-             ChannelHeld<EventWait>, ChannelHeld<MemoryAllocation>, ChannelHeld<MemoryDeallocation>,
-             ChannelHeld<StreamCreation>, ChannelHeld<DeviceSynchronization>,
-             ChannelHeld<StreamSynchronization>, ChannelHeld<EventSynchronization>,
-             ChannelHeld<StreamDeletion>, ChannelHeld<ContextEvent>, ChannelHeld<Capture>,
-             ChannelHeld<SourceNotice>>
-      channels;
+  Channels channels;
   std::array<Name, call_rows().size()> names{};
   Switches switches;
   Contexts contexts;
