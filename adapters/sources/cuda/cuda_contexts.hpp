@@ -1,5 +1,5 @@
-// On which device is a context, and which number does CUPTI give it? Asked once for each context,
-// and kept, as a callback may not ask for more.
+// On which device is a context, and which number does CUPTI give it? Asked until CUPTI has said it
+// once, and kept, as a callback may not ask for more.
 #pragma once
 #include <array>
 #include <atomic>
@@ -24,11 +24,13 @@ class Contexts {
     if (kept == nullptr) return asked(context, ask);
     if (const std::int32_t known = kept->device; known != kNotAsked) return known;
     const std::int32_t device = asked(context, ask);
-    for (Kept& other : all_) {  // a context of this address, whose end was not heard
-      if (&other != kept && other.context == context) forget(other.number);
+    if (kept->context != context) {
+      for (Kept& other : all_) {  // a context of this address, whose end was not heard
+        if (&other != kept && other.context == context) forget(other.number);
+      }
+      kept->context = context;
     }
-    kept->context = context;
-    kept->device = device;
+    if (device != kNoDevice) kept->device = device;  // else it is asked for again
     return device;
   }
   /// 0: no call in that context was ever heard.

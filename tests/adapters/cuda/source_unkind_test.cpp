@@ -127,6 +127,32 @@ TEST_F(SourceUnkindTest, AnAddressIsTheNewestContexts) {
   EXPECT_EQ(contexts.number_of(&place), 9);
 }
 
+TEST_F(SourceUnkindTest, AContextsAddressIsNobodysOnceItIsGone) {
+  static Contexts contexts;
+  static int first = 0, second = 0;
+  static std::uint32_t seen = 0;
+  constexpr auto kAsk = +[](void*, std::uint32_t* device) -> abi::Result {
+    seen = contexts.number_of(&first);  // as another thread may
+    *device = 3;
+    return abi::kSuccess;
+  };
+  EXPECT_EQ(contexts.device_of(7, &first, kAsk), 3);
+  contexts.forget(7);
+  EXPECT_EQ(contexts.device_of(7 + 256, &second, kAsk), 3);  // in the place that 7 had
+  EXPECT_EQ(seen, 0);
+}
+
+TEST_F(SourceUnkindTest, ADeviceThatCuptiDoesNotSayIsAskedForAgain) {
+  fake_cupti_answer("cuptiGetDeviceId", 999, 2, nullptr);
+  const auto heard = bus.heard<EventRecord>();
+  Source source = attached(bus);
+  for (int i = 0; i < 3; ++i) record();
+  bus.deliver();
+  ASSERT_EQ(heard.size(), 3);
+  EXPECT_EQ(heard[1].device, kNoDevice);
+  EXPECT_EQ(heard[2].device, 0);
+}
+
 TEST_F(SourceUnkindTest, AContextIsNotGivenACallThatIsOver) {
   Bus live;
   std::string api = "none was told";
