@@ -75,6 +75,7 @@ struct Attachment : engine::Born {
   [[nodiscard]] Channel<E>& channel() const noexcept {
     return *std::get<ChannelHeld<E>>(channels).channel;
   }
+  [[nodiscard]] Hearer hearer() const noexcept { return {switches, number}; }
   /// The kinds that somebody listens to.
   [[nodiscard]] Kinds heard() const noexcept;
 
@@ -98,6 +99,8 @@ struct Attachment : engine::Born {
   Switches switches;
   Contexts contexts;
   Tally tally;
+  std::uint32_t number =
+      0;  // of the process's attachments, from 1 on; written before the first call
   /// Grows at each subscription to CUPTI: a callback of an earlier one is not believed.
   std::atomic<std::uint32_t> epoch{0};
   std::atomic<SourceState> state{SourceState::unavailable};

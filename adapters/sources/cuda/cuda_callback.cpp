@@ -25,7 +25,8 @@ void on_call(Attachment& to, abi::Domain domain, std::uint32_t cbid,
              const abi::CallData& data) noexcept {
   if (data.correlation_data == nullptr) return;  // its exit could not be told from others
   if (data.site == abi::kExit) {
-    if (guard.leave(*data.correlation_data)) on_exit(to, guard, data);
+    if (const auto ended = guard.leave(*data.correlation_data, to.hearer()))
+      on_exit(to, guard, *ended, data);
     return;
   }
   if (data.site != abi::kEnter) return;
@@ -35,7 +36,7 @@ void on_call(Attachment& to, abi::Domain domain, std::uint32_t cbid,
   const auto place = static_cast<std::size_t>(row - call_rows().data());
   const std::uint32_t turns = to.switches[place].look();
   if (!Switch::on(turns)) return;  // it is being switched off: its exit may not come
-  *data.correlation_data = guard.enter(*row, turns, to.switches, to.epoch);
+  guard.enter(*row, turns, to.hearer(), *data.correlation_data);
   if (guard.outermost()) on_entry(to, guard, data);
 }
 

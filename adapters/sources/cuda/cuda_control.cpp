@@ -55,7 +55,7 @@ std::optional<Error> Control::refusal() const {
 
 /// Under `asking_`. From here on calls are published, those that are heard at this moment.
 Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
-  const std::uint32_t epoch = ++epochs_ & 0xfffff;  // as the guard's tags have it
+  const std::uint32_t epoch = ++epochs_;
   std::string owner;
   auto* const user_data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(epoch));
   auto place = to.cupti.subscribe(&on_callback, user_data, &owner, &notice.result);
@@ -81,7 +81,8 @@ Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
   return true;
 }
 
-/// Under `asking_`.
+/// Under `asking_`. What is lost has no subscription any more: its handle is dead, or may be
+/// another tool's that came since, and a call with it would start CUPTI anew.
 void Control::unsubscribe(Attachment& from) noexcept {
   switchboard.to = nullptr;
   if (subscriber_ == nullptr) return;
@@ -113,6 +114,7 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
   auto made = Attachment::make(bus, options, *cupti.value(), *handles_);
   if (!made) return unavailable(bus, made.error(), notice);
   const Held held = made.value();
+  held->number = ++attachments_ & 0xfffff;  // as the guard's tags have it
   try {
     std::unique_lock asking(asking_);
     const auto done = subscribe(*held, notice);
@@ -151,19 +153,21 @@ void Control::follow_interest(const Held& which) {
                                tend_if_nobody_does();
                              },
                              {.name = "cuda source"});
-  const std::lock_guard asking(asking_);
-  if (switchboard.to == which.get()) (void)enabled_.serve(which->heard(), *which, subscriber_);
 }
 
 /// Under `turn_`. Afterwards no callback knows of it.
 void Control::let_go(const Held& which) noexcept {
+  SourceNotice notice;
+  bool lost = false;
   {
     const std::lock_guard asking(asking_);
+    lost = is_lost(*which, notice);
     unsubscribe(*which);
     if (current_ == which) become(nullptr);
   }
   (void)interest_.reset();  // not under `asking_`, which what it calls takes
   (void)switchboard.presence.wait_until_none(-1);
+  if (lost) say(*which, notice);
   which->state = SourceState::detached;
   say(*which, notice_of(*which, SourceState::detached));
 }
@@ -235,12 +239,21 @@ Result<bool> Control::lend(const Held& which, std::string_view to) {
   }
   const Turn turn(*this);
   if (current_ != which || which->state != SourceState::attached) return false;
+  SourceNotice notice;
+  bool lost = false;
   {
     const std::lock_guard asking(asking_);
-    unsubscribe(*which);
-    which->state = SourceState::lent;
+    lost = is_lost(*which, notice);
+    if (!lost) {
+      unsubscribe(*which);
+      which->state = SourceState::lent;
+    }
   }
   (void)switchboard.presence.wait_until_none(-1);
+  if (lost) {
+    say(*which, notice);
+    return false;
+  }
   SourceNotice lent = notice_of(*which, SourceState::lent);
   lent.owner = Name(to);
   say(*which, lent);

@@ -79,6 +79,7 @@ class Control final : public engine::Born {
   Enabled enabled_;
   Subscription interest_;
   std::uint32_t epochs_ = 0;
+  std::uint32_t attachments_ = 0;     // so far; under `turn_`
   std::unique_ptr<Handles> handles_;  // made once; generations never come twice in a process
 
   std::atomic<bool> to_finish_{false};

@@ -68,7 +68,6 @@ abi::Result Enabled::serve(Kinds heard, Attachment& to, abi::Subscriber subscrib
   }
   if (needed == needed_) return result;
   forget_what_was_missed(needed_, needed, to.handles);
-  switchboard.kinds = needed_ | needed;
   const bool contexts = (needed & (kWithContexts | bit_of(CallKind::context))) != 0;
   if (const abi::Result answer = switch_contexts(contexts, to, subscriber); answer != abi::kSuccess)
     result = answer;

@@ -147,10 +147,6 @@ void publish(const Edge& edge, F fill) noexcept {
   return kind == CallKind::event_creation || kind == CallKind::stream_creation ||
          kind == CallKind::memory_allocation;
 }
-[[nodiscard]] bool synchronizes(CallKind kind) noexcept {
-  return kind == CallKind::device_synchronization || kind == CallKind::stream_synchronization ||
-         kind == CallKind::event_synchronization;
-}
 
 void publish_release(const Edge& edge, const Arguments& given, const Handles::Known& was) noexcept {
   if (edge.what().kind == CallKind::event_deletion) {
@@ -276,7 +272,8 @@ void context_entry(const Edge& edge) noexcept {
 }
 void context_exit(const Edge& edge) noexcept {
   const bool made = edge.what().change == ContextChange::made;
-  if (edge.result == 0 && (!made || edge.call.context_told)) return;
+  // What was not told before it was done, is not told to have failed either.
+  if (edge.result == 0 ? !made || edge.call.context_told : !made && !edge.call.context_told) return;
   publish_context(edge, read_arguments(edge.row(), edge.data.params, edge.result == 0));
 }
 
@@ -315,6 +312,7 @@ void on_entry(Attachment& to, Guard& guard, const abi::CallData& data) noexcept 
   if (call.muted && wanted) to.tally.add(Tally::suppressed);
   const bool told = wanted && !call.muted;
   Edge edge{to, guard, call, data};
+  call.told = told && (releases(kind) || synchronizes(kind));
   if (releases(kind)) return release(edge, told);
   if (!told) return;
   if (kind == CallKind::context) context_entry(edge);
@@ -324,10 +322,10 @@ void on_entry(Attachment& to, Guard& guard, const abi::CallData& data) noexcept 
   publish_synchronization(edge);
 }
 
-void on_exit(Attachment& to, Guard& guard, const abi::CallData& data) noexcept {
-  CallUnderWay call = guard.call();  // a copy: an inline subscriber's calls may come in between
+void on_exit(Attachment& to, Guard& guard, CallUnderWay call, const abi::CallData& data) noexcept {
   const CallKind kind = call.row->call.kind;
-  const bool told = !call.muted && heard(to, kind);
+  const bool begun = call.told || !(releases(kind) || synchronizes(kind));  // then it has an end
+  const bool told = begun && !call.muted && heard(to, kind);
   Edge edge{to, guard, call, data};
   if (data.result != nullptr) edge.result = *static_cast<const std::int32_t*>(data.result);
   if (edge.result != 0 && edge.result != kNoResult) {
@@ -355,8 +353,8 @@ void on_context(Attachment& to, Guard& guard, std::uint32_t cbid,
   }
   if (!wanted) return;
   event.thread = static_cast<std::int32_t>(run::this_tid());
-  if (guard.under_way(to.epoch, to.switches)) {
-    CallUnderWay& call = guard.call();
+  if (CallUnderWay* const now = guard.under_way(CallKind::context, to.hearer())) {
+    CallUnderWay& call = *now;
     const Call& what = call.row->call;
     const bool same = what.kind == CallKind::context && what.change == event.change;
     if (call.muted || (same && call.context_told)) return;

@@ -185,6 +185,41 @@ TEST_F(SourceEndsTest, WhatAnotherToolEndedIsLost) {
   EXPECT_EQ(said[1].result, 15);
 }
 
+TEST_F(SourceEndsTest, WhatIsLostIsLeftAlone) {
+  const auto said = bus.heard<SourceNotice>();
+  const auto heard = bus.heard<EventRecord>();
+  Source source = attached(bus);
+  (void)cuptiFinalize();
+  EXPECT_EQ(source.state(), SourceState::lost);
+  bus.deliver();
+  EXPECT_EQ(source.detach(), Detached::done);
+  EXPECT_EQ(fake_cupti_dead_handles(), 0);
+  bus.deliver();
+  ASSERT_EQ(said.size(), 3);
+  EXPECT_EQ(said[1].state, SourceState::lost);
+  EXPECT_EQ(said[2].state, SourceState::detached);
+}
+
+TEST_F(SourceEndsTest, ALossThatIsFoundOutByLeavingIsSaid) {
+  const auto said = bus.heard<SourceNotice>();
+  const auto heard = bus.heard<EventRecord>();
+  Source source = attached(bus);
+  (void)cuptiFinalize();
+  EXPECT_FALSE(source.lend("torch.profiler").value());
+  EXPECT_EQ(source.state(), SourceState::lost);
+  (void)source.detach();
+  fake_cupti_reset();
+  source = attached(bus);
+  (void)cuptiFinalize();
+  EXPECT_EQ(source.detach(), Detached::done);
+  EXPECT_EQ(fake_cupti_dead_handles(), 0);
+  bus.deliver();
+  ASSERT_EQ(said.size(), 6);
+  EXPECT_EQ(said[1].state, SourceState::lost);
+  EXPECT_EQ(said[4].state, SourceState::lost);
+  EXPECT_EQ(said[5].state, SourceState::detached);
+}
+
 TEST_F(SourceEndsTest, WhatCuptiRefusesIsSaid) {
   const auto said = bus.heard<SourceNotice>();
   const auto heard = bus.heard<EventRecord>();
@@ -200,6 +235,9 @@ TEST_F(SourceEndsTest, WhatCuptiRefusesIsSaid) {
 
 TEST_F(SourceEndsTest, ADeliveryThatComesLateIsNotPublished) {
   const auto heard = bus.heard<EventRecord>();
+  const auto gone = bus.heard<EventDeletion>();
+  cudaEvent_t other = nullptr;
+  ASSERT_EQ(cudaEventCreate(&other), cudaSuccess);
   Source source = attached(bus);
   (void)source.detach();
   fake_cupti_deliver_late(4);
@@ -207,9 +245,12 @@ TEST_F(SourceEndsTest, ADeliveryThatComesLateIsNotPublished) {
   Source again = attached(bus);
   fake_cupti_deliver_late(4);
   record();
+  fake_cupti_deliver_late(4);
+  ASSERT_EQ(cudaEventDestroy(other), cudaSuccess);
   (void)again.detach();
   bus.deliver();
   EXPECT_EQ(heard.size(), 1);
+  EXPECT_EQ(gone.size(), 1);
 }
 
 TEST_F(SourceEndsTest, ABusThatStopsIsNoHarm) {

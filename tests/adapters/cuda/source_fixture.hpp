@@ -12,6 +12,9 @@
 #include "tests/adapters/cuda/fakes/cuda_types.hpp"
 #include "tests/adapters/cuda/fakes/fake_cuda.h"
 
+// CUPTI's own, which another tool in the process may call.
+extern "C" CUptiResult cuptiFinalize();
+
 namespace ringmain::cuda {
 
 class SourceFixture : public testing::Test {
@@ -26,6 +29,7 @@ class SourceFixture : public testing::Test {
     (void)cudaEventDestroy(event);
     EXPECT_EQ(fake_cuda_forbidden(), 0) << fake_cuda_forbidden_name();
     EXPECT_EQ(fake_cupti_overlaps(), 0);
+    EXPECT_EQ(fake_cupti_dead_handles(), 0);
   }
   void record() const { ASSERT_EQ(cudaEventRecord(event, nullptr), cudaSuccess); }
 

@@ -1,5 +1,6 @@
 // The fake libcupti.so.13: CUPTI's functions at its C interface, and their rules (README.md).
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "adapters/sources/cuda/cupti_abi.hpp"
@@ -83,7 +85,11 @@ abi::Result before(const char* function, bool needs_driver, std::string* owner =
     std::abort();
   }
   if (!driver && (needs_driver || t.version >= 130300)) return abi::kUnknown;
-  if (cupti().finalized) return abi::kNotInitialized;
+  if (cupti().finalized) {
+    const std::string_view called = function;
+    if (called == "cuptiUnsubscribe" || called == "cuptiEnableCallback") ++cupti().dead_handles;
+    return abi::kNotInitialized;
+  }
   const auto found = t.answers.find(function);
   if (found == t.answers.end() || found->second.times == 0) return abi::kSuccess;
   --found->second.times;
@@ -306,6 +312,7 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t cbid
 #endif
 
 CUptiResult cuptiGetDeviceId(CUcontext context, std::uint32_t* device) {
+  errno = ENOENT;  // as any library's function may
   if (const auto result = before("cuptiGetDeviceId", true); result != 0) return FAKE_RESULT(result);
   static auto* const device_of = reinterpret_cast<decltype(&fake_cuda_device_of)>(
       ::dlsym(::dlopen("libcuda.so.1", RTLD_LAZY), "fake_cuda_device_of"));
@@ -384,7 +391,7 @@ void fake_cupti_reset() {
   c.finalized = false;
   c.hostile = 0;
   c.late = c.lose[0] = c.lose[1] = 0;
-  c.delivered = c.overlaps = 0;
+  c.delivered = c.overlaps = c.dead_handles = 0;
   t.answers.clear();
   t.version = 130001;
   read_variables(t);

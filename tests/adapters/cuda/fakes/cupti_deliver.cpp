@@ -196,3 +196,7 @@ bool take(std::atomic<int>& left) {
 }
 
 }  // namespace ringmain::fake
+
+extern "C" std::uint64_t fake_cupti_dead_handles() {
+  return ringmain::fake::cupti().dead_handles;
+}

@@ -70,6 +70,10 @@ unsigned fake_cupti_enabled_count(void);
  * which is its mistake. */
 uint64_t fake_cupti_overlaps(void);
 
+/* How often a function was called with the handle of a subscription that cuptiFinalize had ended,
+ * but for cuptiGetCallbackState: nobody can ask otherwise whether it has. */
+uint64_t fake_cupti_dead_handles(void);
+
 /* Forgets what was told and counted, and all subscribers. */
 void fake_cupti_reset(void);
 
