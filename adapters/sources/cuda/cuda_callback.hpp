@@ -2,8 +2,9 @@
 // exit, in the program's thread and inside the call.
 //
 // No lock, no allocation after a thread's first event of a kind, no exception, no call of the
-// vendor's but cuptiGetDeviceId once for each context. errno stays what it was. What callbacks look
-// at first is never freed, so that one which comes late, also while the process ends, is harmless.
+// vendor's but cuptiGetDeviceId until it has answered for a context. errno stays what it was. What
+// callbacks look at first is never freed, so that one which comes late, also while the process
+// ends, is harmless.
 #pragma once
 #include <atomic>
 #include <cstdint>

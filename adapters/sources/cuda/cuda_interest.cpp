@@ -66,7 +66,7 @@ abi::Result Enabled::serve(Kinds heard, Attachment& to, abi::Subscriber subscrib
     states_ = true;
     result = to.cupti.enable_callback(1, subscriber, abi::kState, abi::kFatalError);
   }
-  if (needed == needed_) return result;
+  if (needed == needed_ && refused_ == 0) return result;  // what was refused is asked for again
   forget_what_was_missed(needed_, needed, to.handles);
   const bool contexts = (needed & (kWithContexts | bit_of(CallKind::context))) != 0;
   if (const abi::Result answer = switch_contexts(contexts, to, subscriber); answer != abi::kSuccess)

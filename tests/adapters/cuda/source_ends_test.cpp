@@ -220,6 +220,19 @@ TEST_F(SourceEndsTest, ALossThatIsFoundOutByLeavingIsSaid) {
   EXPECT_EQ(said[5].state, SourceState::detached);
 }
 
+TEST_F(SourceEndsTest, WhatCuptiRefusedIsAskedForWhenInterestIsToldAgain) {
+  Source source = attached(bus);
+  fake_cupti_answer("cuptiEnableCallback", 35, 1000, nullptr);
+  const auto heard = bus.heard<EventRecord>();
+  ASSERT_TRUE(bus.wait_told(kPatience));
+  fake_cupti_answer("cuptiEnableCallback", 0, 0, nullptr);
+  const auto more = bus.heard<EventRecord>();
+  ASSERT_TRUE(bus.wait_told(kPatience));
+  record();
+  bus.deliver();
+  EXPECT_EQ(heard.size(), 1);
+}
+
 TEST_F(SourceEndsTest, WhatCuptiRefusesIsSaid) {
   const auto said = bus.heard<SourceNotice>();
   const auto heard = bus.heard<EventRecord>();
