@@ -1,0 +1,183 @@
+// Which of what was opened is open still? Each ends once, whoever says it first.
+//
+// A bounded table from ids to a few words of facts. An id is used once, a place again and again.
+// The key of a place says whose it is; who changes it from "open" to "ending" tells the end. A
+// second word says whether it has begun: until then it holds the id, so that who comes too late,
+// when the place belongs to another id, changes nothing. An id lies in one of two sets of 16
+// places, in the emptier one. Model: tests/model/open_table.pml.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "atomics.hpp"
+#include "cache_line.hpp"
+
+namespace ringmain::engine {
+
+/// Threads: any, with any ids at once. Progress: wait-free but for the race for a place, which is
+/// given up after every place of both sets was tried: no lock, no allocation, no system call.
+template <class Facts>
+requires(std::is_trivially_copyable_v<Facts> &&
+         sizeof(Facts) % sizeof(std::uint64_t) == 0) class OpenTable {
+ public:
+  enum : std::uint64_t { kIdMax = ~std::uint64_t{0} >> 2 };
+
+  /// `room`: how many may be open at once, rounded up to a power of two; there are twice as many
+  /// places, so that both sets of an id are seldom full before. Throws std::bad_alloc.
+  explicit OpenTable(std::size_t room)
+      : sets_count_(2 * std::bit_ceil(room < kWays ? std::size_t{kWays} : room) / kWays),
+        sets_(std::make_unique<Set[]>(sets_count_)) {}
+  OpenTable(const OpenTable&) = delete;
+  OpenTable& operator=(const OpenTable&) = delete;
+
+  /// From here on it is open. False: no room, or an id of 0 or above kIdMax; then nobody finds it.
+  /// Each id is opened once.
+  [[nodiscard]] bool open(std::uint64_t id, const Facts& facts) noexcept {
+    if (id == 0 || id > kIdMax) return false;
+    const Place place = claim(id);
+    if (place.set == nullptr) return false;
+    Data& data = place.set->data[place.way];
+    write(data, facts);
+    data.begun.store(tag_of(id), std::memory_order_release);     // o.facts
+    place.key().store(open_key(id), std::memory_order_release);  // o.opened
+    return true;
+  }
+  /// What it is; nothing: it is not open.
+  [[nodiscard]] std::optional<Facts> find(std::uint64_t id) const noexcept {
+    const Place place = place_of(id);
+    if (place.set == nullptr) return {};
+    const Facts facts = read(place.set->data[place.way]);
+    if (place.key().load(std::memory_order_acquire) != open_key(id)) return {};  // o.opened
+    return facts;
+  }
+  /// Says that it has begun, `at` > 0 in any unit. What it is, for the first such call; nothing for
+  /// every other, and for what is not open.
+  [[nodiscard]] std::optional<Facts> begin(std::uint64_t id, std::int64_t at) noexcept {
+    const Place place = place_of(id);
+    if (place.set == nullptr) return {};
+    Data& data = place.set->data[place.way];
+    const Facts facts = read(data);
+    std::uint64_t tag = tag_of(id);  // if it is there still, what was read are this id's words
+    if (!data.begun.compare_exchange_strong(tag, static_cast<std::uint64_t>(at),
+                                            std::memory_order_acq_rel))  // o.facts
+      return {};
+    return facts;
+  }
+  struct Ended {
+    Facts facts;
+    std::int64_t begun_at = 0;  // what begin() said; 0: it had not begun
+  };
+  /// For the one call that ends it; nothing for every other.
+  [[nodiscard]] std::optional<Ended> end(std::uint64_t id) noexcept {
+    const Place place = place_of(id);
+    if (place.set == nullptr) return {};
+    std::uint64_t key = open_key(id);
+    if (!place.key().compare_exchange_strong(key, ending_key(id),
+                                             std::memory_order_acq_rel))  // o.opened
+      return {};
+    Data& data = place.set->data[place.way];
+    const std::uint64_t begun = data.begun.exchange(0, std::memory_order_acq_rel);  // o.facts
+    const Ended ended{read(data), begun == tag_of(id) ? 0 : static_cast<std::int64_t>(begun)};
+    place.key().store(kFree, std::memory_order_release);  // o.opened: the words are read
+    return ended;
+  }
+  /// `f(id, facts)` for each that is open from before the call to its end, and for some others.
+  template <class F>
+  void for_each(F f) const {
+    for (std::size_t s = 0; s < sets_count_; ++s) {
+      for (std::size_t way = 0; way < kWays; ++way) {
+        const Place place{&sets_[s], way};
+        const std::uint64_t key = place.key().load(std::memory_order_acquire);  // o.opened
+        if (key < open_key(1) || (key & 1) != 0) continue;
+        const Facts facts = read(sets_[s].data[way]);
+        if (place.key().load(std::memory_order_acquire) == key) f(key >> 1, facts);  // o.opened
+      }
+    }
+  }
+  [[nodiscard]] std::size_t places() const noexcept { return sets_count_ * kWays; }
+  /// Memory of one place, in bytes.
+  [[nodiscard]] static constexpr std::size_t bytes_each() noexcept { return sizeof(Set) / kWays; }
+
+ private:
+  enum : std::size_t { kWays = 16, kWords = sizeof(Facts) / sizeof(std::uint64_t) };
+  enum : std::uint64_t { kFree = 0, kWriting = 1 };
+  struct Data {
+    Atomic<std::uint64_t> begun{0};
+    std::array<Atomic<std::uint64_t>, kWords> words{};
+  };
+  struct alignas(kLineBytes) Set {
+    std::array<Atomic<std::uint64_t>, kWays> keys{};
+    std::array<Data, kWays> data{};
+  };
+  struct Place {
+    Set* set = nullptr;
+    std::size_t way = 0;
+    [[nodiscard]] Atomic<std::uint64_t>& key() const noexcept { return set->keys[way]; }
+  };
+
+  static constexpr std::uint64_t open_key(std::uint64_t id) noexcept { return id << 1; }
+  static constexpr std::uint64_t ending_key(std::uint64_t id) noexcept { return (id << 1) | 1; }
+  static constexpr std::uint64_t tag_of(std::uint64_t id) noexcept {
+    return id | (std::uint64_t{1} << 63);  // no time
+  }
+  /// Odd multipliers spread consecutive ids; the two sets of an id may be one.
+  [[nodiscard]] Set& home(std::uint64_t id, int choice) const noexcept {
+    const std::uint64_t mixed = id * (choice == 0 ? 0x9e3779b97f4a7c15u : 0xc2b2ae3d27d4eb4fu);
+    return sets_[(mixed >> 32) & (sets_count_ - 1)];
+  }
+  [[nodiscard]] Place place_of(std::uint64_t id) const noexcept {
+    if (id == 0 || id > kIdMax) return {};
+    for (int choice = 0; choice < 2; ++choice) {
+      Set& set = home(id, choice);
+      for (std::size_t way = 0; way < kWays; ++way) {
+        if (set.keys[way].load(std::memory_order_acquire) == open_key(id))  // o.opened
+          return {&set, way};
+      }
+    }
+    return {};
+  }
+  [[nodiscard]] static std::size_t free_ways(const Set& set) noexcept {
+    std::size_t free = 0;
+    for (const auto& key : set.keys) {
+      // Relaxed: a guess that spreads ids.
+      if (key.load(std::memory_order_relaxed) == kFree) ++free;
+    }
+    return free;
+  }
+  [[nodiscard]] Place claim(std::uint64_t id) const noexcept {
+    Set* first = &home(id, 0);
+    Set* second = &home(id, 1);
+    if (free_ways(*second) > free_ways(*first)) std::swap(first, second);
+    for (Set* const set : {first, second}) {
+      for (std::size_t way = 0; way < kWays; ++way) {
+        std::uint64_t key = kFree;
+        if (set->keys[way].compare_exchange_strong(key, kWriting, std::memory_order_acq_rel))
+          return {set, way};  // o.opened: the last one's words are read
+      }
+    }
+    return {};
+  }
+  static void write(Data& data, const Facts& facts) noexcept {
+    const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(facts);
+    for (std::size_t i = 0; i < kWords; ++i)
+      data.words[i].store(words[i], std::memory_order_release);  // o.facts
+  }
+  /// Words of two ids, if the place changes hands meanwhile: its key or `begun` tells.
+  [[nodiscard]] static Facts read(const Data& data) noexcept {
+    std::array<std::uint64_t, kWords> words{};
+    for (std::size_t i = 0; i < kWords; ++i)
+      words[i] = data.words[i].load(std::memory_order_acquire);  // o.facts
+    return std::bit_cast<Facts>(words);
+  }
+
+  std::size_t sets_count_;
+  std::unique_ptr<Set[]> sets_;
+};
+
+}  // namespace ringmain::engine
