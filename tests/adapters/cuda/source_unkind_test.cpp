@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "adapters/sources/cuda/cuda_contexts.hpp"
-
 #include "tests/adapters/cuda/source_fixture.hpp"
 
 namespace ringmain::cuda {
@@ -113,33 +111,6 @@ TEST_F(SourceUnkindTest, AContextTakesHandlesAlongThatNobodyHeardOf) {
   bus.deliver();
   ASSERT_EQ(recorded.size(), 1);
   EXPECT_EQ(recorded[0].generation, 0) << "it went with its context";
-}
-
-TEST_F(SourceUnkindTest, AnAddressIsTheNewestContexts) {
-  Contexts contexts;
-  int place = 0;
-  constexpr auto kAsk = +[](void*, std::uint32_t* device) -> abi::Result {
-    *device = 3;
-    return abi::kSuccess;
-  };
-  EXPECT_EQ(contexts.device_of(7, &place, kAsk), 3);
-  EXPECT_EQ(contexts.device_of(9, &place, kAsk), 3);  // the end of 7 was not heard
-  EXPECT_EQ(contexts.number_of(&place), 9);
-}
-
-TEST_F(SourceUnkindTest, AContextsAddressIsNobodysOnceItIsGone) {
-  static Contexts contexts;
-  static int first = 0, second = 0;
-  static std::uint32_t seen = 0;
-  constexpr auto kAsk = +[](void*, std::uint32_t* device) -> abi::Result {
-    seen = contexts.number_of(&first);  // as another thread may
-    *device = 3;
-    return abi::kSuccess;
-  };
-  EXPECT_EQ(contexts.device_of(7, &first, kAsk), 3);
-  contexts.forget(7);
-  EXPECT_EQ(contexts.device_of(7 + 256, &second, kAsk), 3);  // in the place that 7 had
-  EXPECT_EQ(seen, 0);
 }
 
 TEST_F(SourceUnkindTest, ADeviceThatCuptiDoesNotSayIsAskedForAgain) {
