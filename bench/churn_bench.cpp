@@ -14,7 +14,7 @@ namespace {
 
 /// Long enough for the churning thread to come onto its core, short enough for the lane.
 enum : std::uint64_t { kChurnBurst = 6 * kBurst };
-static_assert(kChurnBurst < kInFlight);
+static_assert(std::uint64_t{kChurnBurst} < kInFlight);
 
 /// A second thread lets subscribers come and go while bursts are timed in the publishing one. The
 /// worker sleeps in a callback meanwhile, so that the two do not share a core.

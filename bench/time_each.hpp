@@ -23,4 +23,17 @@ double time_each(What what) {
   return median(ns);
 }
 
+/// What one cycle takes: a third of a multiplication in a chain of them, where each waits for the
+/// one before, which is three cycles on x86-64. Additions will not do: newer processors merge
+/// several of a chain into one.
+inline double cycle_ns() {
+  std::uint64_t chain = 3;
+  return time_each([&chain] {
+           asm volatile("" : "+r"(chain));
+           chain *= 0x9e3779b97f4a7c15ull;
+           asm volatile("" : "+r"(chain));
+         }) /
+         3;
+}
+
 }  // namespace ringmain::bench

@@ -309,8 +309,8 @@ ROWS = (
                         / (2 * m.median("cuda_call/bare_enqueue"))), by_class=False),)),
     Row("10b", "a CUDA call that is enabled while nobody listens", (
         Part("each edge", "cycles", "<=", 10,
-             lambda m: (1.5 * (m.median("cuda_call/nobody_listens") - m.median("cuda_call/empty_callback"))
-                        / m.median("cuda_call/three_cycles")), by_class=False),)),
+             lambda m: ((m.median("cuda_call/nobody_listens") - m.median("cuda_call/empty_callback"))
+                        / 2 / m.median("cuda_call/cycle")), by_class=False),)),
     Row("10c", "memory of a thread's events of one kind", (
         Part("each thread and kind, with the thread itself", "bytes", "<=", 1 << 20,
              lambda m: m.median("cuda_memory/thread_and_kind"), by_class=False),
