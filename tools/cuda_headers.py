@@ -2,7 +2,7 @@
 """Where do the tests get NVIDIA's headers from?  cuda_headers.py LIST FOLDER
 
 From the wheels in LIST (cuda_headers.txt), which pip downloads, each with the checksum that stands there. Headers go to
-FOLDER/VERSION/include, the CUPTI of LIBRARIES to FOLDER/VERSION/lib. What is there is kept until LIST changes.
+FOLDER/VERSION/include, the libraries of CUPTI and of the runtime to FOLDER/VERSION/lib. What is there is kept until LIST changes.
 Where they cannot be had, one sentence says so, and the tests that need them are skipped: the exit status is 0 all the same.
 """
 
@@ -15,9 +15,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Those that name calls on a machine without a driver.
-LIBRARIES = ("13.0", "13.1")
-WANTED = re.compile(r"nvidia/[^/]+/(include/(?:crt/)?[^/]+\.(?:h|hpp)|lib/libcupti\.so\.\d+)")
+WANTED = re.compile(r"nvidia/[^/]+/(include/(?:crt/)?[^/]+\.(?:h|hpp)|lib/lib(?:cupti|cudart)\.so\.\d+)")
 
 
 def pinned(text):
@@ -42,7 +40,7 @@ def unpack(wheel, folder):
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             found = WANTED.fullmatch(name)
-            if found is None or (found[1].startswith("lib/") and folder.name not in LIBRARIES):
+            if found is None:
                 continue
             target = folder / found[1]
             target.parent.mkdir(parents=True, exist_ok=True)

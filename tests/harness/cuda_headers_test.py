@@ -26,7 +26,8 @@ if (state / "fails").exists():
     sys.exit("WARNING: slow\\nERROR: no route to host\\n  more")
 for line in lines:
     with zipfile.ZipFile(Path(given["--dest"]) / (line.split("==")[0] + ".whl"), "w") as wheel:
-        for name in ("include/cupti.h", "include/crt/host_defines.h", "include/Openacc/x.h", "lib/libcupti.so.13", "lib/libnvperf_host.so"):
+        for name in ("include/cupti.h", "include/crt/host_defines.h", "include/Openacc/x.h", "lib/libcupti.so.13", "lib/libcudart.so.13",
+                     "lib/libcudart_static.a", "lib/libnvperf_host.so"):
             wheel.writestr("nvidia/cu13/" + name, line)
         wheel.writestr("nvidia/../../escaped.h", line)
 """
@@ -60,10 +61,10 @@ class CudaHeadersTest(unittest.TestCase):
     def there(self):
         return sorted(str(path.relative_to(self.headers)) for path in self.headers.rglob("*") if path.is_file())
 
-    def test_headers_and_the_libraries_that_name_calls_are_unpacked(self):
+    def test_headers_and_the_libraries_that_tests_load_are_unpacked(self):
         self.assertEqual(self.fetch(), ["dev: fetching headers of CUDA for the tests, 75 MB, into build/cuda-headers"])
-        self.assertEqual(self.there(), ["13.0/include/crt/host_defines.h", "13.0/include/cupti.h", "13.0/lib/libcupti.so.13",
-                                        "13.5/include/crt/host_defines.h", "13.5/include/cupti.h", "unpacked.txt"])
+        of_each = ("include/crt/host_defines.h", "include/cupti.h", "lib/libcudart.so.13", "lib/libcupti.so.13")
+        self.assertEqual(self.there(), [f"{version}/{file}" for version in ("13.0", "13.5") for file in of_each] + ["unpacked.txt"])
         self.assertEqual(self.calls(), ["nvidia-cuda-cupti==13.0.85 --hash=sha256:aaaa", "nvidia-cuda-cupti==13.5.25 --hash=sha256:bbbb"])
         self.assertEqual(sorted(path.name for path in self.headers.parent.iterdir()), ["cuda-headers"])
 
