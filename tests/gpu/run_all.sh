@@ -20,7 +20,8 @@ why. The last line counts them. Results, recordings and reports go to the output
   --ctest       end with 77 if all tests were skipped
   --list        say which tests there are, in which group, and do nothing
 
-Exit status: 0, or 1 if a test failed, 2 for a wrong call, 3 if the build failed. Without a GPU nothing is built and all is skipped.
+Exit status: 0, or 1 if a test failed, 2 for a wrong call or an output folder that cannot be written, 3 if the build failed, 128 and
+the signal's number if it was ended by one. Without a GPU nothing is built and all is skipped.
 TEXT
 }
 
@@ -45,7 +46,8 @@ done
 command -v python3 >/dev/null || { echo "run_all.sh: python3 is needed" >&2; exit 2; }
 
 if [ $make = 1 ] && { [ "${targets:-}" ] || python3 "$here/run_tests.py" --is-there-a-gpu; }; then
-  mkdir -p "$build"
+  command -v cmake >/dev/null || { echo "run_all.sh: cmake is needed to build; --no-build runs what is built" >&2; exit 3; }
+  mkdir -p "$build" || { echo "run_all.sh: nothing can be built in $build; name another folder with --build" >&2; exit 3; }
   log="$build/build.log"
   third="$root/third_party/usr"
   options=(-S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DRINGMAIN_BUILD_EXAMPLES=OFF -DRINGMAIN_HARDENING=OFF)

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Do run_all.sh and pack keep what they promise, where there is no GPU? usage: run_all_test.py TESTCASE, with the build in $GPU_BUILD"""
 
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -26,10 +28,11 @@ class InAFolder(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.output = Path(folder.name)
 
-    def run_it(self, *words, status=0, **variables):
+    def run_it(self, *words, status=0, says="", **variables):
         run = subprocess.run(["bash", str(HERE / "run_all.sh"), "--build", str(BUILD), "--output", str(self.output), *words],
                              capture_output=True, text=True, check=False, env={**os.environ, **variables})
         self.assertEqual(run.returncode, status, run.stdout + run.stderr)
+        self.assertIn(says, run.stderr)
         return run.stdout.splitlines()
 
     def results(self):
@@ -51,6 +54,19 @@ class WithoutTest(InAFolder):
         results = self.results()
         self.assertIsNone(results["machine"]["gpu"])
         self.assertEqual({one["verdict"] for one in results["tests"]}, {"SKIP"})
+
+    def test_each_group_says_that_it_was_skipped(self):
+        for group in (1, 2, 3):
+            names = [name for name, (of, _, _) in run_tests.TESTS.items() if of == group]
+            *lines, last = self.run_it("--group", str(group))
+            self.assertEqual([line.split()[:2] for line in lines], [[name, "SKIP"] for name in names])
+            self.assertEqual(last, f"0 passed, 0 failed, {len(names)} skipped")
+            self.assertEqual([one["id"] for one in self.results()["tests"]], names)
+
+    def test_an_output_folder_that_cannot_be_written_is_said_before_anything_is_run(self):
+        self.output /= "file"
+        self.output.touch()
+        self.assertEqual(self.run_it(status=2, says="name another folder with --output"), [])
 
     def test_groups_hold_all_tests_once(self):
         groups = [[line.split()[0] for line in self.run_it("--group", group, "--list")] for group in "123"]
@@ -111,6 +127,39 @@ class OverStandInsTest(InAFolder):
         dying.chmod(0o755)
         lines = self.run_it("--build", str(broken), "--no-build", "--fakes", "--only", "G13", status=1)
         self.assertRegex(lines[0], "^G13 FAIL attach_cycles .* ended with -11")
+
+    def waiting_program(self, path):
+        """At `path`, a program that says when it has begun and then waits. Told to go on, it says so, if it still lives."""
+        begun, left = self.output / "begun", self.output / "left"
+        for fifo in (begun, left):
+            os.mkfifo(fifo)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\nexec 3>{left}\necho >{begun}\nread go_on <{begun}\necho lives >&3\n")
+        path.chmod(0o755)
+        return begun, left
+
+    def end_it(self, begun, left, *words, **variables):
+        """Ended while that program waits, run_all.sh ends it, too. Returns the exit status and what was said."""
+        with subprocess.Popen(["bash", str(HERE / "run_all.sh"), "--output", str(self.output / "results"), "--fakes", "--group", "3", *words],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}) as run:
+            with left.open() as until_it_is_gone:
+                begun.read_text()
+                run.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):  # it is to fail, and not to hang, where nobody ends the program
+                    run.wait(60)
+                with begun.open("r+b", buffering=0) as go_on:
+                    go_on.write(b"\n")
+                    self.assertEqual(until_it_is_gone.read(), "")
+            return run.wait(), run.stderr.read()
+
+    def test_ended_in_the_middle_of_a_test_it_leaves_whole_results_and_no_process(self):
+        build = self.output / "build"
+        fifos = self.waiting_program(build / "bin/gpu-fakes/attach_cycles")
+        (build / "tests").symlink_to(BUILD / "tests")
+        self.assertEqual(self.end_it(*fifos, "--no-build", "--build", str(build)), (128 + signal.SIGTERM, "run_all.sh: ended by SIGTERM\n"))
+        results = json.loads((self.output / "results/results.json").read_text())
+        self.assertEqual(sorted(path.name for path in (self.output / "results").iterdir()), ["results.json"])
+        self.assertNotIn("G13", [one["id"] for one in results["tests"]])
 
 
 class PackTest(InAFolder):

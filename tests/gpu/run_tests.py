@@ -2,6 +2,7 @@
 """Runs the tests that need a GPU, each in a process of its own that is ended when it hangs. run_all.sh builds and calls this."""
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -50,8 +51,10 @@ def run_apart(name, arguments, folder):
         try:
             _, error = child.communicate(timeout=limit)
             fault = f"it ended with {signal.Signals(-child.returncode).name}" if child.returncode < 0 else f"it ended with {child.returncode}"
-        except subprocess.TimeoutExpired:
+        except BaseException as what:  # a signal to us ends the test, too
             os.killpg(child.pid, signal.SIGKILL)
+            if not isinstance(what, subprocess.TimeoutExpired):
+                raise
             error, fault = "", f"it hung: nothing after {limit:g} s"
     answer = {"id": name, "verdict": "FAIL", "reason": f"{fault}: {error.strip()[-300:]}".rstrip(": ")}
     if fault == "it ended with 0" and said.exists():
@@ -64,8 +67,26 @@ def write_results(output, there, answers):
     text = json.dumps({"machine": there, "tests": answers}, indent=1)
     if len(text) > RESULTS_BYTES_MAX:
         text = json.dumps({"machine": there, "tests": [{key: one[key] for key in ("id", "verdict", "reason")} for one in answers]})
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "results.json").write_text(text + "\n")
+    half = output / "results.json.half"  # so that the file is whole, or as it was, whenever this is ended
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        half.write_text(text + "\n")
+        half.replace(output / "results.json")
+    except OSError as why:
+        stop(2, f"results cannot be written to {output} ({why.strerror}); name another folder with --output")
+    finally:
+        with contextlib.suppress(OSError):
+            half.unlink()
+
+
+def stop(status, sentence):
+    print(f"run_all.sh: {sentence}", file=sys.stderr)
+    sys.exit(status)
+
+
+def end(number, _):
+    """What was done so far stays in the results; the test that runs is ended with us."""
+    stop(128 + number, f"ended by {signal.Signals(number).name}")
 
 
 def one_line(text):
@@ -101,10 +122,13 @@ def main():
     if arguments.in_this_process:
         arguments.said.write_text(json.dumps(run_one(arguments.in_this_process, place)))
         return 0
+    for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(ending, end)
     there = machine.probe(place.variables())
     if arguments.is_there_a_gpu:
         return 0 if there["gpu"] else 1
     answers = []
+    write_results(arguments.output, there, answers)  # a folder that cannot be written to is found out now
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen:
             answer = run_apart(name, arguments, folder) if there["gpu"] else {"id": name, "verdict": "SKIP", "reason": there["why"]}
