@@ -5,6 +5,7 @@
 
 #include "../bus.hpp"
 #include "bus_core.hpp"
+#include "subscription_core.hpp"
 
 namespace ringmain::detail {
 
@@ -20,6 +21,18 @@ struct Erased {
                                               engine::Subscriber* subscriber,
                                               SubscribeOptions options) {
     return bus.subscribe_core(pattern, subscriber, std::move(options));
+  }
+  /// As Bus::on_interest(), by the bus's core: also while the bus ends and after it, when nothing
+  /// is told. Throws std::bad_alloc.
+  template <std::invocable<Interest> F>
+  [[nodiscard]] static Subscription on_interest(BusCore& core, engine::ChannelCore& channel,
+                                                F tell) {
+    Orphan orphan{make_subscriber(HearInterest<F>{std::move(tell)})};
+    const engine::Ref<SubscriptionCore> made = new SubscriptionCore(orphan.subscriber, {}, {});
+    orphan.subscriber = nullptr;
+    made->set_host(&core);
+    made->watch(&channel, {});
+    return handle_of(*made);
   }
 };
 

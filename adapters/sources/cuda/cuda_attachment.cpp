@@ -44,7 +44,8 @@ void for_each_kind(Channels& channels, What what) {
 Result<std::shared_ptr<Attachment>> Attachment::make(Bus& bus, const Options& options,
                                                      const Cupti& cupti, Handles& handles) {
   auto made = std::make_shared<Attachment>(bus, options, cupti, handles);
-  made->bus_name = ringmain::detail::Erased::core(bus).engine().options().name;
+  made->bus_core = engine::Ref<ringmain::detail::BusCore>(&ringmain::detail::Erased::core(bus));
+  made->bus_name = made->bus_core->engine().options().name;
   std::string conflict;
   std::apply(
       [&](auto&... held) {
@@ -67,6 +68,11 @@ Result<std::shared_ptr<Attachment>> Attachment::make(Bus& bus, const Options& op
   for (std::size_t i = 0; i < call_rows().size(); ++i) made->names[i] = Name(call_rows()[i].name);
   made->unkept_before = handles.unkept();
   return made;
+}
+
+Subscription Attachment::on_interest_in_source(std::function<void(Interest)> tell) const {
+  return ringmain::detail::Erased::on_interest(
+      *bus_core, *std::get<ChannelHeld<SourceNotice>>(channels).core, std::move(tell));
 }
 
 Kinds Attachment::heard() const noexcept {

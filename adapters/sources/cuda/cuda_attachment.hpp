@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include "engine/system/fork.hpp"
 
 #include "bus/bus.hpp"
+#include "bus/core/bus_core.hpp"
 
 #include "events/cuda.hpp"
 #include "events/cuda_lifetimes.hpp"
@@ -76,6 +78,9 @@ struct Attachment : engine::Born {
     return *std::get<ChannelHeld<E>>(channels).channel;
   }
   [[nodiscard]] Hearer hearer() const noexcept { return {switches, number}; }
+  /// As Bus::on_interest() of `cuda.source`, also while the bus ends and when it is gone: then
+  /// nothing is told. Throws std::bad_alloc.
+  [[nodiscard]] Subscription on_interest_in_source(std::function<void(Interest)> tell) const;
   /// The kinds that somebody listens to.
   [[nodiscard]] Kinds heard() const noexcept;
 
@@ -89,6 +94,7 @@ struct Attachment : engine::Born {
                  ChannelHeld<ContextEvent>, ChannelHeld<Capture>, ChannelHeld<SourceNotice>>;
 
   Bus& bus;  // only to be used while it lives; callbacks do not
+  engine::Ref<ringmain::detail::BusCore> bus_core;  // lives as long as this does
   const Options options;
   const Cupti& cupti;
   Handles& handles;

@@ -1,5 +1,7 @@
 #include "adapters/sources/cuda/cuda_control.hpp"
 
+#include <memory>
+#include <new>
 #include <utility>
 
 #include "bus/in_subscriber.hpp"
@@ -9,6 +11,9 @@
 
 namespace ringmain::cuda {
 namespace {
+
+constexpr std::string_view kNotEnded =
+    "CUPTI did not end the subscription, so that its place may stay taken";
 
 bool in_callback() noexcept {
   return in_subscriber() || switchboard.presence.inside();
@@ -31,12 +36,14 @@ Error unavailable(Bus& bus, Error error, SourceNotice notice) {
 }  // namespace
 
 Control& Control::instance() {
-  static std::atomic<Control*> made{new Control};
-  Control* const found = made;
-  if (!found->forked() || found->used_) return *found;
-  engine::keep_from_before_fork(found);
-  made = new Control;  // by the child's only thread, or one that makes another: neither is used yet
-  return *made;
+  // Nothing guards it: a child that is forked while another thread makes it would wait for ever.
+  static constinit std::atomic<Control*> made{nullptr};
+  Control* found = made;
+  if (found != nullptr && (!found->forked() || found->used_)) return *found;
+  if (found != nullptr) engine::keep_from_before_fork(found);
+  auto mine = std::make_unique<Control>();
+  if (!made.compare_exchange_strong(found, mine.get())) return *found;  // another thread's
+  return *mine.release();
 }
 
 std::optional<Error> Control::refusal() const {
@@ -59,6 +66,8 @@ Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
   std::string owner;
   auto* const user_data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(epoch));
   auto place = to.cupti.subscribe(&on_callback, user_data, &owner, &notice.result);
+  if (notice.result == abi::kMultipleSubscribers && end_what_was_left(to.cupti, owner))
+    place = to.cupti.subscribe(&on_callback, user_data, &owner, &notice.result);
   notice.owner = Name(owner);
   if (!place) return place.error();
   subscriber_ = place.value();
@@ -70,28 +79,79 @@ Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
   if (answer == abi::kSuccess) return true;
   notice.result = answer;
   if (enabled_.refused_all()) {
-    unsubscribe(to);
+    (void)unsubscribe(to);
     to.state = before;
     return Error{Error::Code::refused, "CUPTI tells of no call: it answers " +
                                            to.cupti.text_of(answer) +
                                            "; look whether this user may trace"};
   }
-  to.warning = std::to_string(enabled_.refused()) + " calls cannot be told of: CUPTI answers " +
-               to.cupti.text_of(answer);
+  told_refusal_ = {enabled_.refused(), answer};
+  to.warning = told_refusal_.text(to.cupti);
+  return true;
+}
+
+/// Under `asking_`: what CUPTI is asked for becomes what is listened to.
+void Control::serve_interest(Attachment& to) noexcept {
+  const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
+  const Refusal now{enabled_.refused(), answer};
+  if (now.calls == told_refusal_.calls &&
+      (answer == abi::kSuccess || answer == told_refusal_.answer))
+    return;
+  told_refusal_ = now;
+  refusal_is_news_ = true;
+  to_finish_ = true;
+}
+
+/// Under `turn_`.
+void Control::tell_refusal() noexcept {
+  Held to;
+  Refusal told;
+  {
+    const std::lock_guard asking(asking_);
+    if (!std::exchange(refusal_is_news_, false)) return;
+    to = current_;
+    told = told_refusal_;
+  }
+  if (!to || to->state != SourceState::attached) return;
+  SourceNotice notice = notice_of(*to, SourceState::attached);
+  notice.result = told.answer;
+  try {
+    notice.reason = std::string_view(told.text(to->cupti));
+  } catch (const std::bad_alloc&) {  // the answer says it as well
+  }
+  say(*to, notice);
+}
+
+/// Under `asking_`. Is it a subscription of ours that has the place, taken for lost by mistake?
+/// Another tool's may have the same handle: it would name itself, or ask for other things.
+bool Control::end_what_was_left(const Cupti& cupti, std::string_view owner) noexcept {
+  if (left_ == nullptr || (!owner.empty() && owner != kOwnName)) return false;
+  std::uint32_t on = 0;
+  if (cupti.callback_state(&on, left_, abi::kState, abi::kFatalError) != abi::kSuccess || on == 0)
+    return false;
+  if (cupti.unsubscribe(left_) != abi::kSuccess) return false;
+  left_ = nullptr;
   return true;
 }
 
 /// Under `asking_`. What is lost has no subscription any more: its handle is dead, or may be
 /// another tool's that came since, and a call with it would start CUPTI anew.
-void Control::unsubscribe(Attachment& from) noexcept {
+///
+/// Returns CUPTI's answer: refused, the place may stay taken, and nothing is published all the
+/// same.
+abi::Result Control::unsubscribe(Attachment& from) noexcept {
   switchboard.to = nullptr;
-  if (subscriber_ == nullptr) return;
+  if (subscriber_ == nullptr) return abi::kSuccess;
+  abi::Result answer = abi::kSuccess;
   if (from.state != SourceState::lost) {
-    (void)enabled_.serve(0, from, subscriber_);  // refused: then there is nothing to end,
-    (void)from.cupti.unsubscribe(subscriber_);   // or nobody to be told of it
+    (void)enabled_.serve(0, from, subscriber_);  // refused: then there is nothing to end
+    answer = from.cupti.unsubscribe(subscriber_);
   }
+  if (from.state == SourceState::lost || answer != abi::kSuccess) left_ = subscriber_;
   enabled_.ended(from);
+  told_refusal_ = {};
   subscriber_ = nullptr;
+  return answer;
 }
 
 Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
@@ -136,40 +196,42 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
 
 /// What the bus tells of interest is looked up anew, under the lock: the last look is the newest.
 void Control::follow_interest(const Held& which) {
-  interest_ =
-      which->bus.on_interest("cuda.*",
-                             [this, which](std::string_view, Interest) {
-                               SourceNotice notice;
-                               bool lost = false;
-                               {
-                                 const std::lock_guard asking(asking_);
-                                 if (current_ == which && switchboard.to == which.get()) {
-                                   lost = is_lost(*which, notice);
-                                   if (!lost)
-                                     (void)enabled_.serve(which->heard(), *which, subscriber_);
-                                 }
-                               }
-                               if (lost) (void)which->last_words.publish(notice);
-                               tend_if_nobody_does();
-                             },
-                             {.name = "cuda source"});
+  interest_ = which->bus.on_interest("cuda.*",
+                                     [this, which](std::string_view, Interest) {
+                                       SourceNotice notice;
+                                       bool lost = false;
+                                       {
+                                         const std::lock_guard asking(asking_);
+                                         if (current_ == which && switchboard.to == which.get()) {
+                                           lost = is_lost(*which, notice);
+                                           if (!lost) serve_interest(*which);
+                                         }
+                                       }
+                                       if (lost) (void)which->last_words.publish(notice);
+                                       tend_if_nobody_does();
+                                     },
+                                     {.name = "cuda source"});
 }
 
 /// Under `turn_`. Afterwards no callback knows of it.
 void Control::let_go(const Held& which) noexcept {
   SourceNotice notice;
   bool lost = false;
+  abi::Result answer = abi::kSuccess;
   {
     const std::lock_guard asking(asking_);
     lost = is_lost(*which, notice);
-    unsubscribe(*which);
+    answer = unsubscribe(*which);
     if (current_ == which) become(nullptr);
   }
   (void)interest_.reset();  // not under `asking_`, which what it calls takes
   (void)switchboard.presence.wait_until_none(-1);
   if (lost) say(*which, notice);
   which->state = SourceState::detached;
-  say(*which, notice_of(*which, SourceState::detached));
+  SourceNotice detached = notice_of(*which, SourceState::detached);
+  detached.result = answer;
+  if (answer != abi::kSuccess) detached.reason = kNotEnded;
+  say(*which, detached);
 }
 
 Detached Control::detach(const Held& which) noexcept {
@@ -190,36 +252,28 @@ Detached Control::detach(const Held& which) noexcept {
 /// Its own thread cannot wait, so the bus's housekeeper is asked to: it tells each newcomer of the
 /// interest as it is. Where there is none, the next call that takes its turn does it.
 void Control::finish_later(const Held& which) noexcept {
+  to_finish_ = true;
   try {
-    {
-      const std::lock_guard lock(later_);
-      ended_in_callbacks_.push_back(which);
-    }
-    to_finish_ = true;
-    const auto& notices = std::get<ChannelHeld<SourceNotice>>(which->channels);
-    if (notices.core->line.closing()) return;  // its bus has stopped, or is gone
-    Subscription waker = which->bus.on_interest(which->channel<SourceNotice>(),
-                                                [this](Interest) { tend_if_nobody_does(); });
+    Subscription waker =
+        which->on_interest_in_source([this](Interest) noexcept { tend_if_nobody_does(); });
     const std::lock_guard lock(later_);
     wakers_.push_back(std::move(waker));
   } catch (const std::bad_alloc&) {
-    // It is ended already, and only its place at CUPTI's stays taken.
+    // It is ended already; its place at CUPTI's is given up by the next call that takes its turn.
   }
 }
 
-/// Under `turn_`: finishes what was ended inside callbacks, and once more what comes meanwhile.
+/// Under `turn_`: finishes what was ended inside callbacks, tells what CUPTI refused, and once more
+/// what comes meanwhile.
 void Control::tend() noexcept {
   while (to_finish_.exchange(false)) {
-    std::vector<Held> ended;
     std::vector<Subscription> done;  // those who were to see to it need not any more
     {
       const std::lock_guard lock(later_);
-      ended.swap(ended_in_callbacks_);
       done.swap(wakers_);
     }
-    for (const Held& each : ended) {
-      if (each == current_) let_go(each);
-    }
+    if (const Held ended = current_; ended && ended->ended) let_go(ended);
+    tell_refusal();
   }
 }
 void Control::tend_if_nobody_does() noexcept {
@@ -241,18 +295,32 @@ Result<bool> Control::lend(const Held& which, std::string_view to) {
   if (current_ != which || which->state != SourceState::attached) return false;
   SourceNotice notice;
   bool lost = false;
+  abi::Result answer = abi::kSuccess;
   {
     const std::lock_guard asking(asking_);
     lost = is_lost(*which, notice);
-    if (!lost) {
-      unsubscribe(*which);
-      which->state = SourceState::lent;
+    if (!lost) answer = unsubscribe(*which);
+    if (!lost && answer == abi::kSuccess) which->state = SourceState::lent;
+    if (answer != abi::kSuccess) {  // then it stays
+      subscriber_ = std::exchange(left_, nullptr);
+      switchboard.to = which.get();
+      serve_interest(*which);
     }
   }
   (void)switchboard.presence.wait_until_none(-1);
   if (lost) {
     say(*which, notice);
     return false;
+  }
+  if (answer != abi::kSuccess) {
+    SourceNotice kept = notice_of(*which, SourceState::attached);
+    kept.result = answer;
+    kept.reason = kNotEnded;
+    say(*which, kept);
+    return Error{Error::Code::refused,
+                 "the source is not lent and goes on, as CUPTI does not let "
+                 "go of it: it answers " +
+                     which->cupti.text_of(answer) + "; try again"};
   }
   SourceNotice lent = notice_of(*which, SourceState::lent);
   lent.owner = Name(to);
@@ -268,6 +336,7 @@ Result<bool> Control::take_back(const Held& which) {
   SourceNotice answer;
   {
     const std::lock_guard asking(asking_);
+    which->warning.clear();
     if (auto done = subscribe(*which, answer); !done) {
       if (answer.result == abi::kMultipleSubscribers) return false;
       return done.error();
@@ -275,6 +344,7 @@ Result<bool> Control::take_back(const Held& which) {
   }
   SourceNotice attached = notice_of(*which, SourceState::attached);
   attached.result = answer.result;
+  attached.reason = std::string_view(which->warning);
   say(*which, attached);
   return true;
 }

@@ -44,7 +44,10 @@ class Control final : public engine::Born {
   /// Why a call is refused where it is made, or nothing.
   [[nodiscard]] std::optional<Error> refusal() const;
   Result<bool> subscribe(Attachment& to, SourceNotice& notice);
-  void unsubscribe(Attachment& from) noexcept;
+  bool end_what_was_left(const Cupti& cupti, std::string_view owner) noexcept;
+  abi::Result unsubscribe(Attachment& from) noexcept;
+  void serve_interest(Attachment& to) noexcept;
+  void tell_refusal() noexcept;
   void let_go(const Held& which) noexcept;
   void follow_interest(const Held& which);
   /// Holds `turn_`, and does before and afterwards what was left to be done.
@@ -76,15 +79,17 @@ class Control final : public engine::Born {
   std::mutex naming_;  // of current_ once more, for those who only read it: held for a moment only
   Held current_;
   abi::Subscriber subscriber_ = nullptr;  // nullptr: none
+  abi::Subscriber left_ = nullptr;        // of an earlier one, which CUPTI may have still
   Enabled enabled_;
+  Refusal told_refusal_;          // what was said of it last, or is to be said
+  bool refusal_is_news_ = false;  // it is to be said, by who has the turn
   Subscription interest_;
   std::uint32_t epochs_ = 0;
   std::uint32_t attachments_ = 0;     // so far; under `turn_`
   std::unique_ptr<Handles> handles_;  // made once; generations never come twice in a process
 
   std::atomic<bool> to_finish_{false};
-  std::mutex later_;  // of what is below; held for a moment only
-  std::vector<Held> ended_in_callbacks_;
+  std::mutex later_;  // of wakers_; held for a moment only
   std::vector<Subscription> wakers_;
 };
 

@@ -22,6 +22,11 @@ void forget_what_was_missed(Kinds before, Kinds now, Handles& handles) noexcept 
 
 }  // namespace
 
+std::string Refusal::text(const Cupti& cupti) const {
+  if (calls == 0 && answer == abi::kSuccess) return "CUPTI tells of all calls that are listened to";
+  return std::to_string(calls) + " calls cannot be told of: CUPTI answers " + cupti.text_of(answer);
+}
+
 abi::Result Enabled::switch_calls(Kinds needed, Attachment& to, abi::Subscriber subscriber) {
   abi::Result result = abi::kSuccess;
   refused_ = accepted_ = 0;
@@ -49,13 +54,13 @@ abi::Result Enabled::switch_calls(Kinds needed, Attachment& to, abi::Subscriber 
 
 abi::Result Enabled::switch_contexts(bool wanted, Attachment& to, abi::Subscriber subscriber) {
   if (wanted == contexts_) return abi::kSuccess;
-  contexts_ = wanted;
   abi::Result result = abi::kSuccess;
   for (const std::uint32_t cbid : {abi::kContextCreated, abi::kContextDestroyStarting}) {
     const abi::Result answer =
         to.cupti.enable_callback(wanted ? 1 : 0, subscriber, abi::kResource, cbid);
     if (answer != abi::kSuccess) result = answer;
   }
+  if (result == abi::kSuccess) contexts_ = wanted;
   return result;
 }
 
@@ -63,12 +68,13 @@ abi::Result Enabled::serve(Kinds heard, Attachment& to, abi::Subscriber subscrib
   const Kinds needed = needed_for(heard);
   abi::Result result = abi::kSuccess;
   if (!states_) {
-    states_ = true;
     result = to.cupti.enable_callback(1, subscriber, abi::kState, abi::kFatalError);
+    states_ = result == abi::kSuccess;
   }
-  if (needed == needed_ && refused_ == 0) return result;  // what was refused is asked for again
-  forget_what_was_missed(needed_, needed, to.handles);
   const bool contexts = (needed & (kWithContexts | bit_of(CallKind::context))) != 0;
+  if (needed == needed_ && contexts == contexts_ && refused_ == 0)
+    return result;  // what was refused is asked for again
+  forget_what_was_missed(needed_, needed, to.handles);
   if (const abi::Result answer = switch_contexts(contexts, to, subscriber); answer != abi::kSuccess)
     result = answer;
   if (const abi::Result answer = switch_calls(needed, to, subscriber); answer != abi::kSuccess)
@@ -87,17 +93,23 @@ void Enabled::ended(Attachment& to) {
 }
 
 bool Enabled::forgotten(const Attachment& to, abi::Subscriber subscriber, abi::Result& why) const {
-  std::uint32_t on = 0;
-  why = abi::kSuccess;
+  unsigned asked = 0;
+  const auto tells_still = [&](abi::Domain domain, std::uint32_t cbid) {
+    std::uint32_t on = 0;
+    const abi::Result answer = to.cupti.callback_state(&on, subscriber, domain, cbid);
+    if (++asked == 1) why = answer;
+    return answer == abi::kSuccess && on != 0;
+  };
   for (std::size_t i = 0; i < call_rows().size(); ++i) {
     if (!to.switches[i].on()) continue;
     const CallRow& row = call_rows()[i];
-    why = to.cupti.callback_state(&on, subscriber, static_cast<abi::Domain>(row.domain), row.cbid);
-    return why != abi::kSuccess || on == 0;
+    if (tells_still(static_cast<abi::Domain>(row.domain), row.cbid)) return false;
   }
-  if (!states_) return false;
-  why = to.cupti.callback_state(&on, subscriber, abi::kState, abi::kFatalError);
-  return why != abi::kSuccess || on == 0;
+  // Twice, where it is all that there is to ask for.
+  for (int i = asked == 0 ? 2 : 1; states_ && i > 0; --i) {
+    if (tells_still(abi::kState, abi::kFatalError)) return false;
+  }
+  return asked > 1;
 }
 
 }  // namespace ringmain::cuda

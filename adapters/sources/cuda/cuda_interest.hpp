@@ -31,6 +31,15 @@ constexpr Kinds needed_for(Kinds heard) noexcept {
   return needed;
 }
 
+/// What CUPTI does not tell of, though it is listened to.
+struct Refusal {
+  unsigned calls = 0;
+  abi::Result answer = abi::kSuccess;
+
+  /// One sentence. Throws std::bad_alloc.
+  [[nodiscard]] std::string text(const Cupti& cupti) const;
+};
+
 /// What CUPTI is asked for. Threads: one at a time, the one that holds the source's lock.
 class Enabled {
  public:
@@ -39,7 +48,8 @@ class Enabled {
   abi::Result serve(Kinds heard, Attachment& to, abi::Subscriber subscriber);
   /// Forgets what was enabled: the subscription is over.
   void ended(Attachment& to);
-  /// Has CUPTI forgotten what it was asked for?
+  /// Has CUPTI forgotten what it was asked for? A question that fails says nothing of it; when all
+  /// of them fail or are denied it has, and `why` is its first answer.
   [[nodiscard]] bool forgotten(const Attachment& to, abi::Subscriber subscriber,
                                abi::Result& why) const;
   /// How many calls CUPTI refused to tell of.

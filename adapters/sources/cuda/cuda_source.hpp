@@ -60,7 +60,8 @@ class [[nodiscard]] Source {
   /// the events; detach all the same.
   [[nodiscard]] static Result<Source> attach(Bus& bus, const Options& options = {});
 
-  /// When it returns `done`, no call is being published, none will be, and CUPTI's place is free.
+  /// When it returns `done`, no call is being published, none will be, and CUPTI's place is free,
+  /// unless CUPTI refused to end the subscription, which `cuda.source` says (`result`).
   /// Waits for calls whose events are being published, and for their inline subscribers. Inside a
   /// subscriber of any bus or in a call under way it does not wait: `deferred`, no call that begins
   /// from then on is published, and the bus's housekeeper does the rest; so does a further detach()
@@ -69,7 +70,7 @@ class [[nodiscard]] Source {
 
   /// Lets go of CUPTI, for torch.profiler for instance, until take_back(); `to` is said on
   /// `cuda.source` as the owner. False: it is not attached, or lent already. Errors (`refused`):
-  /// Options::hold, inside a callback.
+  /// Options::hold, inside a callback, or CUPTI does not let go: then it stays attached.
   [[nodiscard]] Result<bool> lend(std::string_view to);
   /// False: CUPTI is taken still, or was not lent. Errors (`refused`): as attach().
   [[nodiscard]] Result<bool> take_back();

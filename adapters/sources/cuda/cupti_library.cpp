@@ -14,7 +14,6 @@ namespace {
 constexpr const char* kDriver = "libcuda.so.1";
 constexpr int kStubLibrary = 34;              // CUDA_ERROR_STUB_LIBRARY
 constexpr std::uint32_t kOldestVersion = 18;  // CUDA 12.0: what libcupti.so.12 began with
-constexpr const char* kOwnName = "ringmain";  // CUPTI says "CUPTI for ringmain"
 constexpr std::array kSonames = {"libcupti.so.13", "libcupti.so.12"};
 
 std::string reason() {

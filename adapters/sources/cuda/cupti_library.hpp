@@ -15,6 +15,8 @@
 
 namespace ringmain::cuda {
 
+constexpr const char* kOwnName = "ringmain";  // CUPTI says "CUPTI for ringmain"
+
 /// CUPTI's functions, found. Threads: any may read it; it never changes.
 struct Cupti {
   abi::UnsubscribeFn* unsubscribe = nullptr;

@@ -176,7 +176,7 @@ TEST_F(SourceEndsTest, WhatAnotherToolEndedIsLost) {
   const auto said = bus.heard<SourceNotice>();
   const auto heard = bus.heard<EventRecord>();
   Source source = attached(bus);
-  fake_cupti_answer("cuptiGetCallbackState", 15, 1, nullptr);  // as after its cuptiFinalize()
+  fake_cupti_answer("cuptiGetCallbackState", 15, 1000, nullptr);  // as after its cuptiFinalize()
   EXPECT_EQ(source.state(), SourceState::lost);
   EXPECT_EQ(source.state(), SourceState::lost);
   bus.deliver();

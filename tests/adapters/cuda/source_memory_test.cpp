@@ -1,5 +1,6 @@
 // Is the source whole when memory runs out while it is attached? Each allocation of an attach()
 // fails once. Required: no crash, and either it is attached, or CUPTI's place is free again.
+#include <memory>
 #include <new>
 #include <optional>
 #include <utility>
@@ -43,6 +44,22 @@ TEST_F(SourceMemoryTest, EachAllocationOfAnAttachMayFail) {
   long k = 1;
   while (attach_without(k, event) && !testing::Test::HasFailure()) ++k;
   EXPECT_GT(k, 20) << "attach() allocates next to nothing: the test sees too little";
+}
+
+TEST_F(SourceMemoryTest, OneThatEndsInACallbackWithoutMemoryGivesItsPlaceUp) {
+  for (long k = 1; k <= 4; ++k) {
+    auto source = std::make_unique<Source>();
+    const auto ender = bus.channel<EventRecord>().subscribe([&](const EventRecord&) {
+      fail_allocations(k, 1000);
+      source.reset();
+      (void)heal_allocations();
+    });
+    *source = attached(bus);
+    record();
+    bus.deliver();
+    Source next = attached(bus);
+    EXPECT_EQ(fake_cupti_subscribers(), 1);
+  }
 }
 
 TEST_F(SourceMemoryTest, DetachingInCallbacksLeavesNoMoreBehind) {

@@ -40,7 +40,7 @@ TEST_F(SourceUnkindTest, AHearerMayAskForTheSourceThatIsLost) {
   told = SourceState::lost;
   const auto asking = asker();
   Source source = attached(bus);
-  fake_cupti_answer("cuptiGetCallbackState", 15, 1, nullptr);
+  fake_cupti_answer("cuptiGetCallbackState", 15, 1000, nullptr);
   EXPECT_EQ(source.state(), SourceState::lost);
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(found, SourceState::lost);

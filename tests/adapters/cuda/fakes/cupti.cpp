@@ -85,8 +85,9 @@ abi::Result before(const char* function, bool needs_driver, std::string* owner =
     std::abort();
   }
   if (!driver && (needs_driver || t.version >= 130300)) return abi::kUnknown;
+  const std::string_view called = function;
+  if (called.substr(0, 14) == "cuptiSubscribe") cupti().finalized = false;  // it starts anew
   if (cupti().finalized) {
-    const std::string_view called = function;
     if (called == "cuptiUnsubscribe" || called == "cuptiEnableCallback") ++cupti().dead_handles;
     return abi::kNotInitialized;
   }
@@ -97,11 +98,16 @@ abi::Result before(const char* function, bool needs_driver, std::string* owner =
   return found->second.result;
 }
 
-/// Who holds this handle now, or null.
-Subscriber* subscriber_of(CUpti_SubscriberHandle handle) {
+/// Who holds this handle now, or null. A question may be asked with a dead one, and no more.
+Subscriber* subscriber_of(CUpti_SubscriberHandle handle, bool asks = false) {
   for (auto& place : cupti().places) {
     Subscriber* s = place;
     if (s != nullptr && static_cast<const void*>(s) == static_cast<const void*>(handle)) return s;
+  }
+  if (asks) return nullptr;
+  for (const auto& each : told().all) {
+    if (each->dead && static_cast<void*>(each.get()) == static_cast<void*>(handle))
+      ++cupti().dead_handles;
   }
   return nullptr;
 }
@@ -274,7 +280,11 @@ CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle han
   if (const auto result = before("cuptiEnableCallback", false); result != 0) {
     return FAKE_RESULT(result);
   }
-  Subscriber* subscriber = subscriber_of(handle);
+  Subscriber* subscriber = nullptr;
+  {
+    const std::lock_guard lock(told().mutex);
+    subscriber = subscriber_of(handle);
+  }
   std::atomic<bool>* enabled = switch_of(subscriber, static_cast<int>(domain), cbid);
   if (enabled == nullptr) return FAKE_RESULT(abi::kInvalidParameter);
   const Alone alone(*subscriber);
@@ -287,7 +297,7 @@ CUptiResult cuptiGetCallbackState(std::uint32_t* enable, CUpti_SubscriberHandle 
   if (const auto result = before("cuptiGetCallbackState", false); result != 0) {
     return FAKE_RESULT(result);
   }
-  Subscriber* subscriber = subscriber_of(handle);
+  Subscriber* subscriber = subscriber_of(handle, true);
   const std::atomic<bool>* enabled = switch_of(subscriber, static_cast<int>(domain), cbid);
   if (enabled == nullptr || enable == nullptr) return FAKE_RESULT(abi::kInvalidParameter);
   const Alone alone(*subscriber);
@@ -322,6 +332,9 @@ CUptiResult cuptiGetDeviceId(CUcontext context, std::uint32_t* device) {
 
 CUptiResult cuptiFinalize() {
   cupti().finalized = true;
+  for (auto& place : cupti().places) {
+    if (Subscriber* ended = place) ended->dead = true;
+  }
   forget_subscribers();
   return FAKE_RESULT(abi::kSuccess);
 }
@@ -338,26 +351,9 @@ void fake_cupti_answer(const char* function, int result, unsigned times, const c
   told().answers[function] = {result, times, owner == nullptr ? "" : owner};
 }
 
-void fake_cupti_hostile(unsigned modes) {
-  cupti().hostile = modes;
-}
-void fake_cupti_deliver_late(unsigned times) {
-  cupti().late = static_cast<int>(times);
-}
-void fake_cupti_lose(int site, unsigned times) {
-  cupti().lose[site == 0 ? 0 : 1] = static_cast<int>(times);
-}
-
 void fake_cupti_fatal(int result, const char* message) {
   deliver_state(abi::kFatalError, result, message);
   cuptiFinalize();
-}
-
-std::uint64_t fake_cupti_delivered() {
-  return cupti().delivered;
-}
-std::uint64_t fake_cupti_overlaps() {
-  return cupti().overlaps;
 }
 
 unsigned fake_cupti_subscribers() {

@@ -200,3 +200,26 @@ bool take(std::atomic<int>& left) {
 extern "C" std::uint64_t fake_cupti_dead_handles() {
   return ringmain::fake::cupti().dead_handles;
 }
+
+using namespace ringmain::fake;  // NOLINT: the functions below are at C's level
+
+extern "C" {
+
+void fake_cupti_hostile(unsigned modes) {
+  cupti().hostile = modes;
+}
+void fake_cupti_deliver_late(unsigned times) {
+  cupti().late = static_cast<int>(times);
+}
+void fake_cupti_lose(int site, unsigned times) {
+  cupti().lose[site == 0 ? 0 : 1] = static_cast<int>(times);
+}
+
+std::uint64_t fake_cupti_delivered() {
+  return cupti().delivered;
+}
+std::uint64_t fake_cupti_overlaps() {
+  return cupti().overlaps;
+}
+
+}  // extern "C"

@@ -20,7 +20,8 @@ struct Subscriber {
   bool several = false;  // it may have others beside it
   std::size_t place = 0;
   std::atomic<bool> there{true};
-  std::atomic<int> inside{0};  // threads in enable or state: it has to see to one at a time
+  std::atomic<bool> dead{false};  // cuptiFinalize ended it
+  std::atomic<int> inside{0};     // threads in enable or state: it has to see to one at a time
   std::array<std::array<std::atomic<bool>, kNumbers>, kDomains> enabled{};
 
   [[nodiscard]] bool hears(int domain, std::uint32_t cbid) const {
