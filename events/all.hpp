@@ -5,6 +5,7 @@
 #include "../bus/bus_events.hpp"
 
 #include "collective.hpp"
+#include "collective_life.hpp"
 #include "compile.hpp"
 #include "cuda.hpp"
 #include "cuda_lifetimes.hpp"
@@ -27,9 +28,10 @@ struct EventList {
 using AllEvents =
     EventList<step::Step,  //
               collective::Issued, collective::Started, collective::Completed, collective::Failed,
-              compile::Start, compile::End, compile::Graph, compile::GraphBreak, compile::Guard,
-              compile::Recompile, compile::DynamicShape, compile::Cache, compile::Backend,
-              compile::Phase, compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame,
+              collective::Group, collective::Wait, collective::Abort, compile::Start, compile::End,
+              compile::Graph, compile::GraphBreak, compile::Guard, compile::Recompile,
+              compile::DynamicShape, compile::Cache, compile::Backend, compile::Phase,
+              compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame,
               compile::InstalledGuard, compile::Code, compile::Wait,  //
               cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
               cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,

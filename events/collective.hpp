@@ -3,8 +3,10 @@
 // `issued` is published in the thread that calls for it; `started` and `completed` when the work
 // itself starts and completes (on a GPU: its kernels), so a collective that hangs is issued,
 // perhaps started, and never completed. op_id joins the four: new_op_id() of bus/origin.hpp gives
-// it. A source that cannot see the start publishes issued and completed. A field that a source
-// cannot know reads 0, but for ranks, peers and devices (-1) and streams.
+// it. A source that cannot see the start publishes issued and completed. Several sources may see
+// one operation, each a part of it: `source` says whose word an event is. A field that a source
+// cannot know reads 0, but for ranks, peers and devices (-1) and streams. Groups, shapes, waiting
+// and aborts are in collective_life.hpp.
 #pragma once
 #include <cstdint>
 
@@ -36,6 +38,7 @@ struct Issued {
   std::int32_t device = kNoDevice;
   std::int32_t thread = 0;
   bool asynchronous = false;  // the caller said that it will wait later
+  Name source;                // mpi, replay … Name{}: not said
 };
 
 /// The work has begun: the first kernel of it runs.
@@ -53,6 +56,7 @@ struct Started {
   std::int32_t rank = kNoRank;
   std::int32_t group_size = 0;
   std::int32_t device = kNoDevice;
+  Name source;
 };
 
 /// The work is done on this rank. Published once for each operation.
@@ -74,9 +78,20 @@ struct Completed {
   std::int32_t device = kNoDevice;
   std::uint32_t kernels = 0;  // how many the operation took
   std::int32_t thread = 0;    // in which its end was noticed; 0 if on a GPU
+  Name source;
 };
 
-/// It will not complete: an error, a time-out, an abort.
+/// Why it will not complete.
+enum class How : std::uint8_t {
+  error,      // it, or the library that does it, failed: `result`, `reason`
+  timed_out,  // it took longer than it was given
+  aborted,    // its group was aborted
+  vetoed,     // a hook refused it before it began: `reason` is the hook's
+  cancelled,  // whoever called for it took it back, or its group ended before it did
+  unknown     // nobody could follow it to its end: no room was left to remember it
+};
+
+/// It will not complete, or nobody will know whether it did.
 struct Failed {
   std::uint64_t op_id = 0;
   std::uint64_t sequence = 0;
@@ -93,6 +108,8 @@ struct Failed {
   std::int32_t device = kNoDevice;
   std::int32_t result = 0;  // the vendor's code
   std::int32_t thread = 0;  // as completed
+  Name source;
+  How how = How::error;
 };
 
 constexpr auto describe(EventOf<Issued>) {
@@ -106,7 +123,8 @@ constexpr auto describe(EventOf<Issued>) {
       field<&E::group_size>("group_size", Unit::count), field<&E::device>("device", Unit::device),
       field<&E::stream>("stream", Unit::stream), field<&E::duration_ns>("duration_ns", Unit::ns),
       field<&E::asynchronous>("asynchronous"), field<&E::backend>("backend"),
-      field<&E::correlation>("correlation", Unit::id), field<&E::thread>("thread", Unit::id));
+      field<&E::correlation>("correlation", Unit::id), field<&E::thread>("thread", Unit::id),
+      field<&E::source>("source"));
 }
 constexpr auto describe(EventOf<Started>) {
   using E = Started;
@@ -116,7 +134,7 @@ constexpr auto describe(EventOf<Started>) {
                field<&E::rank>("rank", Unit::id), field<&E::group_size>("group_size", Unit::count),
                field<&E::device>("device", Unit::device), field<&E::stream>("stream", Unit::stream),
                field<&E::kernel>("kernel"), field<&E::backend>("backend"),
-               field<&E::correlation>("correlation", Unit::id));
+               field<&E::correlation>("correlation", Unit::id), field<&E::source>("source"));
 }
 constexpr auto describe(EventOf<Completed>) {
   using E = Completed;
@@ -128,7 +146,7 @@ constexpr auto describe(EventOf<Completed>) {
                field<&E::device>("device", Unit::device), field<&E::stream>("stream", Unit::stream),
                field<&E::kernel>("kernel"), field<&E::kernels>("kernels", Unit::count),
                field<&E::backend>("backend"), field<&E::correlation>("correlation", Unit::id),
-               field<&E::thread>("thread", Unit::id));
+               field<&E::thread>("thread", Unit::id), field<&E::source>("source"));
 }
 constexpr auto describe(EventOf<Failed>) {
   using E = Failed;
@@ -139,7 +157,9 @@ constexpr auto describe(EventOf<Failed>) {
                field<&E::result>("result"), field<&E::peer>("peer", Unit::id),
                field<&E::rank>("rank", Unit::id), field<&E::group_size>("group_size", Unit::count),
                field<&E::device>("device", Unit::device), field<&E::stream>("stream", Unit::stream),
-               field<&E::backend>("backend"), field<&E::thread>("thread", Unit::id));
+               field<&E::backend>("backend"), field<&E::thread>("thread", Unit::id),
+               field<&E::source>("source"),
+               field<&E::how>("how", "error,timed_out,aborted,vetoed,cancelled,unknown"));
 }
 
 static_assert(sizeof(Issued) <= 112 && sizeof(Completed) <= 112);  // fits the 128-byte slot

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
+#include <numeric>
+#include <vector>
 
 #include "adapters/sources/mpi/mpi_publish.hpp"
 
@@ -63,6 +66,29 @@ GroupFacts ask(MPI_Comm comm) noexcept {
   return facts;
 }
 
+/// For each rank of `comm` that in MPI_COMM_WORLD. Of an intercommunicator: of the side that this
+/// process is on. A communicator with processes from elsewhere (MPI_Comm_spawn) has none.
+void say_made(MPI_Comm comm, const Group& group) noexcept try {
+  MPI_Group of_comm = MPI_GROUP_NULL;
+  MPI_Group of_world = MPI_GROUP_NULL;
+  std::vector<int> world;
+  if (PMPI_Comm_group(comm, &of_comm) == MPI_SUCCESS &&
+      PMPI_Comm_group(MPI_COMM_WORLD, &of_world) == MPI_SUCCESS) {
+    const auto n = static_cast<std::size_t>(std::max(0, group.size.load()));
+    std::vector<int> own(n);
+    std::iota(own.begin(), own.end(), 0);
+    world.resize(n);
+    const bool told = PMPI_Group_translate_ranks(of_comm, group.size, own.data(), of_world,
+                                                 world.data()) == MPI_SUCCESS;
+    if (!told || std::find(world.begin(), world.end(), MPI_UNDEFINED) != world.end()) world.clear();
+  }
+  if (of_comm != MPI_GROUP_NULL) (void)PMPI_Group_free(&of_comm);
+  if (of_world != MPI_GROUP_NULL) (void)PMPI_Group_free(&of_world);
+  group_made(group, world);
+} catch (const std::bad_alloc&) {
+  group_made(group, {});
+}
+
 Name reason_of(int error_class) noexcept {
   char text[MPI_MAX_ERROR_STRING + 1] = {};
   int size = 0;
@@ -82,11 +108,19 @@ Group& group_of(MPI_Comm comm) noexcept {
   const std::uint64_t handle = bits_of(comm);
   if (Group* const known = groups().find(handle)) [[likely]]
     return *known;
-  Group* const added = groups().add(handle, ask(comm));
-  return added == nullptr ? nobody : *added;
+  const Groups::Added added = groups().add(handle, ask(comm));
+  if (added.group == nullptr) return nobody;
+  if (added.new_here) say_made(comm, *added.group);
+  return *added.group;
 }
 void forget_group(MPI_Comm comm) noexcept {
-  if (comm != MPI_COMM_NULL) groups().forget(bits_of(comm));
+  if (comm == MPI_COMM_NULL) return;
+  const std::uint64_t handle = bits_of(comm);
+  if (const Group* const known = groups().find(handle)) group_ended(*known);
+  groups().forget(handle);
+}
+void abort_group(MPI_Comm comm, int code) noexcept {
+  if (comm != MPI_COMM_NULL && opened()) aborts(group_of(comm), code);
 }
 void rename_group(MPI_Comm comm) noexcept {
   if (comm != MPI_COMM_NULL) group_of(comm).name = comm_name(comm);
@@ -96,13 +130,14 @@ void ended(const Operation& operation, int code, const MPI_Status* status) noexc
   if (code != MPI_SUCCESS) {
     int error_class = code;
     (void)PMPI_Error_class(code, &error_class);
-    return failed(operation, reason_of(error_class), error_class);
+    return failed(operation, collective::How::error, reason_of(error_class), error_class);
   }
   std::uint64_t bytes = operation.bytes;
   if (status != nullptr && operation.point_to_point) {
     int cancelled = 0;
     (void)PMPI_Test_cancelled(status, &cancelled);
-    if (cancelled != 0) return failed(operation, Name("cancelled"), MPI_SUCCESS);
+    if (cancelled != 0)
+      return failed(operation, collective::How::cancelled, Name("cancelled"), MPI_SUCCESS);
     MPI_Count came = -1;
     if (operation.receives && PMPI_Get_elements_x(status, MPI_BYTE, &came) == MPI_SUCCESS &&
         came >= 0) {

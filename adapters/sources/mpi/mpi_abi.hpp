@@ -45,6 +45,8 @@ template <class Handle>
 /// Call it when the communicator is freed or has a new name.
 void forget_group(MPI_Comm comm) noexcept;
 void rename_group(MPI_Comm comm) noexcept;
+/// Call it before MPI ends its processes.
+void abort_group(MPI_Comm comm, int code) noexcept;
 
 struct TypeFacts {
   Name name{};  // int32, float64 …; "derived" for what programs make

@@ -50,19 +50,22 @@ class Groups {
     }
     return nullptr;
   }
-  /// Takes a lock. Returns the one that another thread added first, if any; nullptr: kLiveMax are
-  /// alive.
-  Group* add(std::uint64_t handle, const GroupFacts& facts) noexcept {
+  struct Added {
+    Group* group = nullptr;  // nullptr: kLiveMax are alive
+    bool new_here = false;   // false: another thread has added it first
+  };
+  /// Takes a lock.
+  Added add(std::uint64_t handle, const GroupFacts& facts) noexcept {
     const std::lock_guard lock(mutex_);
-    if (Group* const there = find(handle)) return there;
+    if (Group* const there = find(handle)) return {there, false};
     for (std::size_t i = 0; i < kLiveMax; ++i) {
       Place& place = places_[(home(handle) + i) % kLiveMax];
       if (place.key > kGone) continue;
       write(place.group, facts);
       place.key = handle;
-      return &place.group;
+      return {&place.group, true};
     }
-    return nullptr;
+    return {};
   }
   void forget(std::uint64_t handle) noexcept {
     const std::lock_guard lock(mutex_);

@@ -72,6 +72,17 @@ class Held {
     }
   }
 
+  /// What the caller waits for: one operation, or several.
+  [[nodiscard]] const Operation* only() const noexcept {
+    return any_ && n_ == 1 ? &requests_[0]->operation : nullptr;
+  }
+  [[nodiscard]] std::uint32_t known() const noexcept {
+    std::uint32_t all = 0;
+    for (int i = 0; any_ && i < n_; ++i) {
+      if (requests_[i] != nullptr && requests_[i]->active) ++all;
+    }
+    return all;
+  }
   /// The statuses that MPI fills: the program's, or this object's.
   [[nodiscard]] Status* statuses() const noexcept { return statuses_; }
   /// The i-th request is over, as the k-th status says.

@@ -45,6 +45,7 @@ int finalize_c() noexcept {
   return PMPI_Finalize();
 }
 int abort_c(MPI_Comm comm, int code) noexcept {
+  abort_group(comm, code);
   flush();
   return PMPI_Abort(comm, code);
 }
@@ -81,6 +82,7 @@ void finalize_f(Fint* code) noexcept {
 }
 template <Layer l>
 void abort_f(const Fint* comm, const Fint* error, Fint* code) noexcept {
+  abort_group(PMPI_Comm_f2c(*comm), *error);
   flush();
   call_original(l, kAbort, comm, error, code);
 }

@@ -1,9 +1,15 @@
-// As what are MPI's operations published? As collective.issued, .completed and .failed.
+// As what is MPI published? Its operations as collective.issued, .completed and .failed, and what
+// is around them as collective.group, .wait and .abort.
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "bus/bus.hpp"
 
+#include "events/collective.hpp"
+#include "events/collective_life.hpp"
+
+#include "adapters/sources/mpi/mpi_groups.hpp"
 #include "adapters/sources/mpi/mpi_requests.hpp"
 
 namespace ringmain::mpi {
@@ -21,6 +27,19 @@ void issued(Operation& operation, bool asynchronous) noexcept;
 /// `bytes`: what came, which may be less than what was asked for.
 void completed(const Operation& operation, std::uint64_t bytes) noexcept;
 /// `code`: MPI's error class.
-void failed(const Operation& operation, Name reason, std::int32_t code) noexcept;
+void failed(const Operation& operation, collective::How how, Name reason,
+            std::int32_t code) noexcept;
+
+/// The first time that the program uses it. `world`: for each of its ranks that rank in
+/// MPI_COMM_WORLD; empty: not known.
+void group_made(const Group& group, std::span<const int> world) noexcept;
+void group_ended(const Group& group) noexcept;
+/// Is somebody told of waiting?
+[[nodiscard]] bool waits_are_heard() noexcept;
+/// `operation`: what is waited for; nullptr: several. `waited_ns`: 0 at the beginning.
+void waits(collective::Edge edge, const Operation* operation, std::uint32_t operations,
+           std::int64_t waited_ns) noexcept;
+/// The program asks MPI to end all of `group`'s processes.
+void aborts(const Group& group, int code) noexcept;
 
 }  // namespace ringmain::mpi

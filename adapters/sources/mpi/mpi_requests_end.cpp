@@ -1,15 +1,52 @@
+#include "engine/system/clock.hpp"
+
 #include "adapters/sources/mpi/mpi_held.hpp"
 #include "adapters/sources/mpi/mpi_watch.hpp"
 
 namespace ringmain::mpi {
 namespace {
 
+/// While it lives its thread waits in MPI for what is held.
+template <class In>
+class Waiting {
+ public:
+  explicit Waiting(const Held<In>& held) noexcept {
+    if (!waits_are_heard() || (operations_ = held.known()) == 0) return;
+    if (held.only() != nullptr) operation_ = *held.only();
+    one_ = held.only() != nullptr;
+    since_ns_ = engine::now_ns();
+    say(collective::Edge::begin, 0);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    if (operations_ != 0) say(collective::Edge::end, engine::now_ns() - since_ns_);
+  }
+
+ private:
+  void say(collective::Edge edge, std::int64_t waited_ns) const noexcept {
+    waits(edge, one_ ? &operation_ : nullptr, operations_, waited_ns);
+  }
+  Operation operation_;  // a copy: MPI may end it, and another thread take its place
+  std::uint32_t operations_ = 0;
+  bool one_ = false;
+  std::int64_t since_ns_ = 0;
+};
+
+/// Asks MPI, and says that the thread waits meanwhile.
+template <class In, class Ask>
+int ask_waiting(const Held<In>& held, bool waits, Ask ask) noexcept {
+  if (!waits) return ask(held.statuses());
+  const Waiting<In> waiting(held);
+  return ask(held.statuses());
+}
+
 // Each function here is given the call itself, with the statuses to fill, and returns MPI's code.
 
 template <class In, class Ask>
 int wait(typename In::Handle* request, typename In::Status* status, Ask ask) noexcept {
   Held<In> held(1, request, status);
-  const int code = ask(held.statuses());
+  const int code = ask_waiting(held, true, ask);
   held.over(0, code, 0);
   return code;
 }
@@ -27,7 +64,7 @@ int any(int n, typename In::Handle* all, int* index, const int* flag, typename I
         int first, Ask ask) noexcept {
   Held<In> held(n, all, status);
   *index = MPI_UNDEFINED;
-  const int code = ask(held.statuses());
+  const int code = ask_waiting(held, flag == nullptr, ask);
   if ((flag == nullptr || *flag != 0 || code != MPI_SUCCESS) && *index != MPI_UNDEFINED) {
     held.over(*index - first, code, 0);
   }
@@ -37,15 +74,15 @@ template <class In, class Ask>
 int all(int n, typename In::Handle* requests, const int* flag, typename In::Status* statuses,
         Ask ask) noexcept {
   Held<In> held(n, requests, statuses);
-  const int code = ask(held.statuses());
+  const int code = ask_waiting(held, flag == nullptr, ask);
   if (flag == nullptr || *flag != 0 || code != MPI_SUCCESS) held.all_over(code);
   return code;
 }
 template <class In, class Ask>
-int some(int n, typename In::Handle* requests, const int* count, const int* indices,
+int some(int n, typename In::Handle* requests, bool waits, const int* count, const int* indices,
          typename In::Status* statuses, int first, Ask ask) noexcept {
   Held<In> held(n, requests, statuses);
-  const int code = ask(held.statuses());
+  const int code = ask_waiting(held, waits, ask);
   if (*count != MPI_UNDEFINED) held.some_over(code, *count, indices, first);
   return code;
 }
@@ -87,7 +124,7 @@ int waitany_c(int n, MPI_Request* requests, int* index, MPI_Status* status) noex
 }
 int waitsome_c(int n, MPI_Request* requests, int* count, int* indices,
                MPI_Status* statuses) noexcept {
-  return some<InC>(n, requests, count, indices, statuses, 0,
+  return some<InC>(n, requests, true, count, indices, statuses, 0,
                    [=](MPI_Status* to) { return PMPI_Waitsome(n, requests, count, indices, to); });
 }
 int test_c(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
@@ -104,7 +141,7 @@ int testany_c(int n, MPI_Request* requests, int* index, int* flag, MPI_Status* s
 }
 int testsome_c(int n, MPI_Request* requests, int* count, int* indices,
                MPI_Status* statuses) noexcept {
-  return some<InC>(n, requests, count, indices, statuses, 0,
+  return some<InC>(n, requests, false, count, indices, statuses, 0,
                    [=](MPI_Status* to) { return PMPI_Testsome(n, requests, count, indices, to); });
 }
 int request_get_status_c(MPI_Request request, int* flag, MPI_Status* status) noexcept {
@@ -171,9 +208,10 @@ void waitany_f(const Fint* n, Fint* requests, Fint* index, FStatus* status, Fint
 template <Layer l>
 void waitsome_f(const Fint* n, Fint* requests, Fint* count, Fint* indices, FStatus* statuses,
                 Fint* code) noexcept {
-  (void)some<InFortran>(*n, requests, count, indices, statuses, first_index(l), [=](FStatus* to) {
-    return ask_fortran<l>(kWaitsome, code, n, requests, count, indices, to);
-  });
+  (void)some<InFortran>(*n, requests, true, count, indices, statuses, first_index(l),
+                        [=](FStatus* to) {
+                          return ask_fortran<l>(kWaitsome, code, n, requests, count, indices, to);
+                        });
 }
 template <Layer l>
 void test_f(Fint* request, Fint* flag, FStatus* status, Fint* code) noexcept {
@@ -197,9 +235,10 @@ void testany_f(const Fint* n, Fint* requests, Fint* index, Fint* flag, FStatus* 
 template <Layer l>
 void testsome_f(const Fint* n, Fint* requests, Fint* count, Fint* indices, FStatus* statuses,
                 Fint* code) noexcept {
-  (void)some<InFortran>(*n, requests, count, indices, statuses, first_index(l), [=](FStatus* to) {
-    return ask_fortran<l>(kTestsome, code, n, requests, count, indices, to);
-  });
+  (void)some<InFortran>(*n, requests, false, count, indices, statuses, first_index(l),
+                        [=](FStatus* to) {
+                          return ask_fortran<l>(kTestsome, code, n, requests, count, indices, to);
+                        });
 }
 template <Layer l>
 void request_get_status_f(const Fint* request, Fint* flag, FStatus* status, Fint* code) noexcept {

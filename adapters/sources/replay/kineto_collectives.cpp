@@ -221,6 +221,7 @@ void KinetoCollectives::make_operations(const KinetoRanks& ranks) {
   std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
     return asked_[a].start < asked_[b].start;
   });
+  const Name source("replay");
   for (const std::uint32_t place : order) {
     Asked& asked = asked_[place];
     asked.operation = static_cast<std::uint32_t>(operations_.size());
@@ -228,6 +229,7 @@ void KinetoCollectives::make_operations(const KinetoRanks& ranks) {
     operation.issued_ns = asked.start;
     operation.issued.duration_ns = asked.end - asked.start;
     operation.issued.backend = asked.backend;
+    operation.issued.source = source;
     operation.issued.thread = asked.thread_id;
     make_operation(asked.terms, ranks, operation);
     roles_.push_back({asked.number, asked.operation, true, false, false});
@@ -290,6 +292,7 @@ void KinetoCollectives::match_kernels(const KinetoRanks& ranks) {
       KinetoOperation operation;
       operation.issued_ns = kernel.start;
       operation.issued.backend = Name(collective::kNccl);
+      operation.issued.source = Name("replay");
       make_operation(kernel.terms, ranks, operation);
     }
     add_kernel(kernel, operations_[place]);

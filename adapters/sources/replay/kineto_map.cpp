@@ -46,6 +46,7 @@ collective::Started started_of(const KinetoOperation& operation) {
   started.rank = issued.rank;
   started.group_size = issued.group_size;
   started.device = issued.device;
+  started.source = issued.source;
   return started;
 }
 
@@ -68,6 +69,7 @@ collective::Completed completed_of(const KinetoOperation& operation) {
   completed.group_size = issued.group_size;
   completed.device = issued.device;
   completed.kernels = operation.kernels;
+  completed.source = issued.source;
   return completed;
 }
 

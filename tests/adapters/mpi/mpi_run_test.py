@@ -21,6 +21,7 @@ BINARY = os.environ["RINGMAIN_BINARY"]
 PROGRAMS = Path(os.environ["RINGMAIN_MPI_PROGRAMS"])
 LOADER, FAKE_USER, PRELOAD = (os.environ[f"RINGMAIN_MPI_{name}"] for name in ("LOADER", "FAKE_USER", "PRELOAD"))
 RANKS = range(4)
+OPERATIONS = ("collective.issued", "collective.completed", "collective.failed")
 # As root, on fewer cores than ranks, and without a way to other hosts.
 LAUNCH = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
           "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_plm_rsh_agent": "false"}
@@ -75,8 +76,16 @@ class MpiRunTest(unittest.TestCase):
         self.said = run.stderr
         return [self.events(rank) for rank in RANKS]
 
-    def events(self, rank):
+    def lines(self, rank):
         return [json.loads(line) for line in (self.folder / f"{rank}.jsonl").read_text().splitlines()]
+
+    def events(self, rank):
+        """What became of operations."""
+        return [event for event in self.lines(rank) if event["channel"] in OPERATIONS]
+
+    def beside(self, rank, channel):
+        """What is around them: group, wait, abort."""
+        return [event for event in self.lines(rank) if event["channel"] == f"collective.{channel}"]
 
     def counts(self, events):
         """How often each operation was issued, completed and failed."""
@@ -94,9 +103,10 @@ class MpiRunTest(unittest.TestCase):
             self.assertTrue(all(event["thread"] > 0 for event in events))
         # In the job, origin and op_id name an operation.
         self.assertEqual(len({event["origin"] for events in ranks for event in events}), len(ranks))
-        for rank, events in enumerate(ranks):
-            self.assertEqual((events[0]["origin_process"]["rank"], events[0]["origin_process"]["world_size"]),
-                             (rank, len(ranks)))
+        for rank in range(len(ranks)):
+            process = self.lines(rank)[0]["origin_process"]
+            self.assertEqual((process["rank"], process["world_size"]), (rank, len(ranks)))
+            self.assertTrue(all(event["source"] == "mpi" for event in self.lines(rank)))
 
     def of(self, events, channel, op):
         return [event for event in events if event["channel"] == f"collective.{channel}" and event["op"] == op]
@@ -109,7 +119,11 @@ class OfOneMpi:
         ranks = self.run_it(self.program("collectives"))
         self.exactly(ranks, **{op: 2 for op in COLLECTIVES})
         for rank, events in enumerate(ranks):
-            self.assertIn(f"rank {rank}): 88 events, 0 lost", self.said)
+            groups = {event["group"]: event for event in self.beside(rank, "group")}
+            self.assertEqual(set(groups), {"MPI_COMM_WORLD", "ring"})
+            waits = self.beside(rank, "wait")
+            self.assertIn(f"rank {rank}): {88 + len(self.beside(rank, 'group')) + len(waits)} events, 0 lost", self.said)
+            self.assertEqual([event["edge"] for event in waits], ["begin", "end"] * (len(waits) // 2))
             for op in COLLECTIVES:
                 moved = [side[rank] if isinstance(side, list) else side for side in MOVED[op]]
                 issued = sorted(self.of(events, "issued", op), key=lambda event: event["event_sequence"])
@@ -159,6 +173,45 @@ class OfOneMpi:
         for events in ranks:
             self.assertTrue(all(event["asynchronous"] for event in self.of(events, "issued", "recv")))
 
+    def test_groups_are_told_when_they_are_first_used_and_when_they_end(self):
+        self.run_it(self.program("groups"))
+        for rank in RANKS:
+            said = self.beside(rank, "group")
+            alive = Counter()
+            for event in said:  # as many end as were made, and none before
+                alive[event["group"]] += {"made": 1, "ended": -1}[event["change"]]
+                self.assertGreaterEqual(alive[event["group"]], 0, event)
+                self.assertLessEqual(alive[event["group"]], 1, event)
+            self.assertEqual(alive["copy"], 0)
+            self.assertEqual(alive["MPI_COMM_WORLD"], 1, "nobody frees it")
+            made = {event["group"]: event for event in said if event["change"] == "made"}
+            ended = {event["group"]: event for event in said if event["change"] == "ended"}
+            world, own, between = made["MPI_COMM_WORLD"], made["MPI_COMM_SELF"], made["between"]
+            self.assertEqual((world["rank"], world["group_size"], world["ranks"]), (rank, 4, "0-3"))
+            self.assertEqual((own["rank"], own["group_size"], own["ranks"]), (0, 1, str(rank)))
+            # An intercommunicator: the side that this process is on.
+            self.assertEqual((between["group_size"], between["ranks"]), (1, "0") if rank == 0 else (3, "1-3"))
+            self.assertEqual(ended["between"]["operations"], len(BETWEEN))
+            self.assertEqual(ended["copy"]["operations"], 1)
+
+    def test_a_thread_that_waits_says_for_what(self):
+        for rank, events in enumerate(self.run_it(self.program("points"), "waits")):
+            issued = {event["op_id"]: event for event in events if event["channel"] == "collective.issued"}
+            open_waits = {}
+            for event in self.beside(rank, "wait"):
+                self.assertGreater(event["operations"], 0)
+                if event["op_id"] != 0:
+                    self.assertEqual((event["op"], event["operations"]), (issued[event["op_id"]]["op"], 1))
+                if event["edge"] == "begin":
+                    self.assertNotIn(event["thread"], open_waits)
+                    open_waits[event["thread"]] = event
+                    self.assertEqual(event["duration_ns"], 0)
+                else:
+                    self.assertEqual(open_waits.pop(event["thread"])["op_id"], event["op_id"])
+                    self.assertGreater(event["duration_ns"], 0)
+            self.assertEqual(open_waits, {})
+            self.assertIn(0, {event["op_id"] for event in self.beside(rank, "wait")}, "Waitall waits for several")
+
     def test_persistent_requests_are_heard_as_often_as_they_are_started(self):
         self.exactly(self.run_it(self.program("points"), "persistent"), send=6, recv=6)
 
@@ -166,7 +219,8 @@ class OfOneMpi:
         for rank, events in enumerate(self.run_it(self.program("points"), "odd")):
             self.assertEqual(self.counts(events), Counter({("issued", "recv"): 3, ("issued", "send"): 4, ("failed", "recv"): 1,
                                                            ("completed", "recv"): 2, ("completed", "send"): 3}))
-            self.assertEqual(self.of(events, "failed", "recv")[0]["reason"], "cancelled")
+            cancelled = self.of(events, "failed", "recv")[0]
+            self.assertEqual((cancelled["reason"], cancelled["how"]), ("cancelled", "cancelled"))
             nobody = self.of(events, "issued", "send")[0]
             self.assertEqual((nobody["peer"], nobody["bytes"]), (-1, 0), rank)
 
@@ -178,6 +232,7 @@ class OfOneMpi:
             for op, reason in (("send", "rank"), ("recv", "truncated"), ("broadcast", "datatype")):
                 for event in self.of(events, "failed", op):
                     self.assertIn(reason, event["reason"].lower())
+                    self.assertEqual(event["how"], "error")
                     self.assertGreater(event["result"], 0)
 
     def test_threads_and_their_communicators_are_heard_exactly(self):
@@ -214,6 +269,10 @@ class OfOneMpi:
     def test_a_rank_that_aborts_has_said_what_came_before(self):
         self.run_it(self.program("points"), "abort", status=None)
         self.assertEqual(self.counts(self.events(2)), {("issued", "barrier"): 1, ("completed", "barrier"): 1})
+        said = self.beside(2, "abort")
+        self.assertEqual([(event["edge"], event["group"], event["asked_by"]) for event in said],
+                         [("begin", "MPI_COMM_WORLD", "application")])
+        self.assertIn("error code", said[0]["reason"])
 
     def test_outside_of_a_run_the_preload_changes_nothing(self):
         run = subprocess.run([*self.launcher(), self.program("points"), "waits"], capture_output=True, text=True,

@@ -106,31 +106,32 @@ Name named(std::uint32_t id) noexcept {
 TEST(MpiGroupsTest, AHandleThatComesBackIsAnotherGroup) {
   const auto groups = std::make_unique<Groups>();
   EXPECT_EQ(groups->find(5), nullptr);
-  Group* const first = groups->add(5, {.name = named(1), .rank = 2, .size = 3});
+  Group* const first = groups->add(5, {.name = named(1), .rank = 2, .size = 3}).group;
   EXPECT_EQ(groups->find(5), first);
-  EXPECT_EQ(groups->add(5, {.name = named(9), .rank = 9, .size = 9}), first)
+  EXPECT_FALSE(groups->add(5, {}).new_here);
+  EXPECT_EQ(groups->add(5, {.name = named(9), .rank = 9, .size = 9}).group, first)
       << "the first one stays";
   EXPECT_EQ(first->rank, 2);
   ++first->collectives;
   groups->forget(5);
   EXPECT_EQ(groups->find(5), nullptr);
-  Group* const second = groups->add(5, {.name = named(4), .rank = 0, .size = 2});
+  Group* const second = groups->add(5, {.name = named(4), .rank = 0, .size = 2}).group;
   EXPECT_EQ(second->name.load(), named(4));
   EXPECT_EQ(second->collectives, 0u);
 }
 
 TEST(MpiGroupsTest, ManyMoreGroupsThanFitMayComeOneAfterAnother) {
   const auto groups = std::make_unique<Groups>();
-  Group* const stays = groups->add(3, {.name = named(1), .rank = 1, .size = 1});
+  Group* const stays = groups->add(3, {.name = named(1), .rank = 1, .size = 1}).group;
   for (std::uint64_t handle = 100; handle < 100 + 3 * Groups::kLiveMax; ++handle) {
-    ASSERT_NE(groups->add(handle, {.name = named(2), .rank = 0, .size = 1}), nullptr);
+    ASSERT_NE(groups->add(handle, {.name = named(2), .rank = 0, .size = 1}).group, nullptr);
     groups->forget(handle);
   }
   EXPECT_EQ(groups->find(3), stays);
   for (std::uint64_t i = 1; i < Groups::kLiveMax; ++i) {
-    ASSERT_NE(groups->add(1'000'000 + i, {}), nullptr);
+    ASSERT_NE(groups->add(1'000'000 + i, {}).group, nullptr);
   }
-  EXPECT_EQ(groups->add(7, {}), nullptr) << "as many are alive as have room";
+  EXPECT_EQ(groups->add(7, {}).group, nullptr) << "as many are alive as have room";
 }
 
 TEST(MpiGroupsTest, ThreadsThatMeetAGroupAtOnceCountItsCollectivesTogether) {
@@ -142,7 +143,8 @@ TEST(MpiGroupsTest, ThreadsThatMeetAGroupAtOnceCountItsCollectivesTogether) {
     threads.emplace_back([&] {
       for (int i = 0; i < kRounds; ++i) {
         Group* found = groups->find(8);
-        if (found == nullptr) found = groups->add(8, {.name = named(1), .rank = 0, .size = 1});
+        if (found == nullptr)
+          found = groups->add(8, {.name = named(1), .rank = 0, .size = 1}).group;
         ++found->collectives;
       }
     });

@@ -232,6 +232,7 @@ TEST(KinetoCollectivesTest, GlooIsIssuedAtTheStartAndCompletedAtTheEnd) {
   EXPECT_EQ(mapping.on("collective.started"), 0u);
   const Issued issued = mapping.all<Issued>()[0];
   EXPECT_EQ(issued.backend.view(), "gloo");
+  EXPECT_EQ(issued.source.view(), "replay");
   EXPECT_EQ(issued.rank, 1);
   EXPECT_EQ(issued.group_size, 2);
   EXPECT_EQ(mapping.times<Issued>(), std::vector<std::int64_t>{100000});
