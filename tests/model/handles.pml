@@ -16,7 +16,8 @@
  * homes of all KEYS; calls for one key do not overlap, so each has one thread.
  * Checked  no key gets a generation twice, though the dead are evicted; what is found is the key's own;
  *          a live handle keeps its place, unless end_all() ends it (ENDS times; then that is not checked).
- * Not here: back(), which is a call for the handle and does not overlap with its others.
+ * -DBACK: of each release CUDA may refuse the first try, after it was heard; the handle goes on with
+ *          its generation, or is unknown if its place was given away meanwhile.
  * Mutants  marked M
  * Run: spin -a [-D..] handles.pml && gcc -O2 -DSAFETY -o pan pan.c && ./pan -m100000
  */
@@ -82,6 +83,9 @@ inline raise(at, to) {
 proctype handle(byte me) {
   byte n, p, w, g, d, s, tries, last, f0, f1;
   bool used;                       /* the place had a handle before                           */
+#ifdef BACK
+  bool dead, back;                 /* it is released; and that was refused                    */
+#endif
   do
   :: n < LIVES_OF(me) ->
      n++;
@@ -144,10 +148,48 @@ again:     skip
 #ifndef NO_FLOOR                   /* M */
               raise(p, g);
 #endif
-              atomic { if :: key[p] == w -> key[p] = KEY(me) :: else -> skip fi }
+              atomic { if :: key[p] == w -> key[p] = KEY(me) :: else -> skip fi };
+#ifdef BACK
+              dead = 1
+#endif
            :: else -> skip
            fi
         fi;
+#ifdef BACK
+        if
+        :: dead ->                 /* CUDA refuses */
+           look();
+           if
+           :: p != NONE ->
+#ifdef BACK_BY_LOAD                /* M */
+              key[p] = KEY(me) + 1; back = 1;
+#else
+              atomic { if :: key[p] == KEY(me) -> key[p] = KEY(me) + 1; back = 1 :: else -> skip fi };
+#endif
+           :: else -> skip
+           fi;
+           if
+           :: back ->
+              look();
+              if
+              :: p == NONE -> assert(ENDS)   /* it lives again: nobody takes its place */
+              :: else ->
+                 read();
+                 assert((ENDS && g == 0) || (g == last && d == me && (ENDS || (w & 1))));
+                 if
+                 :: g && (w & 1) ->
+                    raise(p, g);
+                    atomic { if :: key[p] == w -> key[p] = KEY(me) :: else -> skip fi }
+                 :: else -> skip
+                 fi
+              fi;
+              back = 0
+           :: else -> skip
+           fi
+        :: skip
+        fi;
+        dead = 0;
+#endif
         look();
         if
         :: p != NONE -> read(); assert(g == 0 || (g == last && d == me))
@@ -170,8 +212,13 @@ proctype end_all() {               /* of all that it finds live                 
         if
         :: OF(key[p]) != OF(w) || key[p] == TAKEN -> skip
         :: else ->
+#ifdef FLOOR_LATE                  /* M: after it is dead */
+           atomic { if :: key[p] == w -> key[p] = OF(w) :: else -> skip fi };
+           raise(p, g)
+#else
            raise(p, g);
            atomic { if :: key[p] == w -> key[p] = OF(w) :: else -> skip fi }
+#endif
         fi
      :: else -> skip
      fi
