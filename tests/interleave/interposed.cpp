@@ -111,7 +111,13 @@ bool lock(const void* mutex, std::int64_t limit_ns) {
   return true;
 }
 
-std::array<void (*)(void*), 1024> key_ends{};
+/// Keys of thread-specific data.
+struct Key {
+  bool made = false;
+  void (*destroy)(void*) = nullptr;
+};
+std::array<Key, 1024> keys{};
+bool keys_are_refused = false;
 
 template <class F>
 F* real(const char* name) {
@@ -127,6 +133,7 @@ void forget_memory() noexcept {
   arena.reuse = false;
   arena.frees = 0;
   locks.count = 0;
+  keys_are_refused = false;
 }
 
 void reuse_memory() noexcept {
@@ -142,6 +149,22 @@ std::size_t live_memory() noexcept {
 }
 std::size_t live_blocks() noexcept {
   return arena.live;
+}
+void keep_blocks(std::size_t count) noexcept {
+  arena.live -= count;
+}
+
+void refuse_keys() noexcept {
+  keys_are_refused = true;
+}
+std::size_t delete_keys(void (*destroy)(void*)) noexcept {
+  std::size_t count = 0;
+  for (pthread_key_t key = 0; key < keys.size(); ++key) {
+    if (!keys[key].made || keys[key].destroy != destroy) continue;
+    (void)::pthread_key_delete(key);
+    ++count;
+  }
+  return count;
 }
 
 void* take_memory(std::size_t bytes, std::size_t alignment) noexcept {
@@ -301,13 +324,20 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
 int pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) noexcept {
   static const auto next = il::real<int(pthread_key_t*, void (*)(void*))>("pthread_key_create");
   const int failed = next(key, destroy);
-  if (failed == 0 && *key < il::key_ends.size()) il::key_ends[*key] = destroy;
+  if (failed == 0 && *key < il::keys.size()) il::keys[*key] = {true, destroy};
   return failed;
+}
+int pthread_key_delete(pthread_key_t key) noexcept {
+  if (key < il::keys.size()) il::keys[key] = {};
+  static const auto next = il::real<int(pthread_key_t)>("pthread_key_delete");
+  return next(key);
 }
 int pthread_setspecific(pthread_key_t key, const void* value) noexcept {
   if (il::inside()) {
-    if (key < il::key_ends.size() && il::key_ends[key] != nullptr)
-      il::at_fiber_exit(il::key_ends[key], const_cast<void*>(value));
+    if (il::keys_are_refused) return ENOMEM;
+    if (key >= il::keys.size() || !il::keys[key].made) return EINVAL;
+    if (il::keys[key].destroy != nullptr)
+      il::at_fiber_exit(il::keys[key].destroy, const_cast<void*>(value));
     return 0;
   }
   static const auto next = il::real<int(pthread_key_t, const void*)>("pthread_setspecific");

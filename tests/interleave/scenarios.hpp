@@ -33,4 +33,10 @@ void inline_calls();
 void evicts();
 void house();
 
+void presence();
+void presence_once();
+void presence_ends();
+void presence_handed_on();
+void exit_key();
+
 }  // namespace ringmain::interleave

@@ -33,6 +33,10 @@ bool inside() noexcept {
   return world.in_fiber();
 }
 
+bool first_sleeps() noexcept {
+  return world.fiber(0).state == Fiber::State::asleep;
+}
+
 namespace {
 /// A signal may come here.
 void be_interrupted() {

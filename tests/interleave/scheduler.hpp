@@ -73,6 +73,14 @@ class InHandlersReach {
 };
 /// Blocks of memory that the scenario has taken and not given back.
 [[nodiscard]] std::size_t live_blocks() noexcept;
+/// In a scenario: so many of them are never given back, and no leak.
+void keep_blocks(std::size_t count) noexcept;
+/// In a scenario: does its first thread sleep?
+[[nodiscard]] bool first_sleeps() noexcept;
+/// In a scenario: the system keeps nothing for threads under keys.
+void refuse_keys() noexcept;
+/// In a scenario: deletes the keys of thread-specific data that have this destructor. How many.
+std::size_t delete_keys(void (*destroy)(void*)) noexcept;
 
 // --- for atomics.hpp and interposed.cpp: what the fibers do ---
 

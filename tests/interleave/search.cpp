@@ -48,6 +48,13 @@ const std::vector<Scenario> kScenarios = {
      &inline_calls},
     {"evicts", "is the newest heard and the rest counted where the oldest are dropped?", &evicts},
     {"house", "does the housekeeper wake whenever it is notified?", &house},
+    {"presence", "is nobody inside after the wait for those who come and go?", &presence},
+    {"presence_once", "is a thread that comes back at once waited for once?", &presence_once},
+    {"presence_ends", "is nobody inside after the wait though threads end and hand on records?",
+     &presence_ends},
+    {"presence_handed_on", "does a record that is handed on show who is inside?",
+     &presence_handed_on},
+    {"exit_key", "is each thread's end told once, though several ask first?", &exit_key},
 };
 
 namespace {
