@@ -100,14 +100,16 @@ def copy_tree(root, to, mutants):
             path.unlink()
 
 
-def build(work, programs):
+def build(root, work, programs):
     switch = work / "mutant.hpp"
     if not switch.is_file() or switch.read_text() != SWITCH:
         switch.write_text(SWITCH)
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    headers = os.environ.get("RINGMAIN_CUDA_HEADERS", root.resolve() / "build" / "cuda-headers")
     for arguments in (
             ["-S", work / "src", "-B", work / "build", *generator, "-DCMAKE_BUILD_TYPE=Release",
-             f"-DCMAKE_CXX_FLAGS_RELEASE=-O1 -include {switch}", "-DRINGMAIN_BUILD_EXAMPLES=OFF"],
+             f"-DCMAKE_CXX_FLAGS_RELEASE=-O1 -include {switch}", "-DRINGMAIN_BUILD_EXAMPLES=OFF",
+             *([f"-DRINGMAIN_CUDA_HEADERS={headers}"] if Path(headers).is_dir() else [])],
             ["--build", work / "build", "--parallel", str(os.cpu_count() or 2), "--target", *programs]):
         done = subprocess.run(["cmake", *map(str, arguments)], capture_output=True, text=True, check=False,
                               env={**os.environ, "CCACHE_BASEDIR": str(work), "CCACHE_NOHASHDIR": "1"})
@@ -179,7 +181,7 @@ def main():
     work = (asked.work or asked.root / "build" / "mutate").resolve()
     copy_tree(asked.root, work / "src", mutants)
     programs = {"interleave_search" if m.scheduled else k.partition(":")[0] for _, m in chosen for k in m.killers}
-    build(work, sorted(programs))
+    build(asked.root, work, sorted(programs))
     killers = {k for _, m in chosen if not m.scheduled for k in m.killers}
     for killer in sorted(killers):
         how = red(work, killer, -1)

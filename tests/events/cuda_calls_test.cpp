@@ -14,6 +14,73 @@ namespace {
 constexpr Call kDeviceMemory{CallKind::memory_allocation, MemoryClass::device};
 constexpr Call kStreamOrdered{CallKind::memory_allocation, MemoryClass::stream_ordered};
 
+/// What the words of a name say, the first of these that is in it.
+struct Word {
+  std::string_view word;
+  Call call;
+};
+constexpr Word kWords[] = {
+    {"EventCreate", {CallKind::event_creation}},
+    {"IpcOpenEventHandle", {CallKind::event_creation}},
+    {"EventDestroy", {CallKind::event_deletion}},
+    {"EventRecord", {CallKind::event_record}},
+    {"RecordEvent", {CallKind::event_record}},
+    {"WaitEvent", {CallKind::event_wait}},
+    {"EventSynchronize", {CallKind::event_synchronization}},
+    {"StreamCreate", {CallKind::stream_creation}},
+    {"StreamDestroy", {CallKind::stream_deletion}},
+    {"StreamSynchronize", {CallKind::stream_synchronization}},
+    {"Synchronize", {CallKind::device_synchronization}},
+    {"CtxCreate", {.kind = CallKind::context, .change = ContextChange::made}},
+    {"CtxDestroy", {.kind = CallKind::context, .change = ContextChange::destroyed}},
+    {"Reset", {.kind = CallKind::context, .change = ContextChange::reset}},
+    {"ThreadExit", {.kind = CallKind::context, .change = ContextChange::reset}},
+    {"BeginCapture", {.kind = CallKind::capture, .step = CaptureStep::begin}},
+    {"BeginRecapture", {.kind = CallKind::capture, .step = CaptureStep::begin}},
+    {"EndCapture", {.kind = CallKind::capture, .step = CaptureStep::end}},
+    {"GraphLaunch", {.kind = CallKind::capture, .step = CaptureStep::graph_launch}},
+};
+constexpr struct {
+  std::string_view word;
+  MemoryClass memory;
+} kMemories[] = {
+    {"Array", MemoryClass::array},
+    {"Async", MemoryClass::stream_ordered},
+    {"Ipc", MemoryClass::ipc},
+    {"Import", MemoryClass::ipc},
+    {"Managed", MemoryClass::managed},
+    {"HostRegister", MemoryClass::host_registered},
+    {"Host", MemoryClass::host_pinned},
+    {"MemMap", MemoryClass::mapping},
+    {"MemUnmap", MemoryClass::mapping},
+    {"MappedBuffer", MemoryClass::mapping},
+    {"MemCreate", MemoryClass::physical},
+    {"MemRelease", MemoryClass::physical},
+    {"Multicast", MemoryClass::physical},
+    {"", MemoryClass::device},
+};
+Call as_words_say(std::string_view name) {
+  const auto has = [name](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  };
+  for (const Word& each : kWords) {
+    if (has(each.word)) return each.call;
+  }
+  const bool back = has("Free") || has("Destroy") || has("Release") || has("Unmap") ||
+                    has("Unregister") || has("Close");
+  for (const auto& each : kMemories) {
+    if (!has(each.word) && !(each.word == "HostRegister" && has("HostUnregister"))) continue;
+    return {back ? CallKind::memory_deallocation : CallKind::memory_allocation, each.memory};
+  }
+  return {};
+}
+
+TEST(CudaCallsTest, EachRowIsWhatTheWordsOfItsNameSay) {
+  for (const CallRow& row : call_rows()) {
+    EXPECT_EQ(row.call, as_words_say(row.name)) << row.name;
+  }
+}
+
 // The table's order, and that a name has one meaning, is asserted beside it.
 TEST(CudaCallsTest, CallsThatMoveMemoryAndNoOthersSayWhichMemory) {
   for (const detail::Stem& stem : detail::kStems) {

@@ -102,12 +102,49 @@ TEST(CudaArgumentRulesTest, CallsFromBeforeCuda32HaveHalfOfTheBits) {
   EXPECT_EQ(read_arguments(row_of("cuMemAlloc"), &memory, true),
             (Arguments{.handle = 0x89abcdef, .bytes = 4096}));
   EXPECT_EQ(read_arguments(row_of("cuMemFree"), address, false), (Arguments{.handle = 0x89abcdef}));
+  // The host's addresses have all of theirs.
+  std::uint64_t place = 0x123456789abc;
+  const struct {
+    std::uint64_t out;
+    std::uint32_t bytes, beyond;
+  } host{address_of(place), 4096, 0xffffffff};
+  EXPECT_EQ(read_arguments(row_of("cuMemAllocHost"), &host, true),
+            (Arguments{.handle = 0x123456789abc, .bytes = 4096}));
   const std::uint32_t pitch[2] = {512, 0xffffffff};
   const layout::Pitched32 pitched{reinterpret_cast<std::uint64_t>(address),
                                   reinterpret_cast<std::uint64_t>(pitch), 100, 8};
   EXPECT_EQ(read_arguments(row_of("cuMemAllocPitch"), &pitched, false).bytes, 800u);
   EXPECT_EQ(read_arguments(row_of("cuMemAllocPitch"), &pitched, true),
             (Arguments{.handle = 0x89abcdef, .bytes = 4096}));
+}
+
+TEST(CudaArgumentRulesTest, WhatLiesSideBySideIsNotConfused) {
+  const layout::Wait wait{0x10, 0x20, 3};
+  EXPECT_EQ(read_arguments(row_of("cudaStreamWaitEvent_v3020"), &wait, false),
+            (Arguments{.handle = 0x20, .stream = 0x10, .flags = 3}));
+  std::uint64_t made = 0x40;
+  const layout::MemoryFromPool pooled{address_of(made), 512, 0x50, 0x60};
+  EXPECT_EQ(read_arguments(row_of("cudaMallocFromPoolAsync_v11020"), &pooled, true),
+            (Arguments{.handle = 0x40, .stream = 0x60, .bytes = 512}));
+  layout::BufferDescription described{64, 1024};
+  const layout::MemoryBuffer buffer{address_of(made), 0x70, address_of(described)};
+  EXPECT_EQ(read_arguments(row_of("cuExternalMemoryGetMappedBuffer"), &buffer, true),
+            (Arguments{.handle = 0x40, .bytes = 1024}));
+  const layout::RecaptureInto again{0x10, 1, 0x80};
+  EXPECT_EQ(read_arguments(row_of("cuStreamBeginRecaptureToGraph"), &again, false),
+            (Arguments{.stream = 0x10, .graph = 0x80}));
+  const layout::GraphLaunch launch{0x80, 0x10};
+  EXPECT_EQ(read_arguments(row_of("cudaGraphLaunch_v10000"), &launch, false),
+            (Arguments{.stream = 0x10, .graph = 0x80}));
+  const layout::ContextMade context{address_of(made), 4, 1};
+  EXPECT_EQ(read_arguments(row_of("cuCtxCreate_v2"), &context, true),
+            (Arguments{.handle = 0x40, .flags = 4, .device = 1}));
+}
+
+TEST(CudaArgumentRulesTest, AStreamThatNobodyAskedForIsNotTheDefaultOne) {
+  const layout::StreamFlags nowhere{kNowhere, 1};
+  EXPECT_EQ(read_arguments(row_of("cudaStreamCreateWithFlags_v5000"), &nowhere, true),
+            (Arguments{.flags = 1}));
 }
 
 TEST(CudaArgumentRulesTest, PitchedMemoryIsAsLargeAsItsPitchOnceThatIsKnown) {
@@ -133,6 +170,9 @@ TEST(CudaArgumentRulesTest, AnArrayHasAsManyBytesAsItsElements) {
             (Arguments{.handle = 0x40, .bytes = 2560}));
   const layout::Array3d deep{address_of(made), address_of(rgba), {16, 8, 4}};
   EXPECT_EQ(read_arguments(row_of("cudaMalloc3DArray_v3020"), &deep, true).bytes, 2048u);
+  layout::ChannelBits nonsense{64, -32, 0, 0};
+  const layout::Array none{address_of(made), address_of(nonsense), 640, 1};
+  EXPECT_EQ(read_arguments(row_of("cudaMallocArray_v3020"), &none, false).bytes, 0u);
   for (const auto& [format, bytes] : {std::tuple{0x01, 128},
                                       {0x08, 128},
                                       {0x02, 256},

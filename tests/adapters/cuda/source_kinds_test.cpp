@@ -130,7 +130,9 @@ TEST_F(SourceKindsTest, MemoryIsHeardWithItsBytesAlsoWhenItGoes) {
   EXPECT_EQ(gone[0].address, number_of(device));
   EXPECT_EQ(gone[0].bytes, 4096);
   EXPECT_EQ(gone[0].generation, made[0].generation);
+  EXPECT_EQ(gone[0].memory, MemoryClass::device);
   EXPECT_EQ(gone[1].bytes, 512);
+  EXPECT_EQ(gone[1].memory, MemoryClass::host_pinned);
 }
 
 TEST_F(SourceKindsTest, AFailedAllocationSaysWhatWasAskedFor) {
