@@ -1,7 +1,8 @@
 // The source for callers of C: Python calls these functions by ctypes (bindings/python/ringmain/
 // _cuda_library.py), and ringmain.torch finds by them the source that others have attached.
 //
-// A function that can fail gives a code, and a sentence of at most `why_bytes` with its zero.
+// A function that can fail gives a code, and a sentence of at most `why_bytes` with its zero, if
+// `why` is not null. What else is null has its answer, too: a source that is null is detached.
 // Threads: any; of one source one at a time for release(). Nothing is thrown.
 #include <algorithm>
 #include <cstddef>
@@ -45,8 +46,17 @@ int answer_of(F ask, char* why, std::size_t why_bytes) noexcept {
   return kError;
 }
 
+/// A source that is null is as one that was never attached.
 Source& source_of(void* source) noexcept {
-  return *static_cast<Source*>(source);
+  static Source none;
+  return source == nullptr ? none : *static_cast<Source*>(source);
+}
+
+template <class F>
+Result<bool> lend_to(const char* to, F lend) {
+  if (to != nullptr) return lend();
+  return Error{Error::Code::refused,
+               "nobody is named whom CUPTI is to be lent to: give the tool's name"};
 }
 
 }  // namespace
@@ -54,11 +64,18 @@ Source& source_of(void* source) noexcept {
 #pragma GCC visibility push(default)
 extern "C" {
 
-/// `options`: as cuda_options.hpp reads them. `*made` belongs to the caller, until release().
+/// `options`: as cuda_options.hpp reads them; null: the defaults. `*made` belongs to the caller,
+/// until release(). Without a bus, or a place for `made`: kWrongOptions.
 int ringmain_cuda_attach(void* bus, const char* options, void** made, char* why,
                          std::size_t why_bytes) noexcept {
+  if (bus == nullptr || made == nullptr) {
+    say(bus == nullptr ? "there is no bus to attach to: give one"
+                       : "there is no place for the source: give one",
+        why, why_bytes);
+    return kWrongOptions;
+  }
   try {
-    const Result<Options> read = Options::read(options);
+    const Result<Options> read = Options::read(options == nullptr ? "" : options);
     if (!read) {
       say(read.error().message, why, why_bytes);
       return kWrongOptions;
@@ -92,8 +109,9 @@ int ringmain_cuda_detach(void* source) noexcept {
 int ringmain_cuda_state_of(void* source) noexcept {
   return static_cast<int>(source_of(source).state());
 }
-/// `figures`: published, refused, suppressed, unkept.
+/// `figures`: published, refused, suppressed, unkept; null: nothing is written.
 void ringmain_cuda_counts(void* source, std::uint64_t* figures) noexcept {
+  if (figures == nullptr) return;
   const ringmain::cuda::Counts now = source_of(source).counts();
   figures[0] = now.published;
   figures[1] = now.refused;
@@ -103,7 +121,8 @@ void ringmain_cuda_counts(void* source, std::uint64_t* figures) noexcept {
 /// 1: let go, 0: there was nothing to let go of, -1: refused.
 int ringmain_cuda_lend_source(void* source, const char* to, char* why,
                               std::size_t why_bytes) noexcept {
-  return answer_of([&] { return source_of(source).lend(to); }, why, why_bytes);
+  return answer_of([&] { return lend_to(to, [&] { return source_of(source).lend(to); }); }, why,
+                   why_bytes);
 }
 /// 1: it has CUPTI again, 0: it has not, -1: refused.
 int ringmain_cuda_take_back_source(void* source, char* why, std::size_t why_bytes) noexcept {
@@ -122,7 +141,8 @@ int ringmain_cuda_state(const void* bus) noexcept {
   }
 }
 int ringmain_cuda_lend(const char* to, char* why, std::size_t why_bytes) noexcept {
-  return answer_of([&] { return Source::lend_in_process(to); }, why, why_bytes);
+  return answer_of([&] { return lend_to(to, [&] { return Source::lend_in_process(to); }); }, why,
+                   why_bytes);
 }
 int ringmain_cuda_take_back(char* why, std::size_t why_bytes) noexcept {
   return answer_of([] { return Source::take_back_in_process(); }, why, why_bytes);
