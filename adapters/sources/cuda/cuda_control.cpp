@@ -33,6 +33,20 @@ Error unavailable(Bus& bus, Error error, SourceNotice notice) {
   return error;
 }
 
+/// `bus` asks, and a source is attached. Buses without a name of their own share one.
+Error there_already(const Attachment& there, const Bus& bus) {
+  return {Error::Code::conflict,
+          "this process's CUDA calls are published on " +
+              (&there.bus == &bus ? "this bus" : "another bus, '" + there.bus_name + "',") +
+              " already: subscribe there, or detach its source first"};
+}
+
+/// Why there is not the room that was asked for, or "": the table is the process's, made once.
+std::string other_room(const Handles& handles, const Options& options) {
+  if (handles.room() == options.handles) return "";
+  return "generations are kept of " + std::to_string(handles.room()) + " handles and not of " +
+         std::to_string(options.handles) + ", as the first source of this process asked for that";
+}
 }  // namespace
 
 Control& Control::instance() {
@@ -160,13 +174,7 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
   if (auto error = options.fault()) return unavailable(bus, std::move(*error), notice);
   used_ = true;
   const Turn turn(*this);
-  if (current_) {
-    return unavailable(
-        bus,
-        {Error::Code::conflict, "this process's CUDA calls are published on the bus '" +
-                                    current_->bus_name + "' already; detach its source first"},
-        notice);
-  }
+  if (current_) return unavailable(bus, there_already(*current_, bus), notice);
   const auto cupti = Cupti::open(options.cupti);
   if (!cupti) return unavailable(bus, cupti.error(), notice);
   notice.cupti = cupti.value()->version;
@@ -175,6 +183,7 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
   if (!made) return unavailable(bus, made.error(), notice);
   const Held held = made.value();
   held->number = ++attachments_ & 0xfffff;  // as the guard's tags have it
+  if (held->warning.empty()) held->warning = other_room(*handles_, options);
   try {
     std::unique_lock asking(asking_);
     const auto done = subscribe(*held, notice);

@@ -41,7 +41,8 @@ struct alignas(64) Handles::Set {
 };
 
 Handles::Handles(std::uint32_t room)
-    : sets_count_(std::max<std::uint64_t>(2, (std::uint64_t{room} + kWays - 1) / kWays)) {
+    : room_(room),
+      sets_count_(std::max<std::uint64_t>(2, (std::uint64_t{room} + kWays - 1) / kWays)) {
   static_assert(sizeof(Set) <= 32 * kWays);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   void* const memory = ::mmap(nullptr, sets_count_ * sizeof(Set), PROT_READ | PROT_WRITE,

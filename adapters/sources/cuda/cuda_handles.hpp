@@ -50,6 +50,8 @@ class Handles {
   /// All of that class are dead, as far as is known: calls were not heard for a while. Looks at the
   /// whole table.
   void forget(HandleClass kind) noexcept;
+  /// How many there is room for, as it was asked for.
+  [[nodiscard]] std::uint32_t room() const noexcept { return room_; }
   /// How many were not kept.
   [[nodiscard]] std::uint64_t unkept() const noexcept { return unkept_; }
 
@@ -71,6 +73,7 @@ class Handles {
   template <class Which>
   void end_all(Which which) noexcept;
 
+  std::uint32_t room_;
   std::uint64_t sets_count_;
   Set* sets_;
   std::atomic<std::uint64_t> unkept_{0};

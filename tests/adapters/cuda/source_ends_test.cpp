@@ -73,6 +73,19 @@ TEST_F(SourceEndsTest, ItSaysThatItCameAndLeftWithItsCounts) {
   EXPECT_EQ(source.counts(), (Counts{.published = 2}));
 }
 
+TEST_F(SourceEndsTest, AnotherRoomForHandlesThanTheProcessHasIsSaid) {
+  const auto said = bus.heard<SourceNotice>();
+  (void)attached(bus).detach();  // makes the table, if it is the process's first
+  bus.deliver();
+  const std::size_t before = said.size();
+  (void)attached(bus, {.handles = 4096}).detach();
+  bus.deliver();
+  ASSERT_EQ(said.size(), before + 2);
+  EXPECT_EQ(said[before].reason.view(),
+            "generations are kept of 65536 handles and not of 4096, as the first source of this "
+            "process asked for that");
+}
+
 TEST_F(SourceEndsTest, ASecondBusIsToldTheNameOfTheFirst) {
   Bus first({.name = "training"});
   const auto said = bus.heard<SourceNotice>();
@@ -80,7 +93,10 @@ TEST_F(SourceEndsTest, ASecondBusIsToldTheNameOfTheFirst) {
   const auto second = Source::attach(bus);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Error::Code::conflict);
-  EXPECT_NE(second.error().message.find("'training'"), std::string::npos);
+  EXPECT_NE(second.error().message.find("on another bus, 'training', already"), std::string::npos);
+  const auto again = Source::attach(first);
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("on this bus already"), std::string::npos);
   bus.deliver();
   ASSERT_EQ(said.size(), 1);
   EXPECT_EQ(said[0].state, SourceState::unavailable);
