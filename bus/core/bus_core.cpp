@@ -259,6 +259,10 @@ void BusCore::watch_interest(engine::Subscriber* subscriber,
   reporter_->watch_interest(subscriber, std::move(channel), std::move(pattern));
 }
 
+void BusCore::unwatch_interest(const engine::Subscriber& subscriber) noexcept {
+  reporter_->unwatch_interest(subscriber);
+}
+
 std::uint64_t BusCore::waits(std::string subscriber, std::string channel, std::int64_t since_ns) {
   return reporter_->waits(std::move(subscriber), std::move(channel), since_ns);
 }

@@ -51,6 +51,7 @@ class BusCore final : public SubscriptionHost {
   [[nodiscard]] bool keep_until_the_end(SubscriptionCore& subscription) noexcept override;
   void watch_interest(engine::Subscriber* subscriber, engine::Ref<engine::ChannelCore> channel,
                       std::string pattern) override;
+  void unwatch_interest(const engine::Subscriber& subscriber) noexcept override;
   [[nodiscard]] std::uint64_t waits(std::string subscriber, std::string channel,
                                     std::int64_t since_ns) override;
   void waits_no_more(std::uint64_t which) noexcept override;

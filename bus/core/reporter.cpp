@@ -97,6 +97,21 @@ void BusReporter::watch_interest(engine::Subscriber* subscriber,
   engine_.inbox().event_count().notify(engine::EventCount::kInterest);
 }
 
+void BusReporter::unwatch_interest(const engine::Subscriber& subscriber) noexcept {
+  Watch gone{};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at =
+        std::find_if(new_watches_.begin(), new_watches_.end(),
+                     [&subscriber](const Watch& w) { return w.subscriber == &subscriber; });
+    if (at == new_watches_.end()) return;
+    gone = std::move(*at);
+    new_watches_.erase(at);
+  }
+  engine::drop_subscriber(gone.subscriber);
+  engine_.inbox().add_interested(-1);
+}
+
 void BusReporter::tell_interest(bool changed) {
   {
     const std::lock_guard lock(mutex_);

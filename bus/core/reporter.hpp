@@ -96,6 +96,9 @@ class BusReporter final : public engine::Reporter {
   /// run of each call has an InterestTold. Takes over one reference. Throws std::bad_alloc.
   void watch_interest(engine::Subscriber* subscriber, engine::Ref<engine::ChannelCore> channel,
                       std::string pattern);
+  /// Its gate is closed. A round drops those that an earlier round has begun to tell; the others go
+  /// now, as rounds may be far between, or never come on a bus without threads.
+  void unwatch_interest(const engine::Subscriber& subscriber) noexcept;
 
   /// A reset() has begun a long wait; the result is for waits_no_more().
   [[nodiscard]] std::uint64_t waits(std::string subscriber, std::string channel,

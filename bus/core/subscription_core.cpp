@@ -148,7 +148,11 @@ void SubscriptionCore::close_all(bool deferred) noexcept {
     } else {
       l.subscriber->gate.close();
     }
-    if (l.channel) l.channel->unlist(l.subscriber);
+    if (l.channel) {
+      l.channel->unlist(l.subscriber);
+    } else if (host_) {
+      host_->unwatch_interest(*l.subscriber);
+    }
     // Without this object's lock: destructors of captures may call it.
     if (quiet) engine::destroy_captures(*l.subscriber);
   }

@@ -32,6 +32,8 @@ class SubscriptionHost : public engine::Counted {
   /// `channel`, or to each that matches `pattern`. Takes over one holder. Throws std::bad_alloc.
   virtual void watch_interest(engine::Subscriber* subscriber,
                               engine::Ref<engine::ChannelCore> channel, std::string pattern) = 0;
+  /// It is closed: what no round has seen of it yet is given back now.
+  virtual void unwatch_interest(const engine::Subscriber& subscriber) noexcept = 0;
   /// A reset() has begun to wait for long; the answer is for waits_no_more(). Throws
   /// std::bad_alloc.
   [[nodiscard]] virtual std::uint64_t waits(std::string subscriber, std::string channel,

@@ -143,6 +143,33 @@ TEST(OutOfMemoryTest, AThreadThatGetsNoLaneLosesThatEventCounted) {
   }
 }
 
+/// Also on a bus without threads, where no round ever looks at those that asked.
+TEST(OutOfMemoryTest, WhatAskedForInterestLeavesNoBlockBehind) {
+  TestBus bus;
+  auto& ticks = bus.channel<Tick>();
+  const auto blocks_of_a_thousand = [&](auto ask) {
+    const auto ask_often = [&] {
+      for (int i = 0; i < 1000; ++i) ask().reset();
+    };
+    ask_often();  // what is made once and kept is there
+    const long before = allocations_living();
+    ask_often();
+    return allocations_living() - before;
+  };
+  EXPECT_EQ(blocks_of_a_thousand([&] { return bus.on_interest(ticks, [](Interest) {}); }), 0);
+  EXPECT_EQ(blocks_of_a_thousand(
+                [&] { return bus.on_interest("test.*", [](std::string_view, Interest) {}); }),
+            0);
+  // One that was told is dropped by the next round.
+  EXPECT_EQ(blocks_of_a_thousand([&] {
+              EXPECT_TRUE(bus.wait_told(kLong));
+              Subscription asked = bus.on_interest(ticks, [](Interest) {});
+              EXPECT_TRUE(bus.wait_told(kLong));
+              return asked;
+            }),
+            0);
+}
+
 TEST(OutOfMemoryTest, ASourceThatCannotSayItsLanesIsToldAndMayTryAgain) {
   TestBus bus;
   auto& ticks = bus.channel<Tick>();
