@@ -75,7 +75,17 @@ bool has_driver(Told& t) {
   return t.driver_found = true;
 }
 
-/// Every function begins so: what must it answer before it does anything? Success: nothing.
+/// Under its mutex. What a test told it to answer, or success.
+abi::Result told_answer(Told& t, const char* function, std::string* owner) {
+  const auto found = t.answers.find(function);
+  if (found == t.answers.end() || found->second.times == 0) return abi::kSuccess;
+  --found->second.times;
+  if (owner != nullptr) *owner = found->second.owner;
+  return found->second.result;
+}
+
+/// Every function begins so, but for cuptiGetResultString(): what must it answer before it does
+/// anything? Success: nothing.
 abi::Result before(const char* function, bool needs_driver, std::string* owner = nullptr) {
   Told& t = told();
   const std::lock_guard lock(t.mutex);
@@ -91,11 +101,7 @@ abi::Result before(const char* function, bool needs_driver, std::string* owner =
     if (called == "cuptiUnsubscribe" || called == "cuptiEnableCallback") ++cupti().dead_handles;
     return abi::kNotInitialized;
   }
-  const auto found = t.answers.find(function);
-  if (found == t.answers.end() || found->second.times == 0) return abi::kSuccess;
-  --found->second.times;
-  if (owner != nullptr) *owner = found->second.owner;
-  return found->second.result;
+  return told_answer(t, function, owner);
 }
 
 /// Who holds this handle now, or null. A question may be asked with a dead one, and no more.
@@ -145,6 +151,7 @@ abi::Result add(Told& t, const Wish& wish, Subscriber*& made, std::string& owner
 
 abi::Result subscribe(const char* function, CUpti_SubscriberHandle* handle, const Wish& wish,
                       std::string& owner) {
+  const OwnLock own;
   if (const abi::Result result = before(function, true, &owner); result != abi::kSuccess) {
     return result;
   }
@@ -221,6 +228,11 @@ CUptiResult cuptiGetVersion(std::uint32_t* version) {
 }
 
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
+  {
+    const std::lock_guard lock(told().mutex);
+    if (const auto answer = told_answer(told(), "cuptiGetResultString", nullptr); answer != 0)
+      return FAKE_RESULT(answer);
+  }
   if (text == nullptr) return FAKE_RESULT(abi::kInvalidParameter);
   switch (static_cast<int>(result)) {
     case abi::kSuccess:
@@ -263,6 +275,7 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc
 #endif
 
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
+  const OwnLock own;
   if (const auto result = before("cuptiUnsubscribe", false); result != 0) {
     return FAKE_RESULT(result);
   }
@@ -277,6 +290,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
 
 CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle handle,
                                 CUpti_CallbackDomain domain, std::uint32_t cbid) {
+  const OwnLock own;
   if (const auto result = before("cuptiEnableCallback", false); result != 0) {
     return FAKE_RESULT(result);
   }
@@ -294,6 +308,7 @@ CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle han
 
 CUptiResult cuptiGetCallbackState(std::uint32_t* enable, CUpti_SubscriberHandle handle,
                                   CUpti_CallbackDomain domain, std::uint32_t cbid) {
+  const OwnLock own;
   if (const auto result = before("cuptiGetCallbackState", false); result != 0) {
     return FAKE_RESULT(result);
   }
@@ -323,6 +338,7 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t cbid
 
 CUptiResult cuptiGetDeviceId(CUcontext context, std::uint32_t* device) {
   errno = ENOENT;  // as any library's function may
+  const OwnLock own;
   if (const auto result = before("cuptiGetDeviceId", true); result != 0) return FAKE_RESULT(result);
   static auto* const device_of = reinterpret_cast<decltype(&fake_cuda_device_of)>(
       ::dlsym(::dlopen("libcuda.so.1", RTLD_LAZY), "fake_cuda_device_of"));
@@ -356,28 +372,6 @@ void fake_cupti_fatal(int result, const char* message) {
   cuptiFinalize();
 }
 
-unsigned fake_cupti_subscribers() {
-  return static_cast<unsigned>(std::count_if(cupti().places.begin(), cupti().places.end(),
-                                             [](const auto& p) { return p != nullptr; }));
-}
-
-int fake_cupti_enabled(int domain, std::uint32_t cbid) {
-  return std::any_of(cupti().places.begin(), cupti().places.end(), [&](const auto& place) {
-    const Subscriber* s = place;
-    return s != nullptr && domain > 0 && domain < kDomains && s->hears(domain, cbid);
-  });
-}
-
-unsigned fake_cupti_enabled_count() {
-  unsigned count = 0;
-  for (int domain = 1; domain < kDomains; ++domain) {
-    for (std::uint32_t cbid = 0; cbid < kNumbers; ++cbid) {
-      if (fake_cupti_enabled(domain, cbid) != 0) ++count;
-    }
-  }
-  return count;
-}
-
 void fake_cupti_reset() {
   Told& t = told();
   const std::lock_guard lock(t.mutex);
@@ -386,6 +380,7 @@ void fake_cupti_reset() {
   c.left = nullptr;
   c.finalized = false;
   c.hostile = 0;
+  c.locks = false;
   c.late = c.lose[0] = c.lose[1] = 0;
   c.delivered = c.overlaps = c.dead_handles = 0;
   t.answers.clear();

@@ -81,6 +81,7 @@ void call_back(const Subscriber& to, int domain, std::uint32_t cbid, const void*
     }
     int before;
   } const inside(domain);
+  const OwnLock own;
   ++cupti().delivered;
   to.callback(to.user_data, static_cast<CUpti_CallbackDomain>(domain), cbid, what);
   if (is(FAKE_UNKNOWN_NUMBERS) && domain <= 2) {
@@ -196,30 +197,3 @@ bool take(std::atomic<int>& left) {
 }
 
 }  // namespace ringmain::fake
-
-extern "C" std::uint64_t fake_cupti_dead_handles() {
-  return ringmain::fake::cupti().dead_handles;
-}
-
-using namespace ringmain::fake;  // NOLINT: the functions below are at C's level
-
-extern "C" {
-
-void fake_cupti_hostile(unsigned modes) {
-  cupti().hostile = modes;
-}
-void fake_cupti_deliver_late(unsigned times) {
-  cupti().late = static_cast<int>(times);
-}
-void fake_cupti_lose(int site, unsigned times) {
-  cupti().lose[site == 0 ? 0 : 1] = static_cast<int>(times);
-}
-
-std::uint64_t fake_cupti_delivered() {
-  return cupti().delivered;
-}
-std::uint64_t fake_cupti_overlaps() {
-  return cupti().overlaps;
-}
-
-}  // extern "C"

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include "tests/adapters/cuda/fakes/served.hpp"
@@ -38,8 +39,21 @@ struct Cupti {
   std::atomic<int> late{0};                // deliveries to `left` that are still to come
   std::array<std::atomic<int>, 2> lose{};  // by site
   std::atomic<std::uint64_t> delivered{0}, overlaps{0}, dead_handles{0};
+  std::recursive_mutex own_lock;
+  std::atomic<bool> locks{false};
 };
 Cupti& cupti();
+
+/// Holds CUPTI's own lock where the test asked for one: in its functions, and while it calls back.
+class OwnLock {
+ public:
+  OwnLock() : lock_(cupti().own_lock, std::defer_lock) {
+    if (cupti().locks) lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
 
 /// Takes one of `left` if there is one.
 bool take(std::atomic<int>& left);

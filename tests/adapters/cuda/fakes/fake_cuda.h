@@ -53,6 +53,10 @@ enum FakeHostility {
 };
 void fake_cupti_hostile(unsigned modes);
 
+/* Not 0: CUPTI has a lock of its own, which it holds in each of its functions and while it calls
+ * back. To be told while no thread is in either. */
+void fake_cupti_hold_own_lock(int holds);
+
 /* The next `times` deliveries after an unsubscription go to who has left. */
 void fake_cupti_deliver_late(unsigned times);
 

@@ -1,0 +1,55 @@
+// How does a test tell the fake CUPTI to be unkind, and what may it ask? What concerns answers is
+// in cupti.cpp.
+#include <algorithm>
+
+#include "tests/adapters/cuda/fakes/cupti_subscribers.hpp"
+
+using namespace ringmain::fake;  // NOLINT: the functions below are at C's level
+
+extern "C" {
+
+void fake_cupti_hostile(unsigned modes) {
+  cupti().hostile = modes;
+}
+void fake_cupti_hold_own_lock(int holds) {
+  cupti().locks = holds != 0;
+}
+void fake_cupti_deliver_late(unsigned times) {
+  cupti().late = static_cast<int>(times);
+}
+void fake_cupti_lose(int site, unsigned times) {
+  cupti().lose[site == 0 ? 0 : 1] = static_cast<int>(times);
+}
+
+std::uint64_t fake_cupti_delivered() {
+  return cupti().delivered;
+}
+std::uint64_t fake_cupti_overlaps() {
+  return cupti().overlaps;
+}
+std::uint64_t fake_cupti_dead_handles() {
+  return cupti().dead_handles;
+}
+unsigned fake_cupti_subscribers() {
+  return static_cast<unsigned>(std::count_if(cupti().places.begin(), cupti().places.end(),
+                                             [](const auto& p) { return p != nullptr; }));
+}
+
+int fake_cupti_enabled(int domain, std::uint32_t cbid) {
+  return std::any_of(cupti().places.begin(), cupti().places.end(), [&](const auto& place) {
+    const Subscriber* s = place;
+    return s != nullptr && domain > 0 && domain < kDomains && s->hears(domain, cbid);
+  });
+}
+
+unsigned fake_cupti_enabled_count() {
+  unsigned count = 0;
+  for (int domain = 1; domain < kDomains; ++domain) {
+    for (std::uint32_t cbid = 0; cbid < kNumbers; ++cbid) {
+      if (fake_cupti_enabled(domain, cbid) != 0) ++count;
+    }
+  }
+  return count;
+}
+
+}  // extern "C"
