@@ -35,9 +35,10 @@ void print_text(const std::vector<Finding>& findings, std::size_t problems, std:
                     .c_str());
   } else {
     std::printf("\n%s%s\n", painted(colours, Colour::green, "ringmain works here.").c_str(),
-                notes > 0
-                    ? (" " + plural(notes, "note") + " above say what could be better.").c_str()
-                    : "");
+                notes > 0 ? (" " + plural(notes, "note") +
+                             (notes == 1 ? " above says" : " above say") + " what could be better.")
+                                .c_str()
+                          : "");
   }
 }
 

@@ -132,7 +132,7 @@ void try_to_subscribe(const cuda::Cupti& cupti, Finding& f) {
 
 Finding examine_cuda() {
   Finding f{"CUDA", State::good, "", ""};
-  const std::vector<std::string> there = copies();
+  std::vector<std::string> there = copies();
   const auto cupti = cuda::Cupti::open("");
   if (cupti) {
     f.found =
@@ -143,8 +143,14 @@ Finding examine_cuda() {
     f.found = driver() + "its programs cannot be heard here";
     f.mend = cupti.error().message;
   }
-  if (there.size() > 1 || (!cupti && !there.empty()))
-    f.found += "; libcupti is at " + listed(there);
+  if (cupti) {  // it is named already
+    std::erase_if(there, [&](const std::string& file) {
+      std::error_code error;
+      return fs::equivalent(file, cupti.value()->path, error);
+    });
+  }
+  if (!there.empty())
+    f.found += (cupti ? "; libcupti is also at " : "; libcupti is at ") + listed(there);
   look_at_injection(f);
   return f;
 }

@@ -114,9 +114,8 @@ class ReplayRun {
     const std::uint64_t all = progress.bytes_all;
     const std::uint64_t bytes = progress.bytes;
     const double share = all == 0 ? -1 : static_cast<double>(bytes) / static_cast<double>(all);
-    line_.show(
-        "reading", share,
-        with_commas(progress.events) + " events, " + duration_text(1e9 * seconds_since(begin)));
+    line_.show("reading", share,
+               plural(progress.events, "event") + ", " + duration_text(1e9 * seconds_since(begin)));
   }
 
   void take_figures() {
@@ -178,9 +177,9 @@ class ReplayRun {
       const std::uint64_t published = source.published();
       const double seconds = seconds_since(begin);
       line_.show("replaying", static_cast<double>(published) / static_cast<double>(result_.events),
-                 with_commas(published) + " events, " +
+                 plural(published, "event") + ", " +
                      rate_text(static_cast<double>(published) / std::max(seconds, 1e-3)) + ", " +
-                     with_commas(source.churn().came) + " subscribers came");
+                     plural(source.churn().came, "subscriber") + " came");
     }
   }
 

@@ -132,7 +132,7 @@ class TraceRun {
       if (!got || got.value() == 0 || !reader.feed({room.data(), got.value()})) break;
       const auto all = static_cast<double>(bytes.size());
       line_.show("replaying", all > 0 ? static_cast<double>(bytes.position()) / all : -1,
-                 with_commas(reader.counts().records) + " records");
+                 plural(reader.counts().records, "record"));
     }
     reader.finish();
     const compile::LogCounts& counts = reader.counts();

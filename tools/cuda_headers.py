@@ -66,7 +66,7 @@ def main(list_file, folder):
     if done.exists() and done.read_text() == wanted:
         return 0
     folder.parent.mkdir(parents=True, exist_ok=True)
-    print("dev: fetching headers of CUDA for the tests, 75 MB, into build/cuda-headers", flush=True)
+    print(f"dev: fetching headers of CUDA for the tests, 75 MB, into {folder}", flush=True)
     with tempfile.TemporaryDirectory(prefix="cuda-headers-", dir=folder.parent) as temporary:
         fresh = Path(temporary) / "fresh"
         fresh.mkdir()

@@ -78,8 +78,8 @@ std::uint64_t RunSinks::give_up(nanoseconds limit) {
     lost += events;
     if (events == 0) continue;
     tell("sink " + name + " of " + process_title(me_) + ": " + std::to_string(events) +
-         " events were not written within " + in_seconds(limit) +
-         "; where that is too short for it, set RINGMAIN_END_S");
+         (events == 1 ? " event was" : " events were") + " not written within " +
+         in_seconds(limit) + "; where that is too short for it, set RINGMAIN_END_S");
   }
   return lost;
 }
@@ -89,7 +89,7 @@ std::uint64_t RunSinks::say_unopened() const {
   for (const std::string& sink : unopened_) {
     if (events != 0) {
       tell("sink " + sink + " of " + process_title(me_) + ": " + std::to_string(events) +
-           " events were not written");
+           (events == 1 ? " event was not written" : " events were not written"));
     }
   }
   return events * unopened_.size();

@@ -75,8 +75,8 @@ std::string summary(const RankIdentity& me, const Stats& stats, std::uint64_t lo
     busiest.emplace_back(c.offered, c.name);
   }
   std::sort(busiest.rbegin(), busiest.rend());
-  std::string text = process_title(me) + ": " + std::to_string(events) + " events, " +
-                     std::to_string(lost) + " lost";
+  std::string text = process_title(me) + ": " + std::to_string(events) +
+                     (events == 1 ? " event, " : " events, ") + std::to_string(lost) + " lost";
   if (const std::uint64_t missed = engine::missed(); missed != 0)
     text += ", " + std::to_string(missed) + " published in forked children, not heard";
   const char* before = ": ";

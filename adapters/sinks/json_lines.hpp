@@ -58,8 +58,9 @@ class JsonLines final : public registry::Sink, public registry::Arrivals {
     lines_.close();
     const formats::LineFile::Figures figures = lines_.figures();
     if (figures.error.empty()) return true;
-    return Error{Error::Code::system,
-                 figures.error + " (" + std::to_string(figures.lost) + " lines were not written)"};
+    return Error{Error::Code::system, figures.error + " (" + std::to_string(figures.lost) +
+                                          (figures.lost == 1 ? " line was" : " lines were") +
+                                          " not written)"};
   }
 
   [[nodiscard]] std::uint64_t not_arrived() const noexcept override { return lines_.unwritten(); }

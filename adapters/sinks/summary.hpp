@@ -89,7 +89,8 @@ class Summary final : public registry::Sink, public registry::Periodic {
     if (sum == before_) return;
     const auto now = Clock::now();
     const double seconds = std::chrono::duration<double>(now - written_).count();
-    std::fprintf(to_, "summary: %llu events, %.0f/s: %s\n", static_cast<unsigned long long>(sum),
+    std::fprintf(to_, "summary: %llu %s, %.0f/s: %s\n", static_cast<unsigned long long>(sum),
+                 sum == 1 ? "event" : "events",
                  static_cast<double>(sum - before_) / std::max(seconds, 1e-9), busiest.c_str());
     std::fflush(to_);
     before_ = sum;

@@ -35,8 +35,9 @@ void end_elsewhere(std::unique_ptr<Bus> bus) noexcept {
 /// The bus is closed by now, also if there is no memory for the sentence.
 ringmain_code not_in_time(const ringmain::engine::Engine::Stopped& stopped) noexcept {
   try {
-    std::string sentence =
-        std::to_string(stopped.left) + " events were not delivered within the limit";
+    std::string sentence = std::to_string(stopped.left) +
+                           (stopped.left == 1 ? " event was" : " events were") +
+                           " not delivered within the limit";
     if (!stopped.stuck.empty()) sentence += "; still running: " + stopped.stuck.front();
     return fail(RINGMAIN_TIMEOUT, sentence + "; give it longer, or look at what subscribers do");
   } catch (const std::bad_alloc&) {

@@ -62,7 +62,7 @@ class CudaHeadersTest(unittest.TestCase):
         return sorted(str(path.relative_to(self.headers)) for path in self.headers.rglob("*") if path.is_file())
 
     def test_headers_and_the_libraries_that_tests_load_are_unpacked(self):
-        self.assertEqual(self.fetch(), ["dev: fetching headers of CUDA for the tests, 75 MB, into build/cuda-headers"])
+        self.assertEqual(self.fetch(), [f"dev: fetching headers of CUDA for the tests, 75 MB, into {self.headers}"])
         of_each = ("include/crt/host_defines.h", "include/cupti.h", "lib/libcudart.so.13", "lib/libcupti.so.13")
         self.assertEqual(self.there(), [f"{version}/{file}" for version in ("13.0", "13.5") for file in of_each] + ["unpacked.txt"])
         self.assertEqual(self.calls(), ["nvidia-cuda-cupti==13.0.85 --hash=sha256:aaaa", "nvidia-cuda-cupti==13.5.25 --hash=sha256:bbbb"])

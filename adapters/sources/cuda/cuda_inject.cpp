@@ -20,8 +20,9 @@ namespace ringmain::cuda {
 namespace {
 
 void start_chained() {
-  auto* const chained = run::chained<int()>("RINGMAIN_CUDA_CHAIN", "InitializeInjection",
-                                            "CUDA tool", &InitializeInjection);
+  auto* const chained =
+      run::chained<int()>("RINGMAIN_CUDA_CHAIN", "InitializeInjection", "CUDA tool",
+                          "CUDA_INJECTION64_PATH", &InitializeInjection);
   if (chained != nullptr) (void)chained();
 }
 

@@ -18,7 +18,8 @@ namespace {
 /// The tool that was there before `ringmain run`; nullptr if there was none.
 abi::Initialize find_chained() {
   return run::chained<std::remove_pointer_t<abi::Initialize>>(
-      "RINGMAIN_NVTX_CHAIN", "InitializeInjectionNvtx2", "NVTX tool", &InitializeInjectionNvtx2);
+      "RINGMAIN_NVTX_CHAIN", "InitializeInjectionNvtx2", "NVTX tool", "NVTX_INJECTION64_PATH",
+      &InitializeInjectionNvtx2);
 }
 
 /// Reads once which ranges are steps. Ranges are heard also if that is wrong.

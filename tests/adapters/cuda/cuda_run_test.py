@@ -287,7 +287,7 @@ class ToolTest(CudaRunTest):
 
     def test_one_that_cannot_be_loaded_is_named(self):
         run = self.run_it(WAYS, "returns", "2", CUDA_INJECTION64_PATH="/nowhere/tool.so")
-        self.assertIn("the CUDA tool in RINGMAIN_CUDA_CHAIN cannot be used", run.stderr)
+        self.assertIn("the CUDA tool that CUDA_INJECTION64_PATH named before the run cannot be used", run.stderr)
         self.assertEqual(self.assert_heard_as_served(), 10)
 
     def test_a_run_within_a_run_is_no_circle(self):
@@ -312,6 +312,12 @@ class ToolTest(CudaRunTest):
         found = self.doctor()
         self.assertEqual((found["state"], found["mend"]), ("good", ""))
         self.assertRegex(found["found"], r"the driver is for CUDA \d+\.\d+; CUPTI 130001 at .*libcupti\.so\.13, takes a subscriber")
+        self.assertEqual(found["found"].count(f"{FAKES}/libcupti.so.13"), 1, found)
+        other = self.folder / "other"
+        other.mkdir()
+        shutil.copy(FAKES / "libcupti.so.13", other)
+        found = self.doctor(f"{FAKES}:{other}")
+        self.assertEqual([found["found"].count(f"{folder}/libcupti.so.13") for folder in (FAKES, other)], [1, 1], found)
         found = self.doctor(FAKE_CUPTI_SUBSCRIBE="39:Nsight Something")
         self.assertEqual(found["state"], "note")
         self.assertIn("in use by Nsight Something", found["found"])

@@ -17,7 +17,7 @@ int none_of_its() {
 }
 int (*find(const char* path))() {
   path == nullptr ? ::unsetenv(kVariable) : ::setenv(kVariable, path, 1);
-  return chained<int()>(kVariable, "launch_answer", "test tool", &none_of_its);
+  return chained<int()>(kVariable, "launch_answer", "test tool", "TESTS_PATH", &none_of_its);
 }
 
 TEST(ChainedTest, TheEarlierToolIsFound) {
@@ -36,16 +36,16 @@ TEST(ChainedTest, NobodyIsCalledWhereNothingWasKept) {
 TEST(ChainedTest, ALibraryIsNotChainedToItself) {
   auto* const itself = find(RINGMAIN_TOOL);
   ASSERT_NE(itself, nullptr);
-  EXPECT_EQ(chained<int()>(kVariable, "launch_answer", "test tool", itself), nullptr);
+  EXPECT_EQ(chained<int()>(kVariable, "launch_answer", "test tool", "TESTS_PATH", itself), nullptr);
 }
 
 TEST(ChainedTest, AToolThatCannotBeUsedIsSaid) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(find("/nowhere/tool.so"), nullptr);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(
-      said.starts_with("ringmain: the test tool in RINGMAIN_TESTS_CHAIN cannot be used, "
-                       "and ringmain goes on without it: /nowhere/tool.so"))
+  EXPECT_TRUE(said.starts_with(
+      "ringmain: the test tool that TESTS_PATH named before the run cannot be used, "
+      "and ringmain goes on without it: /nowhere/tool.so"))
       << said;
   testing::internal::CaptureStderr();
   EXPECT_EQ(find(RINGMAIN_ASKER), nullptr) << "it has another function";

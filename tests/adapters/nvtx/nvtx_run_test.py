@@ -107,7 +107,7 @@ class ProgramsTest(NvtxRunTest):
 
     def test_a_tool_that_cannot_be_loaded_is_named_and_the_program_runs(self):
         run = self.run_it(RANGES, NVTX_INJECTION64_PATH="/nowhere/tool.so")
-        self.assertIn("the NVTX tool in RINGMAIN_NVTX_CHAIN cannot be used", run.stderr)
+        self.assertIn("the NVTX tool that NVTX_INJECTION64_PATH named before the run cannot be used", run.stderr)
         self.assertIn("10 events, 0 lost", run.stderr)
 
     def test_a_run_within_a_run_is_no_circle(self):

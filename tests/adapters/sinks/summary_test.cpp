@@ -92,7 +92,7 @@ TEST(SummaryTest, ALineIsWrittenEachPeriodThoughTheSinkOnlyListens) {
   ASSERT_TRUE(bus.channel<Tick>().publish({1}));
   EXPECT_TRUE(tests::eventually([to] { return size_of(to) > 0; }));  // nothing more is published
   ASSERT_TRUE(handle.close());
-  EXPECT_EQ(text_of(to).find("summary: 1 events, "), 0u);
+  EXPECT_EQ(text_of(to).find("summary: 1 event, "), 0u);
   std::fclose(to);
 }
 
