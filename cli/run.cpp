@@ -86,6 +86,18 @@ std::int64_t next_tick_ns() {
   return now;
 }
 
+/// A source with a library of its own is in a process once, so its words are one call's.
+std::string named_otherwise(const std::vector<std::string>& sources, const std::string& source,
+                            const ProviderInfo& info) {
+  if (info.run.in_process) return "";
+  for (const std::string& other : sources) {
+    if (other != source && Spec::of(other).name == info.name)
+      return "a process has one source " + info.name + ", and it cannot be both '" + other +
+             "' and '" + source + "': name it once";
+  }
+  return "";
+}
+
 std::string read_providers(const Arguments& arguments, RunCall& call) {
   registry::Registry& known = known_providers();
   for (const std::string& sink : arguments.values("--sink")) {
@@ -98,7 +110,10 @@ std::string read_providers(const Arguments& arguments, RunCall& call) {
     const auto info = known.check(ProviderKind::source, source);
     if (!info) return info.error().message;
     if (!info.value().run.refused.empty()) return info.value().run.refused;
-    call.plan.sources.push_back(anchored(source, info.value()));
+    const std::string spec = anchored(source, info.value());
+    const std::string other = named_otherwise(call.plan.sources, spec, info.value());
+    if (!other.empty()) return other;
+    call.plan.sources.push_back(spec);
     call.sources.push_back(info.value());
   }
   for (const auto* specs : {&call.plan.sinks, &call.plan.sources}) {
@@ -298,6 +313,15 @@ const Verb& run_verb() {
       "what\n"
       "a program publishes itself is heard, and what PyTorch does in it. 'ringmain providers'\n"
       "lists sources and sinks.\n\n"
+      "--source cuda takes words after a colon, divided by commas, as in cuda:driver,lane=32768:\n"
+      "  hold            CUPTI is not lent to torch.profiler\n"
+      "  own             calls that subscribers make are told, too\n"
+      "  driver          the driver's calls only\n"
+      "  lossless        a call waits until there is room for its event\n"
+      "  lane=EVENTS     that room, for each thread and kind: 64 to 1048576, 8192 unless said\n"
+      "  handles=NUMBER  live handles that keep their generation: 1024 to 16777216, 65536 unless\n"
+      "                  said\n"
+      "  cupti=PATH      the file of CUPTI's library, where it is not found by itself\n\n"
       "exit status: the command's; 2 for a wrong call, 126 if the command cannot be executed, 127\n"
       "if there is none.",
       kOptions,

@@ -7,6 +7,7 @@ the test programs in the variables below
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -266,6 +267,26 @@ class RefusedTest(CudaRunTest):
         run = self.run_it(WAYS, "returns", source="cuda:drivr", status=2)
         self.assertIn("and not 'drivr'; did you mean 'driver'?", run.stderr)
         self.assertEqual((run.stdout, self.served()), ("", []))
+
+    def test_the_words_are_where_the_refusal_points_to(self):
+        refused = self.run_it(WAYS, "returns", source="cuda:lane=5", status=2).stderr
+        self.assertIn("'ringmain run --help' says more", refused)
+        told = subprocess.run([BINARY, "run", "--help"], capture_output=True, text=True, check=True).stdout
+        every = self.run_it(WAYS, "returns", source="cuda:?", status=2).stderr
+        words = re.search("cuda takes (.*), divided", every)[1].replace(" and ", ", ").split(", ")
+        self.assertEqual(len(words), 7, every)
+        for word in words:
+            self.assertRegex(told, rf"\n  {word} +\S")
+        for number in ("64 to 1048576, 8192", "1024 to 16777216, 65536"):
+            self.assertIn(number, told)
+        self.assertIn("from 64 to 1048576", refused)
+
+    def test_the_source_with_other_words_a_second_time_is_a_wrong_call(self):
+        run = self.run_it(WAYS, "returns", source="cuda cuda:driver", status=2)
+        self.assertIn("a process has one source cuda, and it cannot be both 'cuda' and 'cuda:driver': name it once", run.stderr)
+        self.assertEqual((run.stdout, self.served()), ("", []))
+        self.run_it(WAYS, "returns", "2", source="cuda:hold cuda:hold")
+        self.assertEqual(self.assert_heard_as_served(), 10)
 
 
 class ToolTest(CudaRunTest):
