@@ -98,9 +98,11 @@ class Channel {
   /// Says what lanes publish() takes for its threads from now on, in place of 65,536 events of the
   /// channel's kind. For a source that publishes in threads of others: {.capacity_events = 8192,
   /// .realtime = true} takes 8,192 slots at a thread's first publish (768 KiB at 96 bytes), and no
-  /// system call afterwards; Overflow::block loses nothing. Once for each channel: the same again
-  /// is fine, others are a conflict. Threads that have a lane keep it. refused: as publisher(), and
-  /// source_time. no_memory. Progress: lock-free.
+  /// system call afterwards; Overflow::block loses nothing. Of a realtime lane the first publish
+  /// touches 64 KiB, so that it is soon over, and the housekeeper the rest: a thread that gets
+  /// there before it takes page faults. Once for each channel: the same again is fine, others are a
+  /// conflict. Threads that have a lane keep it. refused: as publisher(), and source_time.
+  /// no_memory. Progress: lock-free.
   [[nodiscard]] Result<bool> set_thread_lanes(const PublisherOptions& options) {
     return detail::set_thread_lanes(*core_, options);
   }

@@ -218,8 +218,10 @@ ringmain_code ringmain_publisher_open(ringmain_channel* channel,
                                       ringmain_publisher** publisher);
 /* Says what lanes ringmain_publish() takes for its threads from now on, in place of 65,536 events:
  * for a source that publishes in threads of others, without a system call (`realtime`) or without
- * loss (RINGMAIN_BLOCK). Once for each channel: RINGMAIN_CONFLICT if other options were said
- * before. Threads that have a lane keep it. `source_time` is refused. Progress: lock-free. */
+ * loss (RINGMAIN_BLOCK). Of a realtime lane a thread's first publish touches 64 KiB, and the bus's
+ * housekeeper the rest: a thread that gets there before it takes page faults. Once for each
+ * channel: RINGMAIN_CONFLICT if other options were said before. Threads that have a lane keep it.
+ * `source_time` is refused. Progress: lock-free. */
 ringmain_code ringmain_set_thread_lanes(ringmain_channel* channel,
                                         const ringmain_publisher_options* options);
 /* Progress: lock-free as ringmain_publish(), with RINGMAIN_BLOCK blocking. */

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <new>
-#include <sys/mman.h>
 #include <type_traits>
 #include <unistd.h>
 
 #include "engine/channel/ahead.hpp"
 #include "engine/publish/missed.hpp"
 #include "engine/publish/queue_ops.hpp"
+#include "engine/publish/ring_memory.hpp"
 #include "engine/system/assert.hpp"
 
 namespace ringmain::engine {
@@ -22,10 +22,6 @@ std::uint32_t next_watch_id() noexcept {
   // Relaxed: a number, no more. 0 means none.
   const std::uint32_t id = last_watch_id.fetch_add(1, std::memory_order_relaxed) + 1;
   return id != 0 ? id : next_watch_id();
-}
-
-std::size_t ring_bytes(const Lane& lane) noexcept {
-  return (lane.slots.mask + 1) * lane.slot_bytes;
 }
 
 /// May a lane made for `had` serve a publisher that wants `wants`? Its memory decides.
@@ -85,6 +81,7 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
     if (old.published() == old.consumed.load(std::memory_order_acquire)) {      // e.consumed
       old.options = options;  // the owner looks at them next after e.published of the first event
       if (ticket_wishes_ != 0 && !give_tickets(old)) return give_lane(old), nullptr;
+      if (!options.touched_later) touch_ring(old);
       start_lane(old);
       return &old;
     }
@@ -108,6 +105,8 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
   if (options.realtime)
     realtime_lanes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: read at every poll
   if (options.realtime) host_->watch_realtime();
+  if (made->untouched.load(std::memory_order_relaxed) != 0)  // relaxed: our own
+    host_->inbox().note_news(true);
   return made;
 }
 
@@ -198,19 +197,8 @@ void ChannelCore::unwant_tickets() noexcept {
     line.state.fetch_and(~ChannelLine::kTicketed, std::memory_order_seq_cst);  // t.wanted
 }
 
-bool ChannelCore::give_ring(Lane& lane) noexcept {
-  lane.slots.mask = std::bit_ceil(lane.options.room()) - 1;
-  // Fresh pages read as zero: sequence 0, never written. A realtime lane touches them now, others
-  // on use.
-  void* pages =
-      ::mmap(nullptr, ring_bytes(lane), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | (lane.options.realtime ? MAP_POPULATE : 0), -1, 0);
-  if (pages == MAP_FAILED)
-    return false;  // NOLINT(performance-no-int-to-ptr): the system's own macro
-  lane.slots.ring = static_cast<std::byte*>(pages);
-  if (!lane.options.coalesce) return true;
-  lane.slots.claims = new (std::nothrow) Atomic<std::uint8_t>[lane.slots.mask + 1]();
-  return lane.slots.claims != nullptr;
+void ChannelCore::touch_lanes() noexcept {
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) touch_ring(lane(i));
 }
 
 bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
@@ -224,7 +212,7 @@ bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
 }
 
 void ChannelCore::free_lane(Lane* lane) noexcept {
-  if (lane->slots.ring != nullptr) ::munmap(lane->slots.ring, ring_bytes(*lane));
+  free_ring(*lane);
   free_tickets(
       lane->ordered.tickets.load(std::memory_order_relaxed));  // relaxed: nobody has the lane
   free_ahead(*lane);

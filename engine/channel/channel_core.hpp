@@ -104,6 +104,8 @@ class ChannelCore final : public Counted {
   [[nodiscard]] const LaneOptions* thread_lanes() const noexcept {
     return thread_lanes_.load(std::memory_order_acquire);  // e.lanes_said
   }
+  /// The housekeeper: touches what LaneOptions::touched_later left.
+  void touch_lanes() noexcept;
   /// Gives a lane back. What is in flight is still delivered. Progress: lock-free.
   static void give_lane(Lane& lane) noexcept;
   [[nodiscard]] std::uint32_t lane_count() const noexcept {
@@ -224,7 +226,6 @@ class ChannelCore final : public Counted {
   [[nodiscard]] Lane* make_lane(const LaneOptions& options, const ChannelCore& source,
                                 const Lane* fed_by) noexcept;
   bool give_tickets(Lane& lane) noexcept;
-  bool give_ring(Lane& lane) noexcept;
   bool give_queue(Lane& lane, unsigned slot_class) noexcept;
   void free_lane(Lane* lane) noexcept;
   void start_lane(Lane& lane) noexcept;

@@ -47,6 +47,8 @@ struct LaneOptions {
   bool source_time = false;
   bool coalesce = false;  // a ring whose queued events may be replaced: replace()
   Overflow overflow = Overflow::drop_newest;
+  /// Realtime: the taker touches the first part of the ring only, the housekeeper the rest.
+  bool touched_later = false;
   std::int64_t block_ns_max = 0;
   /// How many events can be in flight: events to be evicted stay until the owner looks.
   [[nodiscard]] constexpr std::size_t room() const noexcept {
@@ -174,7 +176,8 @@ struct Lane {
   alignas(kLineBytes) WhenFull when_full;
   Tenure tenure;
   Ordered ordered{.fed_by = this};
-  std::uint32_t index = 0;  // in its channel
+  std::uint32_t index = 0;             // in its channel
+  Atomic<std::uint32_t> untouched{0};  // 1: the housekeeper is to touch the ring's pages
   Ledger before;
 
   [[nodiscard]] std::uint64_t published() const noexcept {

@@ -134,7 +134,9 @@ Lane* find_or_take(ChannelCore& channel, Entries& gone) noexcept {
   if (mine == nullptr) return nullptr;
   Lane* lane = mine->find(channel);
   if (lane != nullptr) return lane;
-  lane = channel.take_lane(thread_lane_options(channel), channel);
+  LaneOptions options = thread_lane_options(channel);
+  options.touched_later = true;  // somebody's call must not last as long as 200 faults
+  lane = channel.take_lane(options, channel);
   if (lane != nullptr && !mine->add(channel, lane, gone)) {
     ChannelCore::give_lane(*lane);
     return nullptr;

@@ -23,8 +23,8 @@ class HouseInbox {
     stale_.store(1, std::memory_order_relaxed);  // relaxed: soon is enough
   }
 
-  /// A subscriber's throws are news. `wakes`: tells the housekeeper now, with a system call if need
-  /// be; else it finds them at its next look.
+  /// A subscriber's throws are news, and a lane whose memory is to be touched. `wakes`: tells the
+  /// housekeeper now, with a system call if need be; else it finds them at its next look.
   void note_news(bool wakes) noexcept {
     news_.store(1, std::memory_order_release);  // x.news
     if (wakes) event_count_.notify(EventCount::kNews);

@@ -104,7 +104,10 @@ bool Housekeeper::round(std::uint32_t notified, std::int64_t now, std::int64_t a
   const bool last = (notified & EventCount::kLast) != 0;
   try {
     watch(clock_.look(now, asked_ns));
-    if (inbox_.take_news()) tell_throws(now);
+    if (inbox_.take_news()) {
+      for_each_channel([](ChannelCore& channel) { channel.touch_lanes(); });
+      tell_throws(now);
+    }
     if (now >= next_look_ns_ || last) look_at_channels(now, last);
   } catch (const std::bad_alloc&) {
     // Nothing is lost: the next round finds it again.
