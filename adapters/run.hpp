@@ -6,6 +6,7 @@
 //
 // Progress: blocking, all of it: it reads the environment, takes a lock or waits.
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,11 @@ namespace ringmain::run {
 [[nodiscard]] std::string argument_of(std::string_view source);
 /// For a source that could not attach: one sentence for standard error and the summary.
 void could_not_attach(std::string_view source, std::string_view why);
+
+/// For a source that has joined: `say_last` is called once at the end of the process, in a thread
+/// of ringmain's, and what it publishes is in the sinks. It returns by its limit; a thread of the
+/// program may hold any lock for ever by then. Not called before an exec. Threads: any.
+void at_end(std::function<void(nanoseconds limit)> say_last);
 
 /// Brings what was published so far to the sinks. Returns by the limit.
 void flush(nanoseconds limit);

@@ -155,6 +155,10 @@ void could_not_attach(std::string_view source, std::string_view why) {
   }
 }
 
+void at_end(std::function<void(nanoseconds limit)> say_last) {
+  if (Running* const here = started()) here->at_end(std::move(say_last));
+}
+
 void flush(nanoseconds) {
   leave_by(false);
 }

@@ -49,13 +49,21 @@ void RunSources::miss(std::string_view source, std::string_view why) {
   attached_[name] = why;
 }
 
-void RunSources::end() {
+void RunSources::at_end(std::function<void(nanoseconds)> say_last) {
+  const std::lock_guard lock(opened_mutex_);
+  at_end_.push_back(std::move(say_last));
+}
+
+void RunSources::end(nanoseconds limit) {
   std::vector<registry::Opened<registry::Source>> ending;
+  std::vector<std::function<void(nanoseconds)>> last;
   {
     const std::lock_guard lock(opened_mutex_);
     ending.swap(opened_);
+    last.swap(at_end_);
   }
-  ending.clear();  // outside the lock
+  for (const auto& say_last : last) say_last(limit);  // outside the lock
+  ending.clear();                                     // likewise
 }
 
 std::map<std::string, std::string> RunSources::attached() const {

@@ -1,5 +1,6 @@
 // Which sources does a run hear in this process, and which could not attach?
 #pragma once
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -26,8 +27,11 @@ class RunSources {
   [[nodiscard]] bool join(std::string_view name);
   /// Says that a source could not attach.
   void miss(std::string_view source, std::string_view why);
-  /// Ends the sources that were opened here. A source may call this object while it ends.
-  void end();
+  /// Called once by end().
+  void at_end(std::function<void(nanoseconds limit)> say_last);
+  /// Lets those that joined say their last within the limit, each, and ends the sources that were
+  /// opened here. A source may call this object while it ends.
+  void end(nanoseconds limit);
   /// By name, for the sources that came: "" or why they could not attach.
   [[nodiscard]] std::map<std::string, std::string> attached() const;
 
@@ -37,8 +41,9 @@ class RunSources {
   Bus& bus_;
   const RankIdentity& me_;
   const std::vector<std::string>& asked_;
-  std::mutex opened_mutex_;
+  std::mutex opened_mutex_;  // of what is opened here, and of at_end_
   std::vector<registry::Opened<registry::Source>> opened_;
+  std::vector<std::function<void(nanoseconds)>> at_end_;
   mutable std::mutex attached_mutex_;
   std::map<std::string, std::string> attached_;
 };

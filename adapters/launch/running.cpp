@@ -72,7 +72,7 @@ void Running::flush(nanoseconds limit) {
 }
 
 void Running::finish() {
-  sources_.end();
+  sources_.end(limit_ / 4);
   (void)bus_.flush(limit_ / 2);
   const std::uint64_t lost = sinks_.close(over_);
   if (!over_.exchange(true)) say_end(lost);

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
@@ -39,6 +40,7 @@ class Running {
     return sources_.join(source) ? &bus_ : nullptr;
   }
   void miss(std::string_view source, std::string_view why) { sources_.miss(source, why); }
+  void at_end(std::function<void(nanoseconds)> say_last) { sources_.at_end(std::move(say_last)); }
 
   /// Has the run's thread do the errand, and waits for that until the deadline.
   void ask(RunThread::Errand errand) noexcept;

@@ -107,8 +107,10 @@ struct Attachment : engine::Born {
   Tally tally;
   std::uint32_t number =
       0;  // of the process's attachments, from 1 on; written before the first call
-  /// Grows at each subscription to CUPTI: a callback of an earlier one is not believed.
+  /// Grows at each subscription to CUPTI: a callback of an earlier one is not believed, and none
+  /// once it has left.
   std::atomic<std::uint32_t> epoch{0};
+  static constexpr std::uint32_t kLeft = ~std::uint32_t{0};
   std::atomic<SourceState> state{SourceState::unavailable};
   std::atomic<bool> ended{false};  // detach() was called; what is left to do may come later
   std::uint64_t unkept_before = 0;

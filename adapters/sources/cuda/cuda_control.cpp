@@ -19,9 +19,16 @@ bool in_callback() noexcept {
   return in_subscriber() || switchboard.presence.inside();
 }
 
+/// `by` is of one thread at a time. After the last words, which leave() says when who was inside
+/// has left, there are no others.
+void say(Attachment& from, Publisher<SourceNotice>& by, const SourceNotice& notice) noexcept {
+  const bool inside = switchboard.presence.enter();
+  if (from.epoch != Attachment::kLeft) (void)by.publish(notice);  // the bus counts what it refuses
+  if (inside) switchboard.presence.leave();
+}
 /// Under `turn_`.
 void say(Attachment& from, const SourceNotice& notice) noexcept {
-  (void)from.words.publish(notice);  // what is refused, the bus counts
+  say(from, from.words, notice);
 }
 
 /// On a bus whose source could not be made.
@@ -74,48 +81,6 @@ std::optional<Error> Control::refusal() const {
   return std::nullopt;
 }
 
-/// Under `asking_`. From here on calls are published, those that are heard at this moment.
-Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
-  const std::uint32_t epoch = ++epochs_;
-  std::string owner;
-  auto* const user_data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(epoch));
-  auto place = to.cupti.subscribe(&on_callback, user_data, &owner, &notice.result);
-  if (notice.result == abi::kMultipleSubscribers && end_what_was_left(to.cupti, owner))
-    place = to.cupti.subscribe(&on_callback, user_data, &owner, &notice.result);
-  notice.owner = Name(owner);
-  if (!place) return place.error();
-  subscriber_ = place.value();
-  const SourceState before = to.state;
-  to.epoch = epoch;
-  to.state = SourceState::attached;
-  switchboard.to = &to;
-  const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
-  if (answer == abi::kSuccess) return true;
-  notice.result = answer;
-  if (enabled_.refused_all()) {
-    (void)unsubscribe(to);
-    to.state = before;
-    return Error{Error::Code::refused, "CUPTI tells of no call: it answers " +
-                                           to.cupti.text_of(answer) +
-                                           "; look whether this user may trace"};
-  }
-  told_refusal_ = {enabled_.refused(), answer};
-  to.warning = told_refusal_.text(to.cupti);
-  return true;
-}
-
-/// Under `asking_`: what CUPTI is asked for becomes what is listened to.
-void Control::serve_interest(Attachment& to) noexcept {
-  const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
-  const Refusal now{enabled_.refused(), answer};
-  if (now.calls == told_refusal_.calls &&
-      (answer == abi::kSuccess || answer == told_refusal_.answer))
-    return;
-  told_refusal_ = now;
-  refusal_is_news_ = true;
-  to_finish_ = true;
-}
-
 /// Under `turn_`.
 void Control::tell_refusal() noexcept {
   Held to;
@@ -134,38 +99,6 @@ void Control::tell_refusal() noexcept {
   } catch (const std::bad_alloc&) {  // the answer says it as well
   }
   say(*to, notice);
-}
-
-/// Under `asking_`. Is it a subscription of ours that has the place, taken for lost by mistake?
-/// Another tool's may have the same handle: it would name itself, or ask for other things.
-bool Control::end_what_was_left(const Cupti& cupti, std::string_view owner) noexcept {
-  if (left_ == nullptr || (!owner.empty() && owner != kOwnName)) return false;
-  std::uint32_t on = 0;
-  if (cupti.callback_state(&on, left_, abi::kState, abi::kFatalError) != abi::kSuccess || on == 0)
-    return false;
-  if (cupti.unsubscribe(left_) != abi::kSuccess) return false;
-  left_ = nullptr;
-  return true;
-}
-
-/// Under `asking_`. What is lost has no subscription any more: its handle is dead, or may be
-/// another tool's that came since, and a call with it would start CUPTI anew.
-///
-/// Returns CUPTI's answer: refused, the place may stay taken, and nothing is published all the
-/// same.
-abi::Result Control::unsubscribe(Attachment& from) noexcept {
-  switchboard.to = nullptr;
-  if (subscriber_ == nullptr) return abi::kSuccess;
-  abi::Result answer = abi::kSuccess;
-  if (from.state != SourceState::lost) {
-    (void)enabled_.serve(0, from, subscriber_);  // refused: then there is nothing to end
-    answer = from.cupti.unsubscribe(subscriber_);
-  }
-  if (from.state == SourceState::lost || answer != abi::kSuccess) left_ = subscriber_;
-  enabled_.ended(from);
-  told_refusal_ = {};
-  subscriber_ = nullptr;
-  return answer;
 }
 
 Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
@@ -216,7 +149,7 @@ void Control::follow_interest(const Held& which) {
                                            if (!lost) serve_interest(*which);
                                          }
                                        }
-                                       if (lost) (void)which->last_words.publish(notice);
+                                       if (lost) say(*which, which->last_words, notice);
                                        tend_if_nobody_does();
                                      },
                                      {.name = "cuda source"});
@@ -256,6 +189,23 @@ Detached Control::detach(const Held& which) noexcept {
   const Turn turn(*this);  // what was left of a detach() inside a callback is done here
   if (current_ == which) let_go(which);
   return first ? Detached::done : Detached::was_not_attached;
+}
+
+/// Waits for no lock, and `words` belongs to who has the turn: so this is said by the thread's own
+/// lane.
+Detached Control::leave(const Held& which, nanoseconds limit) noexcept {
+  if (!which || forked() || which->ended.exchange(true)) return Detached::was_not_attached;
+  which->epoch = Attachment::kLeft;  // a take_back() under way does not change that
+  Attachment* mine = which.get();
+  switchboard.to.compare_exchange_strong(mine, nullptr);  // and CUPTI is asked for nothing
+  const bool none =
+      switchboard.presence.wait_until_none(limit.count()) == engine::Presence::Waited::none_inside;
+  which->state = SourceState::detached;
+  SourceNotice last = notice_of(*which, SourceState::detached);
+  if (!none)
+    last.reason = std::string_view("calls whose events were still being published are not counted");
+  (void)which->channel<SourceNotice>().publish(last);
+  return none ? Detached::done : Detached::timeout;
 }
 
 /// Its own thread cannot wait, so the bus's housekeeper is asked to: it tells each newcomer of the
@@ -309,7 +259,9 @@ Result<bool> Control::lend(const Held& which, std::string_view to) {
     const std::lock_guard asking(asking_);
     lost = is_lost(*which, notice);
     if (!lost) answer = unsubscribe(*which);
-    if (!lost && answer == abi::kSuccess) which->state = SourceState::lent;
+    SourceState attached = SourceState::attached;
+    if (!lost && answer == abi::kSuccess)
+      which->state.compare_exchange_strong(attached, SourceState::lent);
     if (answer != abi::kSuccess) {  // then it stays
       subscriber_ = std::exchange(left_, nullptr);
       switchboard.to = which.get();
@@ -346,30 +298,14 @@ Result<bool> Control::take_back(const Held& which) {
   {
     const std::lock_guard asking(asking_);
     which->warning.clear();
-    if (auto done = subscribe(*which, answer); !done) {
-      if (answer.result == abi::kMultipleSubscribers) return false;
-      return done.error();
-    }
+    const auto done = subscribe(*which, answer);
+    if (!done && answer.result != abi::kMultipleSubscribers) return done.error();
+    if (!done || !done.value()) return false;
   }
   SourceNotice attached = notice_of(*which, SourceState::attached);
   attached.result = answer.result;
   attached.reason = std::string_view(which->warning);
   say(*which, attached);
-  return true;
-}
-
-/// Under `asking_`. CUPTI says nothing when another tool ends it; whoever finds it out publishes
-/// `notice` after he has given up the lock, as hearers may ask for the source.
-bool Control::is_lost(Attachment& at, SourceNotice& notice) noexcept {
-  abi::Result why = abi::kSuccess;
-  if (subscriber_ == nullptr || !enabled_.forgotten(at, subscriber_, why)) return false;
-  SourceState attached = SourceState::attached;
-  if (!at.state.compare_exchange_strong(attached, SourceState::lost)) return false;
-  switchboard.to = nullptr;
-  notice = notice_of(at, SourceState::lost);
-  notice.result = why;
-  notice.reason =
-      std::string_view("CUPTI no longer tells of calls: another tool has ended it (cuptiFinalize)");
   return true;
 }
 
@@ -381,7 +317,7 @@ SourceState Control::state(const Held& which) noexcept {
   const bool lost = asking.owns_lock() && current_ == which &&
                     which->state == SourceState::attached && is_lost(*which, notice);
   if (asking.owns_lock()) asking.unlock();
-  if (lost) (void)which->last_words.publish(notice);
+  if (lost) say(*which, which->last_words, notice);
   return which->state;
 }
 

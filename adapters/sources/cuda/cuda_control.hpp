@@ -34,6 +34,7 @@ class Control final : public engine::Born {
   // As the calls of Source.
   Result<Held> attach(Bus& bus, const Options& options);
   Detached detach(const Held& which) noexcept;
+  Detached leave(const Held& which, nanoseconds limit) noexcept;
   Result<bool> lend(const Held& which, std::string_view to);
   Result<bool> take_back(const Held& which);
   SourceState state(const Held& which) noexcept;

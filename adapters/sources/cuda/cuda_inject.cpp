@@ -34,8 +34,8 @@ void attach() {
   auto attached = Source::attach(*bus, options.value());
   if (!attached) return run::could_not_attach("cuda", attached.error().message);
   // Never destroyed: the program calls CUDA until it is gone.
-  static const Source* const kept = new Source(std::move(attached).value());
-  (void)kept;
+  static Source* const kept = new Source(std::move(attached).value());
+  run::at_end([](nanoseconds limit) { (void)kept->leave(limit); });
 }
 
 }  // namespace

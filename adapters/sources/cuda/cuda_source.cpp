@@ -30,6 +30,10 @@ Detached Source::detach() noexcept {
   return attached_ ? Control::instance().detach(attached_) : Detached::was_not_attached;
 }
 
+Detached Source::leave(nanoseconds limit) noexcept {
+  return attached_ ? Control::instance().leave(attached_, limit) : Detached::was_not_attached;
+}
+
 Result<bool> Source::lend(std::string_view to) {
   return Control::instance().lend(attached_, to);
 }

@@ -68,6 +68,11 @@ class [[nodiscard]] Source {
   /// elsewhere, which waits for it. was_not_attached: an earlier call ended it.
   Detached detach() noexcept;
 
+  /// For the end of the process, when a thread that is gone may hold any lock: as detach(), but no
+  /// lock is waited for, CUPTI is not called and keeps its place taken, and calls whose events are
+  /// being published are waited for until the limit only (`timeout`, and the last notice says so).
+  Detached leave(nanoseconds limit) noexcept;
+
   /// Lets go of CUPTI, for torch.profiler for instance, until take_back(); `to` is said on
   /// `cuda.source` as the owner. False: it is not attached, or lent already. Errors (`refused`):
   /// Options::hold, inside a callback, or CUPTI does not let go: then it stays attached.

@@ -101,7 +101,8 @@ class TrainTest(CudaRunTest):
                 run = self.run_it(program)
                 self.assertGreater(self.assert_heard_as_served(), least)
                 self.assertRegex(run.stderr, r"\d+ events, 0 lost")
-                self.assertEqual([notice["state"] for notice in self.events("cuda.source")], ["attached"])
+                notices = sorted(self.events("cuda.source"), key=lambda event: event["time_ns"])
+                self.assertEqual([notice["state"] for notice in notices], ["attached", "detached"])
 
     def test_the_comparison_finds_a_field_that_is_wrong_an_event_that_is_missing_and_one_too_many(self):
         self.run_it(EACH_CALL)
@@ -188,6 +189,24 @@ class EndTest(CudaRunTest):
                 self.forget()
                 self.run_it(WAYS, way, "200", options=(), status=status)
                 self.assertEqual(self.assert_heard_as_served(), 1000)
+                counts = [[notice[name] for name in ("published", "refused", "suppressed", "unkept")] for notice in self.notices("detached")]
+                self.assertEqual(counts, [[len(self.calls() + self.events("cuda.context")), 0, 0, 0]] if way != "exec" else [])
+
+    def test_the_last_counts_are_right_where_threads_still_call(self):
+        """Before the end what is under way is counted, and nothing is published after that."""
+        for way, status in (("exit_among_calls", 8), ("_exit_among_calls", 9)):
+            with self.subTest(way):
+                self.forget()
+                self.run_it(WAYS, way, "500", source="cuda:lossless", options=(), status=status)
+                (last,) = self.notices("detached")
+                self.assertEqual(last["published"], len(self.calls() + self.events("cuda.context")), last)
+                self.assertGreaterEqual(len(self.calls()), 5 * 500)
+
+    def test_handles_without_room_are_counted_to_the_end(self):
+        self.run_it(WAYS, "hoards", "6000", source="cuda:handles=1024,lossless", options=())
+        (last,) = self.notices("detached")
+        self.assertEqual(last["unkept"], sum(event["generation"] == 0 for event in self.events("cuda.event_creation")))
+        self.assertGreater(last["unkept"], 4000)
 
     def test_a_killed_program_leaves_whole_lines(self):
         self.run_it(WAYS, "killed", "200", options=(), status=-9)

@@ -30,8 +30,8 @@ TEST_F(RunSourcesTest, OnlyWhatWasAskedForMayJoin) {
 TEST_F(RunSourcesTest, OneThatLivesInTheProcessIsOpenedAndEnds) {
   sources_.open("heartbeat:10");
   EXPECT_EQ(sources_.attached(), (Attached{{"heartbeat", ""}}));
-  sources_.end();
-  sources_.end();
+  sources_.end(nanoseconds(1));
+  sources_.end(nanoseconds(1));
   EXPECT_EQ(sources_.attached(), (Attached{{"heartbeat", ""}})) << "it was heard";
 }
 
@@ -47,6 +47,14 @@ TEST_F(RunSourcesTest, OneThatCannotBeOpenedIsSaid) {
   EXPECT_TRUE(said.starts_with("ringmain: source nobody could not attach to ")) << said;
   ASSERT_EQ(sources_.attached().count("nobody"), 1u);
   EXPECT_NE(sources_.attached().at("nobody"), "");
+}
+
+TEST_F(RunSourcesTest, OneThatJoinedSaysItsLastOnce) {
+  std::vector<nanoseconds> called;
+  sources_.at_end([&](nanoseconds limit) { called.push_back(limit); });
+  sources_.end(nanoseconds(7));
+  sources_.end(nanoseconds(8));
+  EXPECT_EQ(called, std::vector{nanoseconds(7)});
 }
 
 TEST_F(RunSourcesTest, OneThatJoinedMayStillFail) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "tests/adapters/cuda/fakes/served.hpp"
 
@@ -57,6 +58,9 @@ class OwnLock {
 
 /// Takes one of `left` if there is one.
 bool take(std::atomic<int>& left);
+
+/// Does what a test has said by fake_cupti_during().
+void in_the_middle(std::string_view function);
 
 extern const Onlooker kOnlooker;
 /// A notice of the domain of states.

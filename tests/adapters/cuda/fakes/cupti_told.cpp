@@ -1,8 +1,29 @@
 // How does a test tell the fake CUPTI to be unkind, and what may it ask? What concerns answers is
 // in cupti.cpp.
 #include <algorithm>
+#include <mutex>
+#include <string_view>
 
 #include "tests/adapters/cuda/fakes/cupti_subscribers.hpp"
+
+namespace ringmain::fake {
+namespace {
+struct Middle {
+  std::mutex mutex;
+  std::string_view function;  // empty: of none
+  void (*call)(void*) = nullptr;
+  void* with = nullptr;
+} the_middle;
+}  // namespace
+
+void in_the_middle(std::string_view function) {
+  std::unique_lock lock(the_middle.mutex);
+  if (function != the_middle.function) return;
+  the_middle.function = {};
+  lock.unlock();
+  the_middle.call(the_middle.with);
+}
+}  // namespace ringmain::fake
 
 using namespace ringmain::fake;  // NOLINT: the functions below are at C's level
 
@@ -13,6 +34,12 @@ void fake_cupti_hostile(unsigned modes) {
 }
 void fake_cupti_hold_own_lock(int holds) {
   cupti().locks = holds != 0;
+}
+void fake_cupti_during(const char* function, void (*middle)(void*), void* with) {
+  const std::lock_guard lock(the_middle.mutex);
+  the_middle.function = function;
+  the_middle.call = middle;
+  the_middle.with = with;
 }
 void fake_cupti_deliver_late(unsigned times) {
   cupti().late = static_cast<int>(times);

@@ -45,6 +45,10 @@ void fake_cupti_version(uint32_t version); /* what cuptiGetVersion says, and its
  * is the name told beside 39. */
 void fake_cupti_answer(const char* function, int result, unsigned times, const char* owner);
 
+/* In the next call of this function of CUPTI's, before it does anything, `middle` is called in the
+ * calling thread. */
+void fake_cupti_during(const char* function, void (*middle)(void*), void* with);
+
 enum FakeHostility {
   FAKE_POISON = 1,      /* what a callback is given cannot be read once it returned */
   FAKE_NULL_PARAMS = 2, /* functionParams is null */

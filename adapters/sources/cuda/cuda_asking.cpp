@@ -1,0 +1,102 @@
+// What does the control ask of CUPTI? All of it under its lock `asking_`, and nothing is published
+// here.
+#include <string>
+
+#include "adapters/sources/cuda/cuda_callback.hpp"
+#include "adapters/sources/cuda/cuda_control.hpp"
+
+namespace ringmain::cuda {
+
+/// From here on calls are published, those that are heard at this moment. False: it has left by
+/// leave(), which waits for no lock.
+Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
+  const std::uint32_t epoch = ++epochs_;
+  std::uint32_t last = to.epoch;
+  SourceState before = to.state;
+  if (last == Attachment::kLeft || !to.epoch.compare_exchange_strong(last, epoch)) return false;
+  std::string owner;
+  auto* const user_data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(epoch));
+  auto place = to.cupti.subscribe(&on_callback, user_data, &owner, &notice.result);
+  if (notice.result == abi::kMultipleSubscribers && end_what_was_left(to.cupti, owner))
+    place = to.cupti.subscribe(&on_callback, user_data, &owner, &notice.result);
+  notice.owner = Name(owner);
+  if (!place) return place.error();
+  subscriber_ = place.value();
+  to.state.compare_exchange_strong(before, SourceState::attached);
+  switchboard.to = &to;
+  const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
+  if (answer == abi::kSuccess) return to.epoch == epoch;
+  notice.result = answer;
+  if (enabled_.refused_all()) {
+    (void)unsubscribe(to);
+    SourceState attached = SourceState::attached;
+    to.state.compare_exchange_strong(attached, before);
+    return Error{Error::Code::refused, "CUPTI tells of no call: it answers " +
+                                           to.cupti.text_of(answer) +
+                                           "; look whether this user may trace"};
+  }
+  told_refusal_ = {enabled_.refused(), answer};
+  to.warning = told_refusal_.text(to.cupti);
+  return to.epoch == epoch;
+}
+
+/// What CUPTI is asked for becomes what is listened to.
+void Control::serve_interest(Attachment& to) noexcept {
+  const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
+  const Refusal now{enabled_.refused(), answer};
+  if (now.calls == told_refusal_.calls &&
+      (answer == abi::kSuccess || answer == told_refusal_.answer))
+    return;
+  told_refusal_ = now;
+  refusal_is_news_ = true;
+  to_finish_ = true;
+}
+
+/// Is it a subscription of ours that has the place, taken for lost by mistake? Another tool's may
+/// have the same handle: it would name itself, or ask for other things.
+bool Control::end_what_was_left(const Cupti& cupti, std::string_view owner) noexcept {
+  if (left_ == nullptr || (!owner.empty() && owner != kOwnName)) return false;
+  std::uint32_t on = 0;
+  if (cupti.callback_state(&on, left_, abi::kState, abi::kFatalError) != abi::kSuccess || on == 0)
+    return false;
+  if (cupti.unsubscribe(left_) != abi::kSuccess) return false;
+  left_ = nullptr;
+  return true;
+}
+
+/// What is lost has no subscription any more: its handle is dead, or may be another tool's that
+/// came since, and a call with it would start CUPTI anew.
+///
+/// Returns CUPTI's answer: refused, the place may stay taken, and nothing is published all the
+/// same.
+abi::Result Control::unsubscribe(Attachment& from) noexcept {
+  switchboard.to = nullptr;
+  if (subscriber_ == nullptr) return abi::kSuccess;
+  abi::Result answer = abi::kSuccess;
+  if (from.state != SourceState::lost) {
+    (void)enabled_.serve(0, from, subscriber_);  // refused: then there is nothing to end
+    answer = from.cupti.unsubscribe(subscriber_);
+  }
+  if (from.state == SourceState::lost || answer != abi::kSuccess) left_ = subscriber_;
+  enabled_.ended(from);
+  told_refusal_ = {};
+  subscriber_ = nullptr;
+  return answer;
+}
+
+/// CUPTI says nothing when another tool ends it; whoever finds it out publishes `notice` after he
+/// has given up the lock, as hearers may ask for the source.
+bool Control::is_lost(Attachment& at, SourceNotice& notice) noexcept {
+  abi::Result why = abi::kSuccess;
+  if (subscriber_ == nullptr || !enabled_.forgotten(at, subscriber_, why)) return false;
+  SourceState attached = SourceState::attached;
+  if (!at.state.compare_exchange_strong(attached, SourceState::lost)) return false;
+  switchboard.to = nullptr;
+  notice = notice_of(at, SourceState::lost);
+  notice.result = why;
+  notice.reason =
+      std::string_view("CUPTI no longer tells of calls: another tool has ended it (cuptiFinalize)");
+  return true;
+}
+
+}  // namespace ringmain::cuda
