@@ -273,7 +273,7 @@ int run(const Arguments& arguments) {
   }
   const std::string libraries = registry::library_folder();
   for (const ProviderInfo& source : call.sources.empty() ? unasked_sources() : call.sources) {
-    const std::string missing = no_watcher(source.run);
+    const std::string missing = nothing_to_watch(source);
     if (!missing.empty()) (void)failed("source " + source.name + " cannot attach: " + missing);
     for (const EnvironmentEdit& edit : source.run.environment) {
       if (const std::string why = apply(edit, call.command[0], libraries); !why.empty())

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "adapters/library_folder.hpp"
+#include "adapters/sources/cuda/cupti_library.hpp"
 
 namespace ringmain::cli {
 
@@ -20,6 +21,11 @@ std::string no_watcher(const registry::RunNeeds& needs) {
   }
   return "no watcher of " + needs.watched + " was built with this ringmain; install " + packages +
          " and build it again";
+}
+
+std::string nothing_to_watch(const registry::ProviderInfo& source) {
+  if (const std::string why = no_watcher(source.run); !why.empty()) return why;
+  return source.name == "cuda" ? cuda::why_no_driver() : "";
 }
 
 }  // namespace ringmain::cli

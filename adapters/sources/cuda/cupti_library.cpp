@@ -28,7 +28,8 @@ Error refused(std::string message) {
   return {Error::Code::refused, std::move(message)};
 }
 
-/// Empty: there is a driver that can be called.
+}  // namespace
+
 std::string why_no_driver() {
   void* driver = ::dlopen(kDriver, RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) driver = ::dlopen(kDriver, RTLD_LAZY);
@@ -48,6 +49,8 @@ std::string why_no_driver() {
   }
   return "";
 }
+
+namespace {
 
 struct Opened {
   void* library = nullptr;

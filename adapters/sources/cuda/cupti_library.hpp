@@ -17,6 +17,10 @@ namespace ringmain::cuda {
 
 constexpr const char* kOwnName = "ringmain";  // CUPTI says "CUPTI for ringmain"
 
+/// Why there is no driver here that can be called, in one sentence, or "". Loads it, and starts
+/// nothing.
+[[nodiscard]] std::string why_no_driver();
+
 /// CUPTI's functions, found. Threads: any may read it; it never changes.
 struct Cupti {
   abi::UnsubscribeFn* unsubscribe = nullptr;

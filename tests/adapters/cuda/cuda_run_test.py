@@ -251,6 +251,15 @@ class RefusedTest(CudaRunTest):
         self.assertEqual(self.calls(), [])
         return self.notices("unavailable")
 
+    def test_without_a_driver(self):
+        """The program cannot start CUDA, so that nobody lets ringmain in; it says so beforehand, and once for all that is started."""
+        run = self.run_it("sh", "-c", f"'{WAYS}' idle; '{WAYS}' idle; exit 4", status=4, options=(), libraries=self.without("libcuda.so.1"))
+        self.assertRegex(run.stderr, r"\Aringmain: source cuda cannot attach: CUDA is not heard, as there is no NVIDIA driver here: [^\n]*\n\Z")
+        self.assertFalse(self.lines.exists())
+
+    def test_where_there_is_a_driver_nothing_is_said_beforehand(self):
+        self.assertEqual(self.run_it("sh", "-c", "exit 4", status=4, options=()).stderr, "")
+
     def test_without_cupti(self):
         (notice,) = self.refused("there is no CUPTI", libraries=self.without("libcupti.so.13", "libcupti.so.12"))
         self.assertIn("there is no CUPTI", notice["reason"])

@@ -60,7 +60,9 @@ class RunTest(RealLibraries):
                           libraries=libraries)
         return run, [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
 
-    def test_without_a_driver_a_program_does_what_it_does_alone(self):
+    def test_without_a_driver_a_sentence_says_so_and_a_program_does_what_it_does_alone(self):
+        said = (r"\Aringmain: source cuda cannot attach: CUDA is not heard, as there is no NVIDIA driver here: install it, or let the "
+                r"container have it \(libcuda\.so\.1: [^\n]*\)\n")
         runtime = ROOT / "13.0/lib/libcudart.so.13"
         for version, cupti in self.cuptis.items():
             with self.subTest(version):
@@ -68,7 +70,9 @@ class RunTest(RealLibraries):
                 alone = self.run_it(sys.executable, "-c", CALLS, libraries=libraries)
                 self.assertEqual((alone.returncode, alone.stdout), (3, "cudaMalloc 35\n"), alone.stderr)
                 run, events = self.heard(sys.executable, "-c", CALLS, libraries=libraries)
-                self.assertEqual((run.returncode, run.stdout, run.stderr, events), (alone.returncode, alone.stdout, alone.stderr, []))
+                self.assertRegex(run.stderr, said)
+                self.assertEqual((run.returncode, run.stdout, run.stderr.partition("\n")[2], events),
+                                 (alone.returncode, alone.stdout, alone.stderr, []))
 
     def test_over_a_driver_that_cupti_cannot_use_the_program_runs_on_and_a_sentence_says_so(self):
         """The one that stands in has none of what CUPTI asks of it. 13.2 dies of that in its first call."""
