@@ -25,7 +25,7 @@ void on_call(Attachment& to, abi::Domain domain, std::uint32_t cbid,
              const abi::CallData& data) noexcept {
   if (data.correlation_data == nullptr) return;  // its exit could not be told from others
   if (data.site == abi::kExit) {
-    if (const auto ended = guard.leave(*data.correlation_data, to.hearer()))
+    if (auto ended = guard.leave(*data.correlation_data, to.hearer()))
       on_exit(to, guard, *ended, data);
     return;
   }

@@ -75,15 +75,15 @@ class Guard {
         below_ = std::exchange(now_, {});
         break;
       case Place::after:
-        now_ = below_ = {};
+        now_.depth = below_.depth = 0;
         break;
     }
     if (now_.depth == 0) {
-      now_.call.row = &row;
-      now_.serial = ++last_serial_;
-      now_.slot = &slot;
-      now_.turns = turns;
-      now_.number = to.number;
+      now_ = {.call = {.row = &row},
+              .serial = ++last_serial_,
+              .slot = &slot,
+              .turns = turns,
+              .number = to.number};
     }
     if (now_.depth < kDepthMax) ++now_.depth;
     slot = now_.tag(now_.depth);
@@ -98,7 +98,7 @@ class Guard {
       return std::nullopt;
     if (now_.depth != 0) return std::nullopt;
     const CallUnderWay ended = now_.call;
-    now_ = std::exchange(below_, {});
+    if (below_.depth != 0) now_ = std::exchange(below_, {});
     return ended;
   }
   /// The outermost call, if it is still under way for all that can be told, and may do something of
@@ -119,7 +119,7 @@ class Guard {
     const std::uint64_t* slot = nullptr;
     std::uint32_t turns = 0;  // of its switch at its entry
     std::uint32_t number = 0;
-    std::uint32_t depth = 0;  // 0: the thread is in no call
+    std::uint32_t depth = 0;  // 0: the thread is in no call, and nothing else here counts
     bool own_made = false;    // it has made a call of its own kind
 
     /// 20 bits of the attachment's number, 36 of the thread's number of the call, 8 of the depth.

@@ -23,42 +23,64 @@ struct Edge {
   Attachment& to;
   Guard& guard;
   CallUnderWay& call;
+  const CallRow& row;  // of `call`, which is empty while an event is published: Aside
   const abi::CallData& data;
   Phase phase = Phase::instant;
   std::int32_t result = kNoResult;
   std::int64_t duration_ns = 0;
 
-  [[nodiscard]] const CallRow& row() const noexcept { return *call.row; }
-  [[nodiscard]] const Call& what() const noexcept { return call.row->call; }
+  [[nodiscard]] const Call& what() const noexcept { return row.call; }
 };
 
-/// The fields that all kinds have.
-template <class E>
-void say_which(E& event, const Edge& edge) noexcept {
-  const Attachment& to = edge.to;
-  if (edge.call.correlation == 0) {
-    edge.call.correlation =
-        edge.data.correlation_id != 0 ? edge.data.correlation_id : kOwnIds + new_op_id();
+/// The fields that all kinds have, found before the event is built: in its slot nobody asks CUPTI
+/// or the system, and while it is published the thread is in no call (Aside).
+struct Which {
+  explicit Which(const Edge& edge) noexcept
+      : row(edge.row),
+        duration_ns(edge.duration_ns),
+        context(edge.data.context_uid),
+        device(edge.to.contexts.device_of(edge.data.context_uid, edge.data.context,
+                                          edge.to.cupti.device_id)),
+        result(edge.result),
+        thread(static_cast<std::int32_t>(run::this_tid())),
+        api(edge.to.names[static_cast<std::size_t>(&row - call_rows().data())]),
+        phase(edge.phase) {
+    if (edge.call.correlation == 0) {
+      edge.call.correlation =
+          edge.data.correlation_id != 0 ? edge.data.correlation_id : kOwnIds + new_op_id();
+    }
+    correlation = edge.call.correlation;
   }
-  event.correlation = edge.call.correlation;
-  event.duration_ns = edge.duration_ns;
-  event.device =
-      edge.to.contexts.device_of(edge.data.context_uid, edge.data.context, to.cupti.device_id);
-  event.result = edge.result;
-  event.context = edge.data.context_uid;
-  event.thread = static_cast<std::int32_t>(run::this_tid());
-  event.api = to.names[static_cast<std::size_t>(edge.call.row - call_rows().data())];
-  event.cbid = edge.row().cbid;
-  event.phase = edge.phase;
-  event.layer = edge.row().domain == CallDomain::runtime ? Layer::runtime : Layer::driver;
-}
+  template <class E>
+  void say(E& event) const noexcept {
+    event.correlation = correlation;
+    event.duration_ns = duration_ns;
+    event.device = device;
+    event.result = result;
+    event.context = context;
+    event.thread = thread;
+    event.api = api;
+    event.cbid = row.cbid;
+    event.phase = phase;
+    event.layer = row.domain == CallDomain::runtime ? Layer::runtime : Layer::driver;
+  }
 
-template <class E>
-void publish(Attachment& to, Guard& guard, const E& event) noexcept {
+  const CallRow& row;
+  std::uint64_t correlation = 0;
+  const std::int64_t duration_ns;
+  const std::uint32_t context;
+  const std::int32_t device, result, thread;
+  const Name api;
+  const Phase phase;
+};
+
+/// `make()` builds the event in its slot: a copy would wait for the stores of its fields.
+template <class E, class F>
+void publish_made_by(Attachment& to, Guard& guard, F make) noexcept {
   PublishCode code{};
   {
     const Aside aside(guard);
-    code = to.channel<E>().publish(event).code;
+    code = to.channel<E>().publish_with(make).code;
   }
   if (code == PublishCode::unheard) return;
   to.tally.add(code == PublishCode::accepted ? Tally::published : Tally::refused);
@@ -67,10 +89,13 @@ void publish(Attachment& to, Guard& guard, const E& event) noexcept {
 /// `fill(event)` sets the kind's own fields.
 template <class E, class F>
 void publish(const Edge& edge, F fill) noexcept {
-  E event;
-  fill(event);
-  say_which(event, edge);
-  publish(edge.to, edge.guard, event);
+  const Which which(edge);
+  publish_made_by<E>(edge.to, edge.guard, [&fill, &which]() noexcept {
+    E event;
+    fill(event);
+    which.say(event);
+    return event;
+  });
 }
 
 [[nodiscard]] bool heard(const Attachment& to, CallKind kind) noexcept {
@@ -197,10 +222,11 @@ void publish_made(const Edge& edge, const Arguments& given, std::uint32_t made) 
 
 template <class E>
 void publish_use(const Edge& edge, const Arguments& given) noexcept {
-  publish<E>(edge, [&](E& e) {
+  const std::uint32_t now = generation(known(edge, given));
+  publish<E>(edge, [&given, now](E& e) {
     e.event = given.handle;
     e.stream = given.stream;
-    e.generation = generation(known(edge, given));
+    e.generation = now;
     e.flags = given.flags;
   });
 }
@@ -208,16 +234,17 @@ void publish_use(const Edge& edge, const Arguments& given) noexcept {
 void publish_synchronization(const Edge& edge) noexcept {
   if (edge.what().kind == CallKind::device_synchronization)
     return publish<DeviceSynchronization>(edge, [](DeviceSynchronization&) {});
-  const Arguments given = read_arguments(edge.row(), edge.data.params, false);
+  const Arguments given = read_arguments(edge.row, edge.data.params, false);
+  const std::uint32_t now = generation(known(edge, given));
   if (edge.what().kind == CallKind::stream_synchronization) {
-    publish<StreamSynchronization>(edge, [&](StreamSynchronization& e) {
+    publish<StreamSynchronization>(edge, [&given, now](StreamSynchronization& e) {
       e.stream = given.handle;
-      e.generation = generation(known(edge, given));
+      e.generation = now;
     });
   } else {
-    publish<EventSynchronization>(edge, [&](EventSynchronization& e) {
+    publish<EventSynchronization>(edge, [&given, now](EventSynchronization& e) {
       e.event = given.handle;
-      e.generation = generation(known(edge, given));
+      e.generation = now;
     });
   }
 }
@@ -231,7 +258,7 @@ void publish_context(const Edge& edge, const Arguments& given) noexcept {
 
 /// The handle is dead before CUDA takes it back.
 void release(const Edge& edge, bool told) noexcept {
-  const Arguments given = read_arguments(edge.row(), edge.data.params, false);
+  const Arguments given = read_arguments(edge.row, edge.data.params, false);
   if (given.handle == 0) return;  // cudaFree(nullptr) makes a context, and releases nothing
   Handles::Known was = edge.to.handles.gone(class_of(edge.what()), given.handle);
   edge.call.released = was.live;
@@ -239,7 +266,7 @@ void release(const Edge& edge, bool told) noexcept {
   if (told) publish_release(edge, given, was);
 }
 void release_failed(const Edge& edge, bool told) noexcept {
-  const Arguments given = read_arguments(edge.row(), edge.data.params, false);
+  const Arguments given = read_arguments(edge.row, edge.data.params, false);
   if (given.handle == 0) return;
   Handles::Known is;  // nothing, where it was dead before: then it stays so
   if (edge.call.released) {
@@ -252,7 +279,7 @@ void release_failed(const Edge& edge, bool told) noexcept {
 
 void make(const Edge& edge, bool told) noexcept {
   const bool returned = edge.result == 0;
-  const Arguments given = read_arguments(edge.row(), edge.data.params, returned);
+  const Arguments given = read_arguments(edge.row, edge.data.params, returned);
   Handles::Known made;
   if (returned && given.handle != 0) {
     made = edge.to.handles.made(class_of(edge.what()), given.handle, given.bytes,
@@ -268,17 +295,17 @@ void make(const Edge& edge, bool told) noexcept {
 void context_entry(const Edge& edge) noexcept {
   if (edge.what().change == ContextChange::made) return;
   edge.call.context_told = true;
-  publish_context(edge, read_arguments(edge.row(), edge.data.params, false));
+  publish_context(edge, read_arguments(edge.row, edge.data.params, false));
 }
 void context_exit(const Edge& edge) noexcept {
   const bool made = edge.what().change == ContextChange::made;
   // What was not told before it was done, is not told to have failed either.
   if (edge.result == 0 ? !made || edge.call.context_told : !made && !edge.call.context_told) return;
-  publish_context(edge, read_arguments(edge.row(), edge.data.params, edge.result == 0));
+  publish_context(edge, read_arguments(edge.row, edge.data.params, edge.result == 0));
 }
 
 void publish_capture(const Edge& edge) noexcept {
-  const Arguments given = read_arguments(edge.row(), edge.data.params, edge.result == 0);
+  const Arguments given = read_arguments(edge.row, edge.data.params, edge.result == 0);
   publish<Capture>(edge, [&](Capture& e) {
     e.stream = given.stream;
     e.graph = given.graph;
@@ -297,7 +324,7 @@ void after(const Edge& edge, bool told) noexcept {
   if (synchronizes(kind)) return publish_synchronization(edge);
   if (kind == CallKind::context) return context_exit(edge);
   if (kind == CallKind::capture) return publish_capture(edge);
-  const Arguments given = read_arguments(edge.row(), edge.data.params, edge.result == 0);
+  const Arguments given = read_arguments(edge.row, edge.data.params, edge.result == 0);
   if (kind == CallKind::event_record) return publish_use<EventRecord>(edge, given);
   publish_use<EventWait>(edge, given);
 }
@@ -311,7 +338,7 @@ void on_entry(Attachment& to, Guard& guard, const abi::CallData& data) noexcept 
   call.muted = !to.options.own && in_subscriber();
   if (call.muted && wanted) to.tally.add(Tally::suppressed);
   const bool told = wanted && !call.muted;
-  Edge edge{to, guard, call, data};
+  Edge edge{to, guard, call, *call.row, data};
   call.told = told && (releases(kind) || synchronizes(kind));
   if (releases(kind)) return release(edge, told);
   if (!told) return;
@@ -322,11 +349,11 @@ void on_entry(Attachment& to, Guard& guard, const abi::CallData& data) noexcept 
   publish_synchronization(edge);
 }
 
-void on_exit(Attachment& to, Guard& guard, CallUnderWay call, const abi::CallData& data) noexcept {
+void on_exit(Attachment& to, Guard& guard, CallUnderWay& call, const abi::CallData& data) noexcept {
   const CallKind kind = call.row->call.kind;
   const bool begun = call.told || !(releases(kind) || synchronizes(kind));  // then it has an end
   const bool told = begun && !call.muted && heard(to, kind);
-  Edge edge{to, guard, call, data};
+  Edge edge{to, guard, call, *call.row, data};
   if (data.result != nullptr) edge.result = *static_cast<const std::int32_t*>(data.result);
   if (edge.result != 0 && edge.result != kNoResult) {
     edge.phase = Phase::failed;
@@ -366,7 +393,7 @@ void on_context(Attachment& to, Guard& guard, std::uint32_t cbid,
   } else if (!to.options.own && in_subscriber()) {
     return to.tally.add(Tally::suppressed);
   }
-  publish(to, guard, event);
+  publish_made_by<ContextEvent>(to, guard, [&event]() noexcept { return event; });
 }
 
 }  // namespace ringmain::cuda

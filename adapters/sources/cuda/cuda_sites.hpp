@@ -14,7 +14,7 @@ namespace ringmain::cuda {
 /// The outermost call of a thread is entered, or about to return: publishes what there is to say.
 /// Threads: the calling one, inside the callback.
 void on_entry(Attachment& to, Guard& guard, const abi::CallData& data) noexcept;
-void on_exit(Attachment& to, Guard& guard, CallUnderWay call, const abi::CallData& data) noexcept;
+void on_exit(Attachment& to, Guard& guard, CallUnderWay& call, const abi::CallData& data) noexcept;
 /// A context is made, or about to go, by whatever call.
 void on_context(Attachment& to, Guard& guard, std::uint32_t cbid,
                 const abi::ResourceData& data) noexcept;
