@@ -2,6 +2,7 @@
 //
 // Our callback is called as CUPTI calls it, with structs made here, so that no driver and no CUPTI
 // is in the figures; what an empty callback takes is a contender of its own, to be subtracted.
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -157,16 +158,18 @@ void bare_enqueue(Repetition& repetition) {
       }));
 }
 
+/// Its last listener has left, and the source was not told yet: the call is still enabled.
 void nobody_listens(Repetition& repetition) {
   TestBus bus;
+  auto subscription = bus.channel<EventRecord>().subscribe([](const EventRecord&) {});
   Attached attached(bus);
-  repetition.value(time_each([&] { attached.call(); }));
+  (void)subscription.reset();
+  repetition.value(time_stretches([&] { attached.call(); }, [] {}));
+  if (attached.published() != 0) repetition.fail("somebody listened");
 }
-/// The call is enabled for another's sake only: here, nothing of it is needed any more.
-void others_are_listened_to(Repetition& repetition) {
+/// The source has switched everything off, and CUPTI tells of the call all the same.
+void switched_off(Repetition& repetition) {
   TestBus bus;
-  const auto subscription =
-      bus.channel<DeviceSynchronization>().subscribe([](const DeviceSynchronization&) {});
   Attached attached(bus);
   repetition.value(time_each([&] { attached.call(); }));
 }
@@ -199,6 +202,7 @@ void thread_and_kind(Repetition& repetition) {
     });
   }
   for (int n = called; n != kThreads; n = called) called.wait(n);
+  if (!bus.wait_told(std::chrono::minutes(1))) repetition.fail("the lanes were not touched");
   repetition.value((pages(1) - before) / kThreads);  // with the threads' own stacks
   go_home = true;
   go_home.notify_all();
@@ -232,7 +236,7 @@ void live_handle(Repetition& repetition) {
     add("cuda_call", "bare_enqueue", {}, bare_enqueue),
     add("cuda_call", "heard", {}, heard),
     add("cuda_call", "nobody_listens", {}, nobody_listens),
-    add("cuda_call", "others_are_listened_to", {}, others_are_listened_to),
+    add("cuda_call", "switched_off", {}, switched_off),
     add("cuda_memory", "thread_and_kind", {}, thread_and_kind),
     add("cuda_memory", "live_handle", {}, live_handle),
     add("cuda_loss", "sleeping_bus", {}, into_a_sleeping_bus),
