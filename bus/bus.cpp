@@ -208,7 +208,7 @@ std::vector<std::string> unbalanced(const detail::BusCore& core) {
   };
   for (const auto& c : core.channels()) add(unbalanced(*c));
   for (const auto& c : core.engine().channels()) {
-    if (c->options().mailbox) add(unbalanced(*c));
+    if (!c->options().named()) add(unbalanced(*c));
   }
   core.for_each_subscription([&add](const detail::SubscriptionCore& a) { add(a.unbalanced()); });
   return sentences;

@@ -166,9 +166,9 @@ class Bus {
   Stopped stop(StopMode mode = StopMode::drain, nanoseconds limit = std::chrono::seconds(5));
 
   [[nodiscard]] Stats stats() const;
-  /// Checks I1 and I2 of every channel and mailbox, and I3 of every live subscription whose channel
-  /// is at rest. The error names the first account that does not balance, which is a fault of the
-  /// bus, also if other threads publish meanwhile.
+  /// Checks I1 and I2 of every channel, mailbox and hook row, and I3 of every live subscription
+  /// whose channel is at rest. The error names the first account that does not balance, which is a
+  /// fault of the bus, also if other threads publish meanwhile.
   [[nodiscard]] Result<bool> verify_accounting() const;
   [[nodiscard]] std::vector<std::string> channel_names() const;
   /// Progress: wait-free.

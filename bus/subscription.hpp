@@ -44,7 +44,8 @@ class [[nodiscard]] Subscription {
   /// Lets a subscriber in quarantine (OnThrow::quarantine) be called again. False: it is in none.
   /// Progress: blocking.
   bool readmit() noexcept;
-  /// Stays attached for the life of the bus; its captures die with the bus. Progress: blocking.
+  /// Stays attached for the life of the bus; its captures die with the bus. A hook stays for the
+  /// life of its row (hooks.hpp), if that is shorter. Progress: blocking.
   void release() noexcept;
 
   /// Progress: blocking.

@@ -181,7 +181,7 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
   if (!engine_->add(*made)) {  // of a forked bus: nothing is added
     return Error{Error::Code::no_memory,
                  "no room for channel '" + std::string(name) +
-                     "': a bus holds 4096 channels and mailboxes; use another bus"};
+                     "': a bus holds 4096 channels, mailboxes and hook rows; use another bus"};
   }
   enter(name, made);
   return made.get();
@@ -273,10 +273,39 @@ void BusCore::waits_no_more(std::uint64_t which) noexcept {
 
 bool BusCore::keep_until_the_end(SubscriptionCore& subscription) noexcept {
   const std::lock_guard lock(mutex_);
-  if (ended_) return false;
+  const engine::ChannelCore* const row = subscription.hook_row();
+  if (ended_ || (row != nullptr && row->line.closing())) return false;
   subscription.hold();
   subscription.next_kept = std::exchange(kept_, &subscription);
   return true;
+}
+
+namespace {
+/// Without a lock: destructors of captures may call the bus.
+void detach_kept(SubscriptionCore* kept) noexcept {
+  while (kept != nullptr) {
+    SubscriptionCore& one = *std::exchange(kept, kept->next_kept);
+    one.detach_deferred();  // a stuck call destroys its captures when it ends
+    one.release();
+  }
+}
+}  // namespace
+
+void BusCore::end_kept_of(const engine::ChannelCore& row) noexcept {
+  if (forked()) return;
+  SubscriptionCore* its = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    for (SubscriptionCore** at = &kept_; *at != nullptr;) {
+      SubscriptionCore& one = **at;
+      if (one.hook_row() == &row) {
+        *at = std::exchange(one.next_kept, std::exchange(its, &one));
+      } else {
+        at = &one.next_kept;
+      }
+    }
+  }
+  detach_kept(its);
 }
 
 void BusCore::end() noexcept {
@@ -289,11 +318,7 @@ void BusCore::end() noexcept {
     ended_ = true;
     kept = std::exchange(kept_, nullptr);
   }
-  while (kept != nullptr) {
-    SubscriptionCore& one = *std::exchange(kept, kept->next_kept);
-    one.detach_deferred();  // a stuck call destroys its captures when it ends
-    one.release();
-  }
+  detach_kept(kept);
 }
 
 }  // namespace ringmain::detail

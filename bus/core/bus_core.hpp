@@ -49,6 +49,8 @@ class BusCore final : public SubscriptionHost {
   void forget(SubscriptionCore& subscription) noexcept override;
   void remove_pattern(const SubscriptionCore& subscription) noexcept override;
   [[nodiscard]] bool keep_until_the_end(SubscriptionCore& subscription) noexcept override;
+  /// Detaches the hooks of `row`, which has closed, that were kept.
+  void end_kept_of(const engine::ChannelCore& row) noexcept;
   void watch_interest(engine::Subscriber* subscriber, engine::Ref<engine::ChannelCore> channel,
                       std::string pattern) override;
   void unwatch_interest(const engine::Subscriber& subscriber) noexcept override;

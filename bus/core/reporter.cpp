@@ -131,7 +131,7 @@ void BusReporter::tell_interest(bool changed) {
     if (w.channel) tell(w, *w.channel);
     if (w.channel) continue;
     for (const auto& c : channels) {
-      if (!c->options().mailbox && pattern_matches(w.pattern, c->options().name)) tell(w, *c);
+      if (c->options().named() && pattern_matches(w.pattern, c->options().name)) tell(w, *c);
     }
   }
 }

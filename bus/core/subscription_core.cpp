@@ -232,6 +232,12 @@ void SubscriptionCore::set_host(SubscriptionHost* host) noexcept {
   if (host_) host_->remember(*this);
 }
 
+const engine::ChannelCore* SubscriptionCore::hook_row() const noexcept {
+  const std::lock_guard lock(mutex_);
+  const engine::ChannelCore* const heard = listed_.empty() ? nullptr : listed_[0].channel.get();
+  return heard != nullptr && heard->options().queueless ? heard : nullptr;
+}
+
 bool SubscriptionCore::readmit() noexcept {
   bool any = false;
   for (const auto& p : parts_) any = p->readmit() || any;

@@ -76,6 +76,9 @@ class SubscriptionCore final : public engine::Counted {
   void set_host(SubscriptionHost* host) noexcept;
   [[nodiscard]] engine::Ref<SubscriptionHost> host() const noexcept { return host_; }
 
+  /// The hook row that it is on; nullptr: it is on none.
+  [[nodiscard]] const engine::ChannelCore* hook_row() const noexcept;
+
   SubscriptionCore* next_kept = nullptr;  // the bus's, once it keeps this
 
  private:

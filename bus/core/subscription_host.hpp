@@ -25,7 +25,7 @@ class SubscriptionHost : public engine::Counted {
   virtual void forget(SubscriptionCore& subscription) noexcept = 0;
   /// No channel that comes feeds it any more.
   virtual void remove_pattern(const SubscriptionCore& subscription) noexcept = 0;
-  /// False: the bus has ended already.
+  /// Until the end of the bus, or of the hook row it is on. False: that was already.
   [[nodiscard]] virtual bool keep_until_the_end(SubscriptionCore& subscription) noexcept = 0;
 
   /// Tells `subscriber`, which holds for each call an InterestTold in its run, who listens to

@@ -46,7 +46,7 @@ ChannelCore::ChannelCore(Ref<ChannelHost> host, ChannelCoreOptions options)
     state |= ChannelLine::kTicketed;
     ticket_wishes_ = 1;  // for ever
   }
-  if (inert()) state = forked_state(*host_, options_.mailbox);
+  if (inert()) state = forked_state(*host_, options_.named());
   line.state.store(state, std::memory_order_relaxed);  // relaxed: nobody else has it yet
 }
 
@@ -149,7 +149,7 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
   made->options = options;
   made->slot_bytes = slot_bytes(size);
   made->payload_offset = static_cast<std::uint32_t>(sizeof(SlotHeader) + envelope);
-  bool whole = options.ring ? give_ring(*made) : give_queue(*made, size);
+  bool whole = options_.queueless || (options.ring ? give_ring(*made) : give_queue(*made, size));
   made->owner_slots = made->slots;
   if (whole && options_.latency_every != 0) {
     made->marks = new (std::nothrow)
@@ -365,7 +365,7 @@ void ChannelCore::close_line() noexcept {
 
 void ChannelCore::become_forked() noexcept {
   line.become_forked();
-  line.state.fetch_or(forked_state(*host_, options_.mailbox),
+  line.state.fetch_or(forked_state(*host_, options_.named()),
                       std::memory_order_relaxed);  // relaxed: nobody else is there
   // If this thread is inside the callback of one of them, that batch ends after the current event.
   if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // n.snapshot

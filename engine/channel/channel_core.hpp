@@ -34,16 +34,19 @@ struct ChannelCoreOptions {
   std::uint32_t payload_bytes = 0;
   std::uint32_t lanes_max = 1024;
   std::uint32_t latency_every = 0;
-  bool ring_lanes = false;       // the kind of lane for threads that ask for none
-  bool mailbox = false;          // fed by other channels: each lane carries another one's events
-  bool pulled = false;           // drained by one thread that is no worker
-  bool own_thread = false;       // pulled, by a thread of the bus: flush() and stop() wait for it
+  bool ring_lanes = false;  // the kind of lane for threads that ask for none
+  bool mailbox = false;     // fed by other channels: each lane carries another one's events
+  bool pulled = false;      // drained by one thread that is no worker
+  bool own_thread = false;  // pulled, by a thread of the bus: flush() and stop() wait for it
+  bool queueless = false;   // pulled, by nobody: all subscribers are inline, lanes have no queue
   bool tells_no_losses = false;  // the bus's own: a lost notice must not cause another
   bool parallel = false;         // several workers hand out runs of it at once
   bool merged = false;           // in the order of tickets over all lanes
   std::int64_t order_gap_ns_max = 100'000'000;  // merged: how long a busy publisher is waited for
   std::vector<Ref<ChannelCore>> sources;        // merged mailboxes: the channels that feed it
-  [[nodiscard]] bool for_its_user() const noexcept { return pulled && !own_thread; }
+  /// Is it one of those that are found by name?
+  [[nodiscard]] bool named() const noexcept { return !mailbox && !queueless; }
+  [[nodiscard]] bool for_its_user() const noexcept { return pulled && !own_thread && !queueless; }
 };
 
 /// Events that were offered and will never be heard, by reason. What a closed channel refuses is no

@@ -32,9 +32,9 @@ std::uint64_t missed() noexcept {
   return now == nullptr ? 0 : now->load(std::memory_order_relaxed);  // relaxed: a count
 }
 
-std::uint32_t forked_state(const ChannelHost& host, bool mailbox) noexcept {
-  const bool counts = !mailbox && counted.load(std::memory_order_acquire) == &host &&  // f.missed
-                      count.load(std::memory_order_acquire) != nullptr;                // f.missed
+std::uint32_t forked_state(const ChannelHost& host, bool named) noexcept {
+  const bool counts = named && counted.load(std::memory_order_acquire) == &host &&  // f.missed
+                      count.load(std::memory_order_acquire) != nullptr;             // f.missed
   return ChannelLine::kForked | ChannelLine::kClosing | (counts ? ChannelLine::kHeard : 0u);
 }
 

@@ -19,7 +19,7 @@ void begin_counting_missed() noexcept;
 [[nodiscard]] std::uint64_t missed() noexcept;
 
 /// In the child: the state of the line of a channel of its parent's bus.
-[[nodiscard]] std::uint32_t forked_state(const ChannelHost& host, bool mailbox) noexcept;
+[[nodiscard]] std::uint32_t forked_state(const ChannelHost& host, bool named) noexcept;
 /// Counts an event that was refused as forked on a line with that state. Async-signal-safe.
 void miss(std::uint32_t state) noexcept;
 
