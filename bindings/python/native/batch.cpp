@@ -15,6 +15,10 @@ struct Records {
   std::size_t next = 0;
 };
 
+std::string counted(const Batch& batch) {
+  return std::to_string(batch.size()) + (batch.size() == 1 ? " event" : " events");
+}
+
 Record record_of(nb::object batch, std::size_t i) {
   const auto& of = nb::cast<const Batch&>(batch);
   return {&of.layout(), of.event(i), std::move(batch), i, {}, {}};
@@ -151,9 +155,8 @@ void bind_batch(nb::module_& m) {
       .def("__repr__",
            [](const Records& records) {
              const auto& batch = nb::cast<const Batch&>(records.batch);
-             return "<of " + std::to_string(batch.size()) + " events of " +
-                    std::string(batch.channel()) + ", the next is " + std::to_string(records.next) +
-                    ">";
+             return "<of " + counted(batch) + " of " + std::string(batch.channel()) +
+                    ", the next is " + std::to_string(records.next) + ">";
            })
       .def("__iter__", [](nb::object self) { return self; })
       .def("__next__", [](Records& records) {
@@ -202,7 +205,7 @@ void bind_batch(nb::module_& m) {
                                  "are in .array, as in events.array['step']"))
       .def("__init__", refusing<Batch>("batches come from callbacks and mailboxes"))
       .def("__repr__", [](const Batch& b) {
-        return "<" + std::to_string(b.size()) + " events of " + std::string(b.channel()) + ">";
+        return "<" + counted(b) + " of " + std::string(b.channel()) + ">";
       });
 }
 

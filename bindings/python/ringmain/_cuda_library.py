@@ -8,11 +8,14 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
+from typing import Literal, get_args
 
 from . import _native
 
-STATES = ("attached", "unavailable", "lent", "lost", "detached")
-DETACHED = ("done", "deferred", "timeout", "was_not_attached")
+State = Literal["attached", "unavailable", "lent", "lost", "detached"]
+Detached = Literal["done", "deferred", "timeout", "was_not_attached"]
+STATES: tuple[State, ...] = get_args(State)
+DETACHED: tuple[Detached, ...] = get_args(Detached)
 COUNTS = ("published", "refused", "suppressed", "unkept")
 _ERRORS: dict[int, type[Exception]] = {1: ValueError, 3: MemoryError}  # of attach(); others are RuntimeError
 _SENTENCE_BYTES = 1024
@@ -37,7 +40,7 @@ class CudaLibrary:
 
     # --- the source of this process, whoever attached it ---
 
-    def state(self) -> str | None:
+    def state(self) -> State | None:
         """None: there is no source."""
         return _state(self._library.ringmain_cuda_state(None))
 
@@ -61,15 +64,15 @@ class CudaLibrary:
             raise _ERRORS.get(code, RuntimeError)(why.value.decode(errors="replace"))
         return made.value or 0
 
-    def detach(self, source: int) -> str:
-        return DETACHED[self._library.ringmain_cuda_detach(source)]
+    def detach(self, source: int) -> Detached:
+        return DETACHED[int(self._library.ringmain_cuda_detach(source))]
 
     def release(self, source: int) -> None:
         """Nothing else is called with this source from here on."""
         self._library.ringmain_cuda_release(source)
 
-    def state_of(self, source: int) -> str:
-        return STATES[self._library.ringmain_cuda_state_of(source)]
+    def state_of(self, source: int) -> State:
+        return STATES[int(self._library.ringmain_cuda_state_of(source))]
 
     def counts(self, source: int) -> dict[str, int]:
         found = (ctypes.c_uint64 * len(COUNTS))()
@@ -117,7 +120,7 @@ def load() -> CudaLibrary:
 _loaded: CudaLibrary | None = None
 
 
-def _state(number: int) -> str | None:
+def _state(number: int) -> State | None:
     return STATES[number] if 0 <= number < len(STATES) else None
 
 

@@ -29,6 +29,8 @@ from ._bus import Bus
 
 __all__ = ["Counts", "Source", "attach"]
 
+_LANE_EVENTS, _HANDLES = (64, 1 << 20), (1024, 1 << 24)  # what the library takes: from, to
+
 _library = _cuda_library.load()
 _log = logging.getLogger("ringmain")
 
@@ -63,15 +65,15 @@ class Source:
         return made
 
     @property
-    def state(self) -> str:
-        """"attached", "lent", "lost" (another tool has ended CUPTI) or "detached"."""
+    def state(self) -> _cuda_library.State:
+        """"attached", "lent", "lost" (another tool has ended CUPTI) or "detached"; never "unavailable"."""
         return _library.state_of(self._source)
 
     def counts(self) -> Counts:
         """After detach() they are final."""
         return Counts(**_library.counts(self._source))
 
-    def detach(self) -> str:
+    def detach(self) -> _cuda_library.Detached:
         """After "done" no call is being published, and none will be. Waits for calls whose events are being published.
 
         "deferred": called inside a subscriber, or in a CUDA call; what begins from then on is not published, and the rest
@@ -118,11 +120,13 @@ def attach(bus: Bus | None = None, *, hold: bool = False, own: bool = False, dri
     _check.instance("bus", bus, Bus, "a ringmain.Bus")
     words = [word for word, wanted in (("hold", hold), ("own", own), ("driver", driver_only), ("lossless", lossless))
              if _flag(word, wanted)]
-    words.append(f"lane={_check.whole('lane_events', lane_events, 0, 2**32 - 1)}")
-    words.append(f"handles={_check.whole('handles', handles, 0, 2**32 - 1)}")
+    words.append(f"lane={_check.whole('lane_events', lane_events, *_LANE_EVENTS)}")
+    words.append(f"handles={_check.whole('handles', handles, *_HANDLES)}")
     if _check.text("cupti", cupti):
         if "," in cupti or "\0" in cupti:
             raise ValueError(f"cupti is {cupti!r}; give a path without a comma")
+        if not cupti.startswith("/") or cupti.endswith("/"):
+            raise ValueError(f"cupti is {cupti!r}; give the library's whole path, such as /usr/local/cuda/lib64/libcupti.so.13")
         words.append(f"cupti={cupti}")
     source = Source._of(bus, _library.attach(bus._native, ",".join(words)))
     _step_aside()

@@ -115,7 +115,7 @@ def test_records_read_fields_by_name_and_by_key(bus, ticks, keep, long):
     assert (record.n, record.x, record.word, record["word"]) == (1, 2.5, "gemm", "gemm")
     assert record._asdict() == {"n": 1, "x": 2.5, "word": "gemm"}
     assert repr(record) == "test.tick(n=1, x=2.5, word='gemm')"
-    assert repr(batch) == "<1 events of test.tick>"
+    assert repr(batch) == "<1 event of test.tick>"
     assert record.channel == "test.tick"
     with pytest.raises(AttributeError, match="m"):
         _ = record.m

@@ -38,12 +38,23 @@ def test_without_a_driver_one_sentence_says_so_and_cuda_source_as_well(bus, keep
 
 
 @pytest.mark.parametrize("options, words", [
-    ({"lane_events": 1}, "lane= with a number of events from 64"), ({"handles": 7}, "handles= with a number"),
-    ({"cupti": "libcupti.so"}, "the whole path of the library"), ({"cupti": "/a,b"}, "without a comma"),
+    ({"lane_events": 5}, "^lane_events is 5; give a whole number from 64 to 1048576$"),
+    ({"handles": 7}, "^handles is 7; give a whole number from 1024 to 16777216$"),
+    ({"cupti": "libcupti.so"}, "^cupti is 'libcupti.so'; give the library's whole path"), ({"cupti": "/lib/"}, "whole path"), ({"cupti": "/a,b"}, "without a comma"),
     ({"lane_events": -1}, "lane_events is -1")])
 def test_options_that_cannot_be_are_refused_before_anything_is_looked_for(bus, options, words):
     with pytest.raises(ValueError, match=words):
         cuda.attach(bus, **options)
+
+
+def test_its_limits_are_the_librarys():
+    """With a number beyond them the library says its own."""
+    import ringmain._cuda_library as own
+    bus = ringmain.Bus.process()
+    for word, (least, most) in (("lane", cuda._LANE_EVENTS), ("handles", cuda._HANDLES)):
+        for beyond in (least - 1, most + 1):
+            with pytest.raises(ValueError, match=f"from {least} to {most}, and not '{word}={beyond}'"):
+                own.load().attach(bus._native, f"{word}={beyond}")
 
 
 @pytest.mark.parametrize("options", [{"hold": 1}, {"own": "yes"}, {"lane_events": "many"}, {"cupti": 7}, {"bus": "mine"}])

@@ -81,3 +81,22 @@ def test_a_users_program_is_checked_and_his_mistakes_are_found(tmp_path):
     program.write_text(USER + 'bus.publish(Loss("one"))\nbus.subscribe(7, seen)\nseen.remove("soon")\n')
     run = mypy("--strict", "--cache-dir", str(tmp_path), str(program), folder=tmp_path)
     assert run.stdout.count("error:") == 3, run.stdout
+
+
+CUDA = """
+import ringmain.cuda
+
+with ringmain.cuda.attach() as source:
+    lost: bool = source.state == "lost"
+later: bool = source.detach() == "deferred"
+"""
+
+
+def test_words_of_cudas_source_that_cannot_be_are_found(tmp_path):
+    program = tmp_path / "user.py"
+    program.write_text(CUDA)
+    run = mypy("--strict", "--cache-dir", str(tmp_path), str(program), folder=tmp_path)
+    assert run.returncode == 0, run.stdout
+    program.write_text(CUDA.replace('"lost"', '"loost"').replace('"deferred"', '"later"'))
+    run = mypy("--strict", "--cache-dir", str(tmp_path), str(program), folder=tmp_path)
+    assert run.stdout.count("[comparison-overlap]") == 2, run.stdout
