@@ -312,7 +312,7 @@ ROWS = (
                lambda m, case=case: ((m.median(f"cuda_call/{case}") - m.median("cuda_call/empty_callback"))
                                      / 2 / m.median("cuda_call/cycle")), by_class=False)
           for when, case in (("the last listener has just left", "nobody_listens"),
-                             ("told by CUPTI though it was switched off", "switched_off"))),)),
+                             ("CUPTI tells of it though it is switched off", "switched_off"))),)),
     Row("10c", "memory of a thread's events of one kind", (
         Part("each thread and kind, with the thread itself", "bytes", "<=", 1 << 20,
              lambda m: m.median("cuda_memory/thread_and_kind"), by_class=False),
