@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/bus/hook_rows.hpp"
+#include "tests/bus/waiting_reset.hpp"
 #include "tests/engine/eventually.hpp"
 #include "tests/process/sanitized.hpp"
 
@@ -43,11 +44,7 @@ TEST_F(HookRowTest, ARowsEndWaitsForNoCallAndResetStillDoes) {
   std::thread calling([&row = *row] { EXPECT_EQ(row.call({1}), PublishCode::closed); });
   ASSERT_TRUE(door.await_arrival());
   row.reset();
-  EXPECT_EQ(sub.reset_for(milliseconds(1)), Detached::timeout);
-  std::thread opens([&] { door.open(); });
-  EXPECT_EQ(sub.reset(), Detached::done);
-  EXPECT_EQ(living, 0);
-  opens.join();
+  expect_reset_waits(sub, door, living);
   calling.join();
 }
 

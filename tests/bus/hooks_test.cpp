@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/bus/hook_rows.hpp"
+#include "tests/bus/waiting_reset.hpp"
 #include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
@@ -118,13 +119,7 @@ TEST_F(HooksTest, ResetWaitsForACallInAnotherThread) {
   std::atomic<int> living{0};
   Subscription sub = row_.add([&, c = Counted(living)](const Tick&) { door.pass(); });
   std::thread calling([&] { EXPECT_EQ(row_.call({1}), PublishCode::accepted); });
-  ASSERT_TRUE(door.await_arrival());
-  EXPECT_EQ(sub.reset_for(milliseconds(1)), Detached::timeout);
-  EXPECT_EQ(living, 1);
-  std::thread opens([&] { door.open(); });
-  EXPECT_EQ(sub.reset(), Detached::done);
-  EXPECT_EQ(living, 0);
-  opens.join();
+  expect_reset_waits(sub, door, living);
   calling.join();
 }
 

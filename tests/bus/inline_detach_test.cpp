@@ -10,6 +10,7 @@
 #include "bus/bus.hpp"
 
 #include "tests/bus/events.hpp"
+#include "tests/bus/waiting_reset.hpp"
 #include "tests/engine/eventually.hpp"
 
 namespace ringmain::tests {
@@ -70,13 +71,7 @@ TEST_F(InlineDetachTest, ResetWaitsForACallInAnyPublishingThread) {
     Subscription sub =
         ticks_.subscribe_inline([&door, c = Counted(living)](const Tick&) { door.pass(); });
     std::thread publishing([&] { EXPECT_EQ(p.publish({1}), PublishCode::accepted); });
-    ASSERT_TRUE(door.await_arrival());
-    EXPECT_EQ(sub.reset_for(milliseconds(1)), Detached::timeout);
-    EXPECT_EQ(living, 1);
-    std::thread opens([&] { door.open(); });
-    EXPECT_EQ(sub.reset(), Detached::done);
-    EXPECT_EQ(living, 0);
-    opens.join();
+    expect_reset_waits(sub, door, living);
     publishing.join();
   }
 }

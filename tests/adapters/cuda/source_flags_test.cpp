@@ -24,6 +24,15 @@ class SourceFlagsTest : public SourceFixture {
   cudaStream_t stream = nullptr;
 };
 
+/// The first two that were heard: the runtime's call, then the driver's, each with the flag.
+template <class Heard>
+void expect_external_at_each_layer(const Heard& heard) {
+  EXPECT_EQ(heard[0].flags, kExternal);
+  EXPECT_EQ(heard[0].layer, Layer::runtime);
+  EXPECT_EQ(heard[1].flags, kExternal);
+  EXPECT_EQ(heard[1].layer, Layer::driver);
+}
+
 TEST_F(SourceFlagsTest, ARecordSaysItsFlags) {
   const auto heard = bus.heard<EventRecord>();
   const Source source = attached(bus);
@@ -37,10 +46,7 @@ TEST_F(SourceFlagsTest, ARecordSaysItsFlags) {
   end();
   bus.deliver();
   ASSERT_EQ(heard.size(), 4);
-  EXPECT_EQ(heard[0].flags, kExternal);
-  EXPECT_EQ(heard[0].layer, Layer::runtime);
-  EXPECT_EQ(heard[1].flags, kExternal);
-  EXPECT_EQ(heard[1].layer, Layer::driver);
+  expect_external_at_each_layer(heard);
   EXPECT_EQ(heard[2].flags, 0);
   EXPECT_EQ(heard[3].flags, 0) << "a call without flags has none";
 }
@@ -67,10 +73,7 @@ TEST_F(SourceFlagsTest, AWaitSaysItsFlags) {
   end();
   bus.deliver();
   ASSERT_EQ(heard.size(), 3);
-  EXPECT_EQ(heard[0].flags, kExternal);
-  EXPECT_EQ(heard[0].layer, Layer::runtime);
-  EXPECT_EQ(heard[1].flags, kExternal);
-  EXPECT_EQ(heard[1].layer, Layer::driver);
+  expect_external_at_each_layer(heard);
   EXPECT_EQ(heard[2].flags, 0);
 }
 
