@@ -255,8 +255,9 @@ void BusCore::forget(SubscriptionCore& subscription) noexcept {
 }
 
 void BusCore::watch_interest(engine::Subscriber* subscriber,
-                             engine::Ref<engine::ChannelCore> channel, std::string pattern) {
-  reporter_->watch_interest(subscriber, std::move(channel), std::move(pattern));
+                             engine::Ref<engine::ChannelCore> channel, std::string pattern,
+                             bool again) {
+  reporter_->watch_interest(subscriber, std::move(channel), std::move(pattern), again);
 }
 
 void BusCore::unwatch_interest(const engine::Subscriber& subscriber) noexcept {

@@ -52,7 +52,7 @@ class BusCore final : public SubscriptionHost {
   /// Detaches the hooks of `row`, which has closed, that were kept.
   void end_kept_of(const engine::ChannelCore& row) noexcept;
   void watch_interest(engine::Subscriber* subscriber, engine::Ref<engine::ChannelCore> channel,
-                      std::string pattern) override;
+                      std::string pattern, bool again) override;
   void unwatch_interest(const engine::Subscriber& subscriber) noexcept override;
   [[nodiscard]] std::uint64_t waits(std::string subscriber, std::string channel,
                                     std::int64_t since_ns) override;

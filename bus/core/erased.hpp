@@ -23,15 +23,16 @@ struct Erased {
     return bus.subscribe_core(pattern, subscriber, std::move(options));
   }
   /// As Bus::on_interest(), by the bus's core: also while the bus ends and after it, when nothing
-  /// is told. Throws std::bad_alloc.
+  /// is told. `again`: it is told also about every second, and in each wait_told(), though nothing
+  /// has changed; for sources that must look after something. Throws std::bad_alloc.
   template <std::invocable<Interest> F>
-  [[nodiscard]] static Subscription on_interest(BusCore& core, engine::ChannelCore& channel,
-                                                F tell) {
+  [[nodiscard]] static Subscription on_interest(BusCore& core, engine::ChannelCore& channel, F tell,
+                                                bool again = false) {
     Orphan orphan{make_subscriber(HearInterest<F>{std::move(tell)})};
     const engine::Ref<SubscriptionCore> made = new SubscriptionCore(orphan.subscriber, {}, {});
     orphan.subscriber = nullptr;
     made->set_host(&core);
-    made->watch(&channel, {});
+    made->watch(&channel, {}, again);
     return handle_of(*made);
   }
 };

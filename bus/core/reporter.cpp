@@ -71,7 +71,9 @@ bool BusReporter::round(std::uint32_t notified, std::int64_t now) noexcept {
   using engine::EventCount;
   const bool asked = (notified & (EventCount::kInterest | EventCount::kRound)) != 0;
   try {
-    tell_interest(asked || owed_at_ns_ != 0);
+    const bool again = asked || now - again_ns_ >= kAgainNs;
+    tell_interest(asked || owed_at_ns_ != 0, again);
+    if (again) again_ns_ = now;
     tell_waits(now);
     owed_at_ns_ = 0;
   } catch (const std::bad_alloc&) {
@@ -88,10 +90,11 @@ BusReporter::~BusReporter() {
 }
 
 void BusReporter::watch_interest(engine::Subscriber* subscriber,
-                                 engine::Ref<engine::ChannelCore> channel, std::string pattern) {
+                                 engine::Ref<engine::ChannelCore> channel, std::string pattern,
+                                 bool again) {
   {
     const std::lock_guard lock(mutex_);
-    new_watches_.push_back({subscriber, std::move(channel), std::move(pattern), {}});
+    new_watches_.push_back({subscriber, std::move(channel), std::move(pattern), {}, again});
   }
   engine_.inbox().add_interested(1);
   engine_.inbox().event_count().notify(engine::EventCount::kInterest);
@@ -112,7 +115,7 @@ void BusReporter::unwatch_interest(const engine::Subscriber& subscriber) noexcep
   engine_.inbox().add_interested(-1);
 }
 
-void BusReporter::tell_interest(bool changed) {
+void BusReporter::tell_interest(bool changed, bool again) {
   {
     const std::lock_guard lock(mutex_);
     watches_.reserve(watches_.size() + new_watches_.size());
@@ -125,21 +128,22 @@ void BusReporter::tell_interest(bool changed) {
     engine_.inbox().add_interested(-1);
     return true;
   });
-  if (!changed || watches_.empty()) return;
-  const auto channels = engine_.channels();
+  if ((!changed && !again) || watches_.empty()) return;
+  const auto channels = changed ? engine_.channels() : decltype(engine_.channels()){};
   for (Watch& w : watches_) {
-    if (w.channel) tell(w, *w.channel);
+    const bool repeats = again && w.again;
+    if (w.channel && (changed || repeats)) tell(w, *w.channel, repeats);
     if (w.channel) continue;
     for (const auto& c : channels) {
-      if (c->options().named() && pattern_matches(w.pattern, c->options().name)) tell(w, *c);
+      if (c->options().named() && pattern_matches(w.pattern, c->options().name)) tell(w, *c, false);
     }
   }
 }
 
-void BusReporter::tell(Watch& watch, const engine::ChannelCore& channel) {
+void BusReporter::tell(Watch& watch, const engine::ChannelCore& channel, bool again) {
   const engine::Listening now = channel.listening();
   const auto [told, first] = watch.told.try_emplace(&channel, now);
-  if (!first && told->second == now) return;
+  if (!first && !again && told->second == now) return;
   told->second = now;
   const InterestTold what{{now.queued + now.inlined, now.inlined != 0, now.queued != 0, now.stamps},
                           channel.options().name};

@@ -93,9 +93,10 @@ class BusReporter final : public engine::Reporter {
   void channel_made(engine::ChannelCore& channel) noexcept;
 
   /// Tells `subscriber` who listens to `channel`, or to each channel that matches `pattern`; the
-  /// run of each call has an InterestTold. Takes over one reference. Throws std::bad_alloc.
+  /// run of each call has an InterestTold. Takes over one reference. `again`: also in rounds that
+  /// were asked for, and about every second. Throws std::bad_alloc.
   void watch_interest(engine::Subscriber* subscriber, engine::Ref<engine::ChannelCore> channel,
-                      std::string pattern);
+                      std::string pattern, bool again);
   /// Its gate is closed. A round drops those that an earlier round has begun to tell; the others go
   /// now, as rounds may be far between, or never come on a bus without threads.
   void unwatch_interest(const engine::Subscriber& subscriber) noexcept;
@@ -115,13 +116,15 @@ class BusReporter final : public engine::Reporter {
   [[nodiscard]] std::int64_t due_ns() const noexcept override;
 
  private:
-  enum : std::int64_t { kWaitTellNs = 1'000'000'000, kOweNs = 10'000'000 };
+  // A round comes each second: with half of that, none is left out for being early.
+  enum : std::int64_t { kWaitTellNs = 1'000'000'000, kOweNs = 10'000'000, kAgainNs = 500'000'000 };
 
   struct Watch {
     engine::Subscriber* subscriber;  // a reference to it
     engine::Ref<engine::ChannelCore> channel;
     std::string pattern;  // where there is no channel
     std::map<const engine::ChannelCore*, engine::Listening> told;
+    bool again;
   };
   struct Wait {
     std::uint64_t which;
@@ -129,13 +132,14 @@ class BusReporter final : public engine::Reporter {
     std::int64_t since_ns;
     bool told;
   };
-  void tell_interest(bool changed);
-  void tell(Watch& watch, const engine::ChannelCore& channel);
+  void tell_interest(bool changed, bool again);
+  void tell(Watch& watch, const engine::ChannelCore& channel, bool again);
   void tell_waits(std::int64_t now_ns);
 
   engine::Engine& engine_;
   OwnPublishers publishers_;
   std::vector<Watch> watches_;  // the housekeeper's
+  std::int64_t again_ns_ = 0;   // its too: when it last told what had not changed
   std::int64_t owed_at_ns_ =
       0;  // its too: when to try again what lacked memory; 0: nothing is owed
   mutable std::mutex mutex_;

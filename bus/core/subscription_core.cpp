@@ -76,13 +76,13 @@ void SubscriptionCore::listen_locked(engine::ChannelCore& channel) {
   throw std::bad_alloc();
 }
 
-void SubscriptionCore::watch(engine::ChannelCore* channel, std::string_view pattern) {
+void SubscriptionCore::watch(engine::ChannelCore* channel, std::string_view pattern, bool again) {
   const std::lock_guard lock(mutex_);
   listed_.push_back({nullptr, consumer_});
   listens_ = true;
   consumer_->holders.fetch_add(1);
   try {
-    host_->watch_interest(consumer_, channel, std::string(pattern));
+    host_->watch_interest(consumer_, channel, std::string(pattern), again);
   } catch (...) {
     engine::drop_subscriber(consumer_);
     throw;

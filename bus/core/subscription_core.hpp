@@ -49,9 +49,9 @@ class SubscriptionCore final : public engine::Counted {
   void set_awaited(const Schema& schema) noexcept { awaited_ = &schema; }
   /// The bus feeds it from channels to come, until it is told to remove its pattern.
   void set_by_pattern() noexcept { by_pattern_ = true; }
-  /// Is told who listens to `channel`, or to all that match `pattern`. After set_host(). Throws
-  /// std::bad_alloc.
-  void watch(engine::ChannelCore* channel, std::string_view pattern);
+  /// Is told who listens to `channel`, or to all that match `pattern`; `again` as in
+  /// SubscriptionHost::watch_interest(). After set_host(). Throws std::bad_alloc.
+  void watch(engine::ChannelCore* channel, std::string_view pattern, bool again = false);
   /// Undoes feed_from(source), of which nothing was heard yet, if it was done.
   void stop_feeding_from(const engine::ChannelCore& source) noexcept;
 

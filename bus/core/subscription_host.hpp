@@ -29,9 +29,12 @@ class SubscriptionHost : public engine::Counted {
   [[nodiscard]] virtual bool keep_until_the_end(SubscriptionCore& subscription) noexcept = 0;
 
   /// Tells `subscriber`, which holds for each call an InterestTold in its run, who listens to
-  /// `channel`, or to each that matches `pattern`. Takes over one holder. Throws std::bad_alloc.
+  /// `channel`, or to each that matches `pattern`. `again`: also about every second and whenever a
+  /// round is asked for, though nothing has changed; for a channel only. Takes over one holder.
+  /// Throws std::bad_alloc.
   virtual void watch_interest(engine::Subscriber* subscriber,
-                              engine::Ref<engine::ChannelCore> channel, std::string pattern) = 0;
+                              engine::Ref<engine::ChannelCore> channel, std::string pattern,
+                              bool again) = 0;
   /// It is closed: what no round has seen of it yet is given back now.
   virtual void unwatch_interest(const engine::Subscriber& subscriber) noexcept = 0;
   /// A reset() has begun to wait for long; the answer is for waits_no_more(). Throws

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "bus/bus.hpp"
+#include "bus/core/erased.hpp"
 #include "bus/test_bus.hpp"
 
 #include "tests/bus/events.hpp"
@@ -200,6 +201,20 @@ TEST(InterestTest, AStuckOneIsNamedByStop) {
   door.open();
   EXPECT_EQ(asked.reset(), Detached::done);
   EXPECT_TRUE(bus.stop(StopMode::drain, kLong).stuck.empty());
+}
+
+TEST(InterestTest, WhoLooksAfterSomethingIsToldThoughNothingChanged) {
+  TestBus bus;
+  engine::ChannelCore& ticks = *detail::Erased::channel(bus, schema<Tick>()).value();
+  int told = 0;
+  int told_again = 0;
+  const auto count = [&](int& calls) { return [&calls](Interest) { ++calls; }; };
+  detail::BusCore& core = detail::Erased::core(bus);
+  const Subscription once = detail::Erased::on_interest(core, ticks, count(told));
+  const Subscription again = detail::Erased::on_interest(core, ticks, count(told_again), true);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(bus.wait_told(kLong));
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(told_again, 3);
 }
 
 TEST(InterestTest, OnABusWithoutThreadsWaitingTells) {
