@@ -4,12 +4,15 @@
 
 #include "adapters/sources/cuda/cuda_callback.hpp"
 #include "adapters/sources/cuda/cuda_control.hpp"
+#include "adapters/sources/cuda/cuda_ending.hpp"
 
 namespace ringmain::cuda {
 
 /// From here on calls are published, those that are heard at this moment. False: it has left by
 /// leave(), which waits for no lock.
 Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
+  const Ending::Asking may(ending);
+  if (!may) return too_late();
   const std::uint32_t epoch = ++epochs_;
   std::uint32_t last = to.epoch;
   SourceState before = to.state;
@@ -22,9 +25,12 @@ Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
   notice.owner = Name(owner);
   if (!place) return place.error();
   subscriber_ = place.value();
+  ending.watch_for();
   to.state.compare_exchange_strong(before, SourceState::attached);
   switchboard.to = &to;
   const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
+  abi::Result unused = abi::kSuccess;
+  answers_ = !enabled_.forgotten(to, subscriber_, unused);
   if (answer == abi::kSuccess) return to.epoch == epoch;
   notice.result = answer;
   if (enabled_.refused_all()) {
@@ -42,6 +48,8 @@ Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
 
 /// What CUPTI is asked for becomes what is listened to.
 void Control::serve_interest(Attachment& to) noexcept {
+  const Ending::Asking may(ending);
+  if (!may) return;
   const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
   const Refusal now{enabled_.refused(), answer};
   if (now.calls == told_refusal_.calls &&
@@ -73,7 +81,8 @@ abi::Result Control::unsubscribe(Attachment& from) noexcept {
   switchboard.to = nullptr;
   if (subscriber_ == nullptr) return abi::kSuccess;
   abi::Result answer = abi::kSuccess;
-  if (from.state != SourceState::lost) {
+  const Ending::Asking may(ending);
+  if (from.state != SourceState::lost && may) {
     (void)enabled_.serve(0, from, subscriber_);  // refused: then there is nothing to end
     answer = from.cupti.unsubscribe(subscriber_);
   }
@@ -88,7 +97,9 @@ abi::Result Control::unsubscribe(Attachment& from) noexcept {
 /// has given up the lock, as hearers may ask for the source.
 bool Control::is_lost(Attachment& at, SourceNotice& notice) noexcept {
   abi::Result why = abi::kSuccess;
-  if (subscriber_ == nullptr || !enabled_.forgotten(at, subscriber_, why)) return false;
+  const Ending::Asking may(ending);
+  if (!may || !answers_ || subscriber_ == nullptr || !enabled_.forgotten(at, subscriber_, why))
+    return false;
   SourceState attached = SourceState::attached;
   if (!at.state.compare_exchange_strong(attached, SourceState::lost)) return false;
   switchboard.to = nullptr;

@@ -70,9 +70,10 @@ Result<std::shared_ptr<Attachment>> Attachment::make(Bus& bus, const Options& op
   return made;
 }
 
-Subscription Attachment::on_interest_in_source(std::function<void(Interest)> tell) const {
+Subscription Attachment::on_interest_in_source(std::function<void(Interest)> tell,
+                                               bool again) const {
   return ringmain::detail::Erased::on_interest(
-      *bus_core, *std::get<ChannelHeld<SourceNotice>>(channels).core, std::move(tell));
+      *bus_core, *std::get<ChannelHeld<SourceNotice>>(channels).core, std::move(tell), again);
 }
 
 Kinds Attachment::heard() const noexcept {

@@ -79,8 +79,9 @@ struct Attachment : engine::Born {
   }
   [[nodiscard]] Hearer hearer() const noexcept { return {switches, number}; }
   /// As Bus::on_interest() of `cuda.source`, also while the bus ends and when it is gone: then
-  /// nothing is told. Throws std::bad_alloc.
-  [[nodiscard]] Subscription on_interest_in_source(std::function<void(Interest)> tell) const;
+  /// nothing is told. `again`: about each second, too. Throws std::bad_alloc.
+  [[nodiscard]] Subscription on_interest_in_source(std::function<void(Interest)> tell,
+                                                   bool again = false) const;
   /// The kinds that somebody listens to.
   [[nodiscard]] Kinds heard() const noexcept;
 

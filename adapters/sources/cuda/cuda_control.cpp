@@ -8,6 +8,7 @@
 
 #include "adapters/launch/channel_of.hpp"
 #include "adapters/sources/cuda/cuda_callback.hpp"
+#include "adapters/sources/cuda/cuda_ending.hpp"
 
 namespace ringmain::cuda {
 namespace {
@@ -78,6 +79,7 @@ std::optional<Error> Control::refusal() const {
                  "the source of CUDA's calls is not attached, lent or taken back inside a "
                  "callback; do it in a thread of the program's"};
   }
+  if (ending.begun()) return too_late();
   return std::nullopt;
 }
 
@@ -140,19 +142,28 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
 void Control::follow_interest(const Held& which) {
   interest_ = which->bus.on_interest("cuda.*",
                                      [this, which](std::string_view, Interest) {
-                                       SourceNotice notice;
-                                       bool lost = false;
-                                       {
-                                         const std::lock_guard asking(asking_);
-                                         if (current_ == which && switchboard.to == which.get()) {
-                                           lost = is_lost(*which, notice);
-                                           if (!lost) serve_interest(*which);
-                                         }
-                                       }
-                                       if (lost) say(*which, which->last_words, notice);
+                                       look(which, true);
                                        tend_if_nobody_does();
                                      },
                                      {.name = "cuda source"});
+  looks_ = which->on_interest_in_source([this, which](Interest) { look(which, false); }, true);
+}
+
+/// Is it lost? If not, and interest has changed, that is served.
+void Control::look(const Held& which, bool changed) noexcept {
+  SourceNotice notice;
+  bool lost = false;
+  {
+    std::unique_lock asking(asking_, std::defer_lock);
+    if (changed)
+      asking.lock();
+    else if (!asking.try_lock())
+      return;  // somebody asks just now
+    if (current_ != which || switchboard.to != which.get()) return;
+    lost = is_lost(*which, notice);
+    if (!lost && changed) serve_interest(*which);
+  }
+  if (lost) say(*which, which->last_words, notice);
 }
 
 /// Under `turn_`. Afterwards no callback knows of it.
@@ -166,7 +177,8 @@ void Control::let_go(const Held& which) noexcept {
     answer = unsubscribe(*which);
     if (current_ == which) become(nullptr);
   }
-  (void)interest_.reset();  // not under `asking_`, which what it calls takes
+  (void)interest_.reset();  // not under `asking_`, which what they call takes
+  (void)looks_.reset();
   (void)switchboard.presence.wait_until_none(-1);
   if (lost) say(*which, notice);
   which->state = SourceState::detached;

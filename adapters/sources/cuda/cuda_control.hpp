@@ -51,6 +51,7 @@ class Control final : public engine::Born {
   void tell_refusal() noexcept;
   void let_go(const Held& which) noexcept;
   void follow_interest(const Held& which);
+  void look(const Held& which, bool changed) noexcept;
   /// Holds `turn_`, and does before and afterwards what was left to be done.
   class Turn {
    public:
@@ -81,10 +82,12 @@ class Control final : public engine::Born {
   Held current_;
   abi::Subscriber subscriber_ = nullptr;  // nullptr: none
   abi::Subscriber left_ = nullptr;        // of an earlier one, which CUPTI may have still
+  bool answers_ = true;  // else CUPTI denied right away what it had been asked for: it says nothing
   Enabled enabled_;
   Refusal told_refusal_;          // what was said of it last, or is to be said
   bool refusal_is_news_ = false;  // it is to be said, by who has the turn
   Subscription interest_;
+  Subscription looks_;  // after it in the housekeeper's rounds
   std::uint32_t epochs_ = 0;
   std::uint32_t attachments_ = 0;     // so far; under `turn_`
   std::unique_ptr<Handles> handles_;  // made once; generations never come twice in a process

@@ -1,11 +1,13 @@
 // What if CUPTI refuses, or ends, while the source is attached? Nothing is taken for lost that is
 // there, nothing is kept in silence, and the next source can come.
+#include <atomic>
 #include <chrono>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "tests/adapters/cuda/source_fixture.hpp"
+#include "tests/engine/eventually.hpp"
 
 namespace ringmain::cuda {
 namespace {
@@ -65,6 +67,44 @@ TEST_F(SourceRefusalsTest, AnotherToolIsNotSentAwayForWhatWasLost) {
     fake_cupti_answer(function, 39, 1, "CUPTI for Kineto");
   EXPECT_FALSE(Source::attach(bus));
   EXPECT_EQ(fake_cupti_subscribers(), 1);
+}
+
+TEST_F(SourceRefusalsTest, AForeignEndIsFoundOutThoughNobodyAsks) {
+  Bus live;
+  std::atomic<bool> lost{false};
+  const auto notices = live.channel<SourceNotice>().subscribe(
+      [&](const SourceNotice& notice) { lost = lost || notice.state == SourceState::lost; });
+  const Source source = attached(live);
+  ASSERT_TRUE(live.wait_told(kLong));
+  (void)cuptiFinalize();
+  EXPECT_TRUE(tests::eventually([&] { return lost.load(); }));
+}
+
+TEST_F(SourceRefusalsTest, ACuptiThatNeverAnswersIsNotTakenForLost) {
+  fake_cupti_answer("cuptiGetCallbackState", 1, 1000, nullptr);
+  const auto heard = bus.heard<EventRecord>();
+  Source source = attached(bus);
+  ASSERT_TRUE(bus.wait_told(kLong));
+  EXPECT_EQ(source.state(), SourceState::attached);
+  record();
+  (void)source.detach();
+  EXPECT_EQ(fake_cupti_subscribers(), 0);
+  bus.deliver();
+  EXPECT_EQ(heard.size(), 1);
+}
+
+TEST_F(SourceRefusalsTest, EachLookIsOneQuestionWhileItIsThere) {
+  const auto heard = bus.heard<EventRecord>();
+  Source source = attached(bus);
+  ASSERT_TRUE(bus.wait_told(kLong));
+  auto before = fake_cupti_asked();
+  ASSERT_TRUE(bus.wait_told(kLong));
+  EXPECT_EQ(fake_cupti_asked(), before + 1);
+  ASSERT_TRUE(source.lend("torch.profiler").value());
+  before = fake_cupti_asked();
+  ASSERT_TRUE(bus.wait_told(kLong));
+  EXPECT_EQ(fake_cupti_asked(), before) << "nobody looks after what is lent";
+  EXPECT_EQ(source.state(), SourceState::lent);
 }
 
 TEST_F(SourceRefusalsTest, AfterAForeignEndTheNextSourceHears) {

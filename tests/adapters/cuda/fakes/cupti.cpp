@@ -87,6 +87,7 @@ abi::Result told_answer(Told& t, const char* function, std::string* owner) {
 /// Every function begins so, but for cuptiGetResultString(): what must it answer before it does
 /// anything? Success: nothing.
 abi::Result before(const char* function, bool needs_driver, std::string* owner = nullptr) {
+  ++cupti().asked;
   in_the_middle(function);
   Told& t = told();
   const std::lock_guard lock(t.mutex);

@@ -48,6 +48,9 @@ void fake_cupti_lose(int site, unsigned times) {
   cupti().lose[site == 0 ? 0 : 1] = static_cast<int>(times);
 }
 
+std::uint64_t fake_cupti_asked() {
+  return cupti().asked;
+}
 std::uint64_t fake_cupti_delivered() {
   return cupti().delivered;
 }

@@ -70,6 +70,7 @@ void fake_cupti_lose(int site, unsigned times);
 /* A fatal fault: told in the domain of states, then CUPTI is gone, as after cuptiFinalize(). */
 void fake_cupti_fatal(int result, const char* message);
 
+uint64_t fake_cupti_asked(void); /* how often any of its functions was called */
 uint64_t fake_cupti_delivered(void);
 unsigned fake_cupti_subscribers(void);
 int fake_cupti_enabled(int domain, uint32_t cbid); /* by any subscriber */
