@@ -1,5 +1,8 @@
 // How does a source's library get its channel in a program that does not know of it?
 #pragma once
+#include <optional>
+#include <tuple>
+
 #include "bus/core/erased.hpp"
 
 namespace ringmain::run {
@@ -11,6 +14,32 @@ template <Described E>
 [[nodiscard]] Result<Channel<E>*> channel_of(Bus& bus) {
   if (const auto found = detail::Erased::channel(bus, schema<E>()); !found) return found.error();
   return &bus.channel<E>();
+}
+
+/// A channel that lives as long as this does, also after its bus.
+template <class E>
+struct ChannelHeld {
+  Channel<E>* channel = nullptr;
+  engine::Ref<engine::ChannelCore> core;
+};
+
+/// As channel_of(); an Error where it refuses.
+template <Described E>
+[[nodiscard]] std::optional<Error> hold_channel(Bus& bus, ChannelHeld<E>& held) {
+  auto core = detail::Erased::channel(bus, schema<E>());
+  if (!core) return core.error();
+  held.core = core.value();
+  held.channel = &bus.channel<E>();
+  return std::nullopt;
+}
+
+/// All of a tuple of ChannelHeld; the first that is refused ends it.
+template <class Held>
+[[nodiscard]] std::optional<Error> hold_channels(Bus& bus, Held& channels) {
+  std::optional<Error> conflict;
+  std::apply([&](auto&... held) { (void)((conflict = hold_channel(bus, held), !conflict) && ...); },
+             channels);
+  return conflict;
 }
 
 }  // namespace ringmain::run

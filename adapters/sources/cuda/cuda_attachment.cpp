@@ -9,16 +9,6 @@
 namespace ringmain::cuda {
 namespace {
 
-/// An Error's message, or "".
-template <class E>
-std::string hold(Bus& bus, ChannelHeld<E>& held) {
-  auto core = ringmain::detail::Erased::channel(bus, schema<E>());
-  if (!core) return core.error().message;
-  held.core = core.value();
-  held.channel = &bus.channel<E>();
-  return {};
-}
-
 PublisherOptions lanes_of(const Options& options) {
   PublisherOptions lanes;
   lanes.capacity_events = options.lane_events;
@@ -46,14 +36,7 @@ Result<std::shared_ptr<Attachment>> Attachment::make(Bus& bus, const Options& op
   auto made = std::make_shared<Attachment>(bus, options, cupti, handles);
   made->bus_core = engine::Ref<ringmain::detail::BusCore>(&ringmain::detail::Erased::core(bus));
   made->bus_name = made->bus_core->engine().options().name;
-  std::string conflict;
-  std::apply(
-      [&](auto&... held) {
-        // The first that is wrong ends it.
-        (void)((conflict = hold(bus, held), conflict.empty()) && ...);
-      },
-      made->channels);
-  if (!conflict.empty()) return Error{Error::Code::conflict, std::move(conflict)};
+  if (auto conflict = run::hold_channels(bus, made->channels)) return std::move(*conflict);
 
   const PublisherOptions lanes = lanes_of(options);
   for_each_kind(made->channels, [&](auto& held, CallKind) {
@@ -73,7 +56,7 @@ Result<std::shared_ptr<Attachment>> Attachment::make(Bus& bus, const Options& op
 Subscription Attachment::on_interest_in_source(std::function<void(Interest)> tell,
                                                bool again) const {
   return ringmain::detail::Erased::on_interest(
-      *bus_core, *std::get<ChannelHeld<SourceNotice>>(channels).core, std::move(tell), again);
+      *bus_core, *std::get<run::ChannelHeld<SourceNotice>>(channels).core, std::move(tell), again);
 }
 
 Kinds Attachment::heard() const noexcept {

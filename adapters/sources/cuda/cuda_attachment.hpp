@@ -20,6 +20,7 @@
 #include "events/cuda_lifetimes.hpp"
 #include "events/cuda_source.hpp"
 
+#include "adapters/launch/channel_of.hpp"
 #include "adapters/launch/tid.hpp"
 #include "adapters/sources/cuda/cuda_contexts.hpp"
 #include "adapters/sources/cuda/cuda_guard.hpp"
@@ -55,13 +56,6 @@ class Tally {
   std::array<Part, kParts> parts_{};
 };
 
-/// The channels of one kind of event; it lives as long as this does, also after its bus.
-template <class E>
-struct ChannelHeld {
-  Channel<E>* channel = nullptr;
-  engine::Ref<engine::ChannelCore> core;
-};
-
 /// A source's attachment to a bus. Callbacks use it between Presence::enter() and leave(), so it is
 /// freed only after nobody was inside.
 struct Attachment : engine::Born {
@@ -75,7 +69,7 @@ struct Attachment : engine::Born {
 
   template <class E>
   [[nodiscard]] Channel<E>& channel() const noexcept {
-    return *std::get<ChannelHeld<E>>(channels).channel;
+    return *std::get<run::ChannelHeld<E>>(channels).channel;
   }
   [[nodiscard]] Hearer hearer() const noexcept { return {switches, number}; }
   /// As Bus::on_interest() of `cuda.source`, also while the bus ends and when it is gone: then
@@ -87,12 +81,13 @@ struct Attachment : engine::Born {
 
   /// In the order of CallKind from 1 on; the source's own is last.
   using Channels =
-      std::tuple<ChannelHeld<EventCreation>, ChannelHeld<EventDeletion>, ChannelHeld<EventRecord>,
-                 ChannelHeld<EventWait>, ChannelHeld<MemoryAllocation>,
-                 ChannelHeld<MemoryDeallocation>, ChannelHeld<StreamCreation>,
-                 ChannelHeld<DeviceSynchronization>, ChannelHeld<StreamSynchronization>,
-                 ChannelHeld<EventSynchronization>, ChannelHeld<StreamDeletion>,
-                 ChannelHeld<ContextEvent>, ChannelHeld<Capture>, ChannelHeld<SourceNotice>>;
+      std::tuple<run::ChannelHeld<EventCreation>, run::ChannelHeld<EventDeletion>,
+                 run::ChannelHeld<EventRecord>, run::ChannelHeld<EventWait>,
+                 run::ChannelHeld<MemoryAllocation>, run::ChannelHeld<MemoryDeallocation>,
+                 run::ChannelHeld<StreamCreation>, run::ChannelHeld<DeviceSynchronization>,
+                 run::ChannelHeld<StreamSynchronization>, run::ChannelHeld<EventSynchronization>,
+                 run::ChannelHeld<StreamDeletion>, run::ChannelHeld<ContextEvent>,
+                 run::ChannelHeld<Capture>, run::ChannelHeld<SourceNotice>>;
 
   Bus& bus;  // only to be used while it lives; callbacks do not
   engine::Ref<ringmain::detail::BusCore> bus_core;  // lives as long as this does
