@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
-set(libraries ringmain ringmain_registry ringmain_compile ringmain_cuda ringmain_run)
+set(libraries ringmain ringmain_registry ringmain_collective ringmain_compile ringmain_cuda ringmain_run)
 set(namelink "")
 if(RINGMAIN_FOR_WHEEL)
   # A wheel holds no links: each library is there once, by the name that the loader wants.
@@ -37,6 +37,9 @@ endforeach()
 file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_options.hpp"
   "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_source.hpp")
 install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/cuda")
+
+install(FILES "${PROJECT_SOURCE_DIR}/adapters/sources/collective/collective_ledger.hpp"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/collective")
 
 # For C, and for Fortran, whose module users compile themselves.
 install(TARGETS ringmain_c EXPORT ringmainTargets)

@@ -2,7 +2,8 @@
 """Does every file include only its own room and the rooms below it, by a line that leads there in the tree?
 
 engine <- bus <- events <- bindings/c <- adapters <- cli, bindings/python, examples, bench, tests. Sources and sinks do
-not include each other: what several of them need lies in events/, adapters/formats/ or adapters/launch/.
+not include each other: what several of them need lies in events/, adapters/formats/ or adapters/launch/. But sources may
+include the installed headers of a few others (SHARED_SOURCES).
 
 An installed header includes others of its kind, by relative lines: "../engine/publish/lane.hpp". All other files write the path
 from the root: "engine/publish/lane.hpp". Examples are users' programs and write <ringmain/bus/bus.hpp>. Installed are
@@ -26,7 +27,10 @@ WHOLE = ("engine", "bus", "events")  # all their headers are installed
 PUBLIC = ("adapters", "adapters/formats", "adapters/sinks", "adapters/sources", "adapters/sources/compile")
 C_INTERFACE = "bindings/c/ringmain.h"
 # Installed one by one: their folders hold private headers, too.
-PUBLIC_FILES = (C_INTERFACE, "adapters/sources/cuda/cuda_options.hpp", "adapters/sources/cuda/cuda_source.hpp")
+PUBLIC_FILES = (C_INTERFACE, "adapters/sources/cuda/cuda_options.hpp", "adapters/sources/cuda/cuda_source.hpp",
+                "adapters/sources/collective/collective_ledger.hpp")
+# Sources whose installed headers other sources may include: they say one thing together (docs/adr/0021).
+SHARED_SOURCES = ("sources/collective", "sources/cuda")
 USERS = ("examples/", "tests/install/consumer/")
 # The models are compiled alone, by checkers that do not know our include paths.
 BY_BARE_NAME = ("tests/model/",)
@@ -89,7 +93,9 @@ def include_fault(path, target):
         if RANKS[other] < RANKS[own] or own == "tests":
             return None
         return f"{own}/ must not include {other}/: a room includes itself and the rooms below it"
-    if own == "adapters" and adapter_of(path.parts) and adapter_of(target.parts) not in (None, adapter_of(path.parts)):
+    one, another = adapter_of(path.parts), adapter_of(target.parts)
+    shared = one and one.startswith("sources/") and another in SHARED_SOURCES and is_public(target)
+    if own == "adapters" and one and another not in (None, one) and not shared:
         return "adapters do not include each other; what several of them need lies in events/, adapters/formats/ or adapters/launch/"
     return None
 

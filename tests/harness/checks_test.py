@@ -108,6 +108,18 @@ class Layers(CheckTest):
         self.write("adapters/sources/nccl/source.hpp", '#include "adapters/sources/cuda/source.hpp"\n')
         self.assert_fails(self.CHECK, "adapters do not include each other")
 
+    def test_sources_include_installed_headers_of_the_few_that_are_shared(self):
+        line = '#include "adapters/sources/collective/collective_ledger.hpp"\n'
+        self.write("adapters/sources/collective/collective_ledger.hpp", "#pragma once\n")
+        self.write("adapters/sources/collective/private.hpp", "#pragma once\n")
+        self.write("adapters/sources/nccl/source.cpp", line)
+        self.assert_passes(self.CHECK)
+        self.write("adapters/sources/nccl/source.cpp", '#include "adapters/sources/collective/private.hpp"\n')
+        self.assert_fails(self.CHECK, "adapters do not include each other")
+        self.write("adapters/sources/nccl/source.cpp", "")
+        self.write("adapters/sinks/lines/lines.cpp", line)
+        self.assert_fails(self.CHECK, "adapters do not include each other")
+
     def test_an_installed_header_includes_installed_ones_by_relative_lines(self):
         self.write("bus/bad.hpp", '#include "engine/publish/lane.hpp"\n')
         self.assert_fails(self.CHECK, "bus/bad.hpp:1: write a relative line")

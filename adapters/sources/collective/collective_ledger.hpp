@@ -1,0 +1,85 @@
+// Which collective operations are under way, and how does each end? Once, whoever says it first.
+//
+// One all-reduce may pass several sources: PyTorch's process group, a wrapper of NCCL, NCCL's own
+// plugin. The outermost issues it, which gives it its op_id, and marks its thread; an inner one
+// finds the mark, issues nothing, and says what only it can see under that id. Whoever first says
+// that it completed or failed is believed; later words are counted.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "../../../bus/bus.hpp"
+#include "../../../bus/result.hpp"
+
+#include "../../../events/collective.hpp"
+
+namespace ringmain::collective {
+
+struct LedgerFigures {
+  std::uint64_t issued = 0;   // that were heard
+  std::uint64_t unknown = 0;  // of those, that failed as `unknown`: no room was left
+  std::uint64_t late = 0;     // words on operations that had ended, had begun, or were never open
+  std::uint32_t open = 0;     // now; while others issue, about
+};
+
+/// A bus's ledger of operations. Its events are published on that bus.
+///
+/// Threads: any. Progress: as Channel::post(); nothing waits, or allocates, beyond that.
+class Ledger {
+ public:
+  enum : std::uint32_t { kOpenMax = 4096 };
+
+  /// The bus's: the first that asks makes it, and it lives as long as one who asked holds it, also
+  /// after its bus, when nobody listens. conflict: the program has a channel of that name for
+  /// another event. Throws std::bad_alloc. Progress: blocking.
+  [[nodiscard]] static Result<std::shared_ptr<Ledger>> of(Bus& bus);
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+  ~Ledger();
+
+  /// Does somebody listen to operations? Progress: wait-free.
+  [[nodiscard]] bool heard() const noexcept;
+
+  /// Issues it: it has an id from here on, which is returned and which its other words need. 0:
+  /// nobody listens; each word on 0 is harmless. `op_id` of `what` is not read, and `thread` 0 is
+  /// the caller's. If kOpenMax are open already, it fails as `unknown` at once.
+  std::uint64_t issue(Issued what) noexcept;
+  /// Its first kernel runs. Fields of `what` that are as they are made come from what issue() was
+  /// told: op, group, sequence, bytes … False: it has begun or ended, which is counted as late.
+  bool started(std::uint64_t op_id, Started what = {}) noexcept;
+  /// As started(). False: it has ended.
+  bool completed(std::uint64_t op_id, Completed what = {}) noexcept;
+  bool failed(std::uint64_t op_id, Failed what) noexcept;
+  /// A group has ended: what is open in it failed as cancelled. How many. One that is issued
+  /// meanwhile may stay open.
+  std::uint32_t end_group(Name group, Name reason) noexcept;
+
+  [[nodiscard]] LedgerFigures figures() const noexcept;
+
+  /// The id of the operation that this thread issues; 0: none that was issued on this bus.
+  [[nodiscard]] std::uint64_t mark() const noexcept;
+  /// While it lives, its thread is inside the issuing of that operation. Where it is inside one of
+  /// this bus already, that one stays. Lives in one thread.
+  class Inside {
+   public:
+    Inside(const Ledger& ledger, std::uint64_t op_id) noexcept;
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    ~Inside();
+
+   private:
+    struct {
+      const Ledger* ledger;
+      std::uint64_t op_id;
+    } before_;
+  };
+
+ private:
+  struct Core;
+  explicit Ledger(std::unique_ptr<Core> core) noexcept;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace ringmain::collective
