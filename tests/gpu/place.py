@@ -72,7 +72,8 @@ class Place:
         return heard.read_lines(ledger), events, run
 
     def notices(self, events):
-        return [one for one in events if one["channel"] == "cuda.source"]
+        """In order of time: lines of several threads are in none."""
+        return sorted((one for one in events if one["channel"] == "cuda.source"), key=lambda one: one["time_ns"])
 
     def must_be_attached(self, events):
         states = [one["state"] for one in self.notices(events)]

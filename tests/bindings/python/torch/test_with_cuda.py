@@ -218,5 +218,6 @@ print(json.dumps(taken))
     lines = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text().splitlines()]
     assert [line["layer"] for line in lines if line["channel"] == "cuda.event_record"] == RUNTIME + TORCH + RUNTIME
     assert sum(line["channel"] == "torch.memory_block" for line in lines) == 3
-    states = [line["state"] for line in lines if line["channel"] == "cuda.source"]
+    notices = sorted((line for line in lines if line["channel"] == "cuda.source"), key=lambda line: line["time_ns"])
+    states = [line["state"] for line in notices]
     assert states[:3] == ["attached", "lent", "attached"]
