@@ -22,9 +22,12 @@ engine::ChannelCoreOptions row_options(BusCore& bus, std::string name,
 
 }  // namespace
 
-Result<engine::ChannelCore*> make_hook_row(Bus& bus, std::string name,
+BusCore& core_of(Bus& bus) noexcept {
+  return Erased::core(bus);
+}
+
+Result<engine::ChannelCore*> make_hook_row(BusCore& core, std::string name,
                                            std::uint32_t payload_bytes) try {
-  BusCore& core = Erased::core(bus);
   if (core.forked()) {
     return Error{Error::Code::refused, "hook row '" + name +
                                            "': the bus belongs to the process that forked this "

@@ -18,8 +18,10 @@ namespace ringmain {
 class Bus;
 
 namespace detail {
+class BusCore;
+[[nodiscard]] BusCore& core_of(Bus& bus) noexcept;
 /// As Hooks::make(): a core with one holder, which keeps the bus's core.
-[[nodiscard]] Result<engine::ChannelCore*> make_hook_row(Bus& bus, std::string name,
+[[nodiscard]] Result<engine::ChannelCore*> make_hook_row(BusCore& bus, std::string name,
                                                          std::uint32_t payload_bytes);
 void end_hook_row(engine::ChannelCore& row) noexcept;
 /// On this thread's lane of the row.
@@ -42,6 +44,10 @@ class [[nodiscard]] Hooks {
   /// `name` is shown in figures and messages; several rows may have the same. refused: the bus has
   /// stopped, or this process is a fork and the bus its parent's. no_memory.
   [[nodiscard]] static Result<Hooks> make(Bus& bus, std::string name) {
+    return make(detail::core_of(bus), std::move(name));
+  }
+  /// For adapters, which may outlive the bus: then it is refused.
+  [[nodiscard]] static Result<Hooks> make(detail::BusCore& bus, std::string name) {
     auto made = detail::make_hook_row(bus, std::move(name), sizeof(E));
     if (!made) return made.error();
     return Hooks(made.value());

@@ -38,7 +38,10 @@ file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/adapters/sources/cuda
   "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_source.hpp")
 install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/cuda")
 
-install(FILES "${PROJECT_SOURCE_DIR}/adapters/sources/collective/collective_ledger.hpp"
+# The same of collective operations.
+set(collective_headers collective_arguments.hpp collective_hook.hpp collective_ledger.hpp communicator.hpp)
+list(TRANSFORM collective_headers PREPEND "${PROJECT_SOURCE_DIR}/adapters/sources/collective/")
+install(FILES ${collective_headers}
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/collective")
 
 # For C, and for Fortran, whose module users compile themselves.

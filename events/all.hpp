@@ -6,6 +6,7 @@
 
 #include "collective.hpp"
 #include "collective_life.hpp"
+#include "collective_shapes.hpp"
 #include "compile.hpp"
 #include "cuda.hpp"
 #include "cuda_lifetimes.hpp"
@@ -28,10 +29,10 @@ struct EventList {
 using AllEvents =
     EventList<step::Step,  //
               collective::Issued, collective::Started, collective::Completed, collective::Failed,
-              collective::Group, collective::Wait, collective::Abort, compile::Start, compile::End,
-              compile::Graph, compile::GraphBreak, compile::Guard, compile::Recompile,
-              compile::DynamicShape, compile::Cache, compile::Backend, compile::Phase,
-              compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame,
+              collective::Group, collective::Wait, collective::Abort, collective::Shapes,
+              compile::Start, compile::End, compile::Graph, compile::GraphBreak, compile::Guard,
+              compile::Recompile, compile::DynamicShape, compile::Cache, compile::Backend,
+              compile::Phase, compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame,
               compile::InstalledGuard, compile::Code, compile::Wait,  //
               cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
               cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,

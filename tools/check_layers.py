@@ -28,7 +28,8 @@ PUBLIC = ("adapters", "adapters/formats", "adapters/sinks", "adapters/sources", 
 C_INTERFACE = "bindings/c/ringmain.h"
 # Installed one by one: their folders hold private headers, too.
 PUBLIC_FILES = (C_INTERFACE, "adapters/sources/cuda/cuda_options.hpp", "adapters/sources/cuda/cuda_source.hpp",
-                "adapters/sources/collective/collective_ledger.hpp")
+                *(f"adapters/sources/collective/{name}.hpp" for name in
+                  ("collective_arguments", "collective_hook", "collective_ledger", "communicator")))
 # Sources whose installed headers other sources may include: they say one thing together (docs/adr/0021).
 SHARED_SOURCES = ("sources/collective", "sources/cuda")
 USERS = ("examples/", "tests/install/consumer/")

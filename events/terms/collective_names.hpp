@@ -18,13 +18,13 @@ inline constexpr std::string_view kMpi = "mpi";
 inline constexpr std::string_view kNccl = "nccl";
 
 /// A word for the field `op`.
-struct Operation {
+struct OperationWord {
   std::string_view name;
   bool rooted = false;  // the field `peer` is the root
 };
 
 /// Sorted by name. Those with _v move counts of their own for each rank, those with _w types too.
-inline constexpr Operation kOperations[] = {
+inline constexpr OperationWord kOperations[] = {
     {"all_gather"},
     {"all_gather_v"},
     {"all_reduce"},
@@ -53,17 +53,17 @@ inline constexpr Operation kOperations[] = {
 };
 
 /// The table's row; nullptr: it has none of that name.
-constexpr const Operation* find_operation(std::string_view name) noexcept {
+constexpr const OperationWord* find_operation(std::string_view name) noexcept {
   const auto* const found = std::lower_bound(
       std::begin(kOperations), std::end(kOperations), name,
-      [](const Operation& one, std::string_view wanted) { return one.name < wanted; });
+      [](const OperationWord& one, std::string_view wanted) { return one.name < wanted; });
   return found != std::end(kOperations) && found->name == name ? found : nullptr;
 }
 
 namespace detail {
 
 static_assert(std::adjacent_find(std::begin(kOperations), std::end(kOperations),
-                                 [](const Operation& a, const Operation& b) {
+                                 [](const OperationWord& a, const OperationWord& b) {
                                    return !(a.name < b.name);
                                  }) == std::end(kOperations));
 
@@ -90,13 +90,13 @@ inline std::string snake(std::string_view name) {
 
 /// A word that a source writes down in its code. One that the table does not have is not compiled.
 consteval std::string_view operation(std::string_view name) {
-  const Operation* const found = find_operation(name);
+  const OperationWord* const found = find_operation(name);
   if (found == nullptr) detail::the_table_of_operations_has_no_such_word();
   return found->name;
 }
 
 constexpr bool is_rooted(std::string_view op) noexcept {
-  const Operation* const found = find_operation(op);
+  const OperationWord* const found = find_operation(op);
   return found != nullptr && found->rooted;
 }
 

@@ -21,7 +21,7 @@ TEST(CollectiveNamesTest, OneOperationHasOneName) {
 
 // Otherwise a source that reads another one's text and one that writes down the word would differ.
 TEST(CollectiveNamesTest, AWordOfTheTableStaysAsItIs) {
-  for (const Operation& one : kOperations) EXPECT_EQ(operation_name(one.name), one.name);
+  for (const OperationWord& one : kOperations) EXPECT_EQ(operation_name(one.name), one.name);
 }
 
 TEST(CollectiveNamesTest, RootedAreThoseWhereOneRankGivesOrGets) {

@@ -7,33 +7,17 @@
 
 #include "engine/system/clock.hpp"
 #include "engine/system/fork.hpp"
-#include "engine/system/open_table.hpp"
 
 #include "bus/core/erased.hpp"
 #include "bus/origin.hpp"
 
-#include "adapters/launch/channel_of.hpp"
 #include "adapters/launch/tid.hpp"
+#include "adapters/sources/collective/collective_ledger_core.hpp"
 
 namespace ringmain::collective {
 namespace {
 
-/// What issue() was told, for those who say later what became of it.
-struct Facts {
-  std::uint64_t sequence = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t correlation = 0;
-  std::uint64_t stream = kNoStream;
-  std::int64_t issued_ns = 0;
-  Name op, group, dtype, backend, source;
-  std::int32_t peer = kNoRank;
-  std::int32_t rank = kNoRank;
-  std::int32_t group_size = 0;
-  std::int32_t device = kNoDevice;
-  std::uint32_t unused = 0;  // whole words
-};
-using Open = engine::OpenTable<Facts>;
-static_assert(2 * Open::bytes_each() <= 256);  // there are two places for each that may be open
+using detail::Facts;
 
 /// Fields that every word on an operation has, and that its reporter may have left as they are.
 template <class E>
@@ -58,19 +42,16 @@ void complete_with(E& said, std::uint64_t op_id, const Facts& facts) noexcept {
   if constexpr (requires { said.peer; }) fill(said.peer, kNoRank, facts.peer);
 }
 
-Facts facts_of(const Issued& what, std::int64_t now) noexcept {
+Facts facts_of(const Issued& what, std::int64_t now, std::uint32_t communicator) noexcept {
   return {what.sequence, what.bytes, what.correlation, what.stream,  now,
           what.op,       what.group, what.dtype,       what.backend, what.source,
-          what.peer,     what.rank,  what.group_size,  what.device};
+          what.peer,     what.rank,  what.group_size,  what.device,  communicator};
 }
 
-thread_local constinit struct {
-  const Ledger* ledger = nullptr;
-  std::uint64_t op_id = 0;
-} marked;
+thread_local constinit Ledger::Mark marked{};
 
 struct Known {
-  const detail::BusCore* bus;
+  const ringmain::detail::BusCore* bus;
   std::weak_ptr<Ledger> ledger;
 };
 struct Registry {
@@ -85,26 +66,59 @@ Registry& registry() {
 
 }  // namespace
 
-struct Ledger::Core : engine::Born {
-  explicit Core(Bus& bus) : bus_core(&detail::Erased::core(bus)), open(kOpenMax) {}
+bool Ledger::Core::heard() const noexcept {
+  return channel<Issued>().wanted() || channel<Started>().wanted() ||
+         channel<Completed>().wanted() || channel<Failed>().wanted() || ends.any();
+}
 
-  template <class E>
-  [[nodiscard]] Channel<E>& channel() const noexcept {
-    return *std::get<run::ChannelHeld<E>>(channels).channel;
-  }
-  bool late() noexcept {
-    ++late_words;
-    return false;
-  }
+void Ledger::Core::tell_hooks(std::uint64_t op_id, std::uint32_t communicator,
+                              const Completed* completed, const Failed* failed) noexcept {
+  if (!ends.any()) return;
+  const Outside no_mark;
+  (void)ends.call({{op_id, completed, failed}, communicator});  // what it misses the bus counts
+}
 
-  engine::Ref<detail::BusCore> bus_core;
-  std::tuple<run::ChannelHeld<Issued>, run::ChannelHeld<Started>, run::ChannelHeld<Completed>,
-             run::ChannelHeld<Failed>>
-      channels;
-  Open open;
-  Name no_room{"more operations were open than the ledger of 4096 remembers"};
-  std::atomic<std::uint64_t> issued{0}, unknown{0}, late_words{0};
-};
+std::uint64_t Ledger::Core::issue(Issued what, std::uint32_t communicator) noexcept {
+  what.op_id = new_op_id();
+  if (what.thread == 0) what.thread = static_cast<std::int32_t>(run::this_tid());
+  ++issued;
+  channel<Issued>().post(what);
+  // Only this thread knows the id yet: nobody can end it before it is open.
+  if (!open.open(what.op_id, facts_of(what, engine::now_ns(), communicator))) {
+    ++unknown;
+    Failed said;
+    complete_with(said, what.op_id, facts_of(what, 0, communicator));
+    said.reason = no_room;
+    said.how = How::unknown;
+    said.thread = what.thread;
+    channel<Failed>().post(said);
+    tell_hooks(what.op_id, communicator, nullptr, &said);
+  }
+  return what.op_id;
+}
+
+bool Ledger::Core::end_as(std::uint64_t op_id, How how, Name reason) noexcept {
+  const auto one = open.end(op_id);
+  if (!one) return false;  // it has just ended by itself
+  Failed said;
+  complete_with(said, op_id, one->facts);
+  said.elapsed_ns = engine::now_ns() - one->facts.issued_ns;
+  said.reason = reason;
+  said.how = how;
+  said.thread = static_cast<std::int32_t>(run::this_tid());
+  channel<Failed>().post(said);
+  tell_hooks(op_id, one->facts.communicator, nullptr, &said);
+  return true;
+}
+
+std::uint32_t Ledger::Core::end_communicator(std::uint32_t communicator, How how,
+                                             Name reason) noexcept {
+  std::uint32_t ended = 0;
+  open.for_each([&](std::uint64_t op_id, const Facts& facts) {
+    if (facts.communicator == communicator && end_as(op_id, how, reason)) ++ended;
+  });
+  return ended;
+}
 
 Ledger::Ledger(std::unique_ptr<Core> core) noexcept : core_(std::move(core)) {}
 Ledger::~Ledger() {
@@ -112,7 +126,7 @@ Ledger::~Ledger() {
 }
 
 Result<std::shared_ptr<Ledger>> Ledger::of(Bus& bus) {
-  const detail::BusCore* const wanted = &detail::Erased::core(bus);
+  ringmain::detail::BusCore* const wanted = &ringmain::detail::Erased::core(bus);
   Registry& shared = registry();
   const std::lock_guard lock(shared.mutex);
   auto& all = shared.known;
@@ -121,7 +135,7 @@ Result<std::shared_ptr<Ledger>> Ledger::of(Bus& bus) {
     if (one.bus != wanted) continue;
     if (auto ledger = one.ledger.lock()) return ledger;
   }
-  auto core = std::make_unique<Core>(bus);
+  auto core = std::make_unique<Core>(*wanted);
   if (auto conflict = run::hold_channels(bus, core->channels)) return std::move(*conflict);
   const std::shared_ptr<Ledger> made(new Ledger(std::move(core)));
   all.push_back({wanted, made});
@@ -129,27 +143,11 @@ Result<std::shared_ptr<Ledger>> Ledger::of(Bus& bus) {
 }
 
 bool Ledger::heard() const noexcept {
-  return core_->channel<Issued>().wanted() || core_->channel<Started>().wanted() ||
-         core_->channel<Completed>().wanted() || core_->channel<Failed>().wanted();
+  return core_->heard();
 }
 
 std::uint64_t Ledger::issue(Issued what) noexcept {
-  if (!heard()) return 0;
-  what.op_id = new_op_id();
-  if (what.thread == 0) what.thread = static_cast<std::int32_t>(run::this_tid());
-  ++core_->issued;
-  core_->channel<Issued>().post(what);
-  // Only this thread knows the id yet: nobody can end it before it is open.
-  if (!core_->open.open(what.op_id, facts_of(what, engine::now_ns()))) {
-    ++core_->unknown;
-    Failed said;
-    complete_with(said, what.op_id, facts_of(what, 0));
-    said.reason = core_->no_room;
-    said.how = How::unknown;
-    said.thread = what.thread;
-    core_->channel<Failed>().post(said);
-  }
-  return what.op_id;
+  return heard() ? core_->issue(what, 0) : 0;
 }
 
 bool Ledger::started(std::uint64_t op_id, Started what) noexcept {
@@ -173,6 +171,7 @@ bool Ledger::completed(std::uint64_t op_id, Completed what) noexcept {
   if (what.duration_ns == 0)
     what.duration_ns = now - (ended->begun_at != 0 ? ended->begun_at : issued);
   core_->channel<Completed>().post(what);
+  core_->tell_hooks(op_id, ended->facts.communicator, &what, nullptr);
   return true;
 }
 
@@ -183,25 +182,35 @@ bool Ledger::failed(std::uint64_t op_id, Failed what) noexcept {
   complete_with(what, op_id, ended->facts);
   if (what.elapsed_ns == 0) what.elapsed_ns = engine::now_ns() - ended->facts.issued_ns;
   core_->channel<Failed>().post(what);
+  core_->tell_hooks(op_id, ended->facts.communicator, nullptr, &what);
   return true;
 }
 
 std::uint32_t Ledger::end_group(Name group, Name reason) noexcept {
   std::uint32_t ended = 0;
   core_->open.for_each([&](std::uint64_t op_id, const Facts& facts) {
-    if (facts.group != group) return;
-    const auto one = core_->open.end(op_id);
-    if (!one) return;  // it has just ended by itself
-    ++ended;
-    Failed said;
-    complete_with(said, op_id, one->facts);
-    said.elapsed_ns = engine::now_ns() - one->facts.issued_ns;
-    said.reason = reason;
-    said.how = How::cancelled;
-    said.thread = static_cast<std::int32_t>(run::this_tid());
-    core_->channel<Failed>().post(said);
+    if (facts.group == group && core_->end_as(op_id, How::cancelled, reason)) ++ended;
   });
   return ended;
+}
+
+void Ledger::say(const Group& what) noexcept {
+  core_->channel<Group>().post(what);
+}
+void Ledger::say(const Wait& what) noexcept {
+  core_->channel<Wait>().post(what);
+}
+void Ledger::say(const Abort& what) noexcept {
+  core_->channel<Abort>().post(what);
+}
+void Ledger::say(const Shapes& what) noexcept {
+  core_->channel<Shapes>().post(what);
+}
+bool Ledger::waits_heard() const noexcept {
+  return core_->channel<Wait>().wanted();
+}
+bool Ledger::shapes_heard() const noexcept {
+  return core_->channel<Shapes>().wanted();
 }
 
 LedgerFigures Ledger::figures() const noexcept {
@@ -214,12 +223,21 @@ std::uint64_t Ledger::mark() const noexcept {
   return marked.ledger == this ? marked.op_id : 0;
 }
 
-Ledger::Inside::Inside(const Ledger& ledger, std::uint64_t op_id) noexcept
-    : before_{marked.ledger, marked.op_id} {
+std::uint64_t Ledger::marked_as(Name op) const noexcept {
+  const std::uint64_t id = mark();
+  const auto facts = core_->open.find(id);
+  return facts && facts->op == op ? id : 0;
+}
+
+Ledger::Inside::Inside(const Ledger& ledger, std::uint64_t op_id) noexcept : before_(marked) {
   if (op_id != 0 && marked.ledger != &ledger) marked = {&ledger, op_id};
 }
 Ledger::Inside::~Inside() {
-  marked = {before_.ledger, before_.op_id};
+  marked = before_;
+}
+Ledger::Outside::Outside() noexcept : before_(std::exchange(marked, Mark{})) {}
+Ledger::Outside::~Outside() {
+  marked = before_;
 }
 
 }  // namespace ringmain::collective

@@ -14,8 +14,15 @@
 #include "../../../bus/result.hpp"
 
 #include "../../../events/collective.hpp"
+#include "../../../events/collective_life.hpp"
+#include "../../../events/collective_shapes.hpp"
 
 namespace ringmain::collective {
+
+class Communicator;
+namespace detail {
+class CommunicatorCore;
+}  // namespace detail
 
 struct LedgerFigures {
   std::uint64_t issued = 0;   // that were heard
@@ -39,7 +46,7 @@ class Ledger {
   Ledger& operator=(const Ledger&) = delete;
   ~Ledger();
 
-  /// Does somebody listen to operations? Progress: wait-free.
+  /// Does somebody listen to operations, or wait for their ends? Progress: wait-free.
   [[nodiscard]] bool heard() const noexcept;
 
   /// Issues it: it has an id from here on, which is returned and which its other words need. 0:
@@ -56,10 +63,26 @@ class Ledger {
   /// meanwhile may stay open.
   std::uint32_t end_group(Name group, Name reason) noexcept;
 
+  /// What happens around operations. Published if somebody listens.
+  void say(const Group& what) noexcept;
+  void say(const Wait& what) noexcept;
+  void say(const Abort& what) noexcept;
+  void say(const Shapes& what) noexcept;
+  /// Is it worth making such an event? Progress: wait-free.
+  [[nodiscard]] bool waits_heard() const noexcept;
+  [[nodiscard]] bool shapes_heard() const noexcept;
+
   [[nodiscard]] LedgerFigures figures() const noexcept;
 
   /// The id of the operation that this thread issues; 0: none that was issued on this bus.
   [[nodiscard]] std::uint64_t mark() const noexcept;
+  /// That operation, if it is open and is called `op`; else 0. For an inner source: the outer
+  /// operation may be made of several of its own, whose ends are not that one's.
+  [[nodiscard]] std::uint64_t marked_as(Name op) const noexcept;
+  struct Mark {
+    const Ledger* ledger = nullptr;
+    std::uint64_t op_id = 0;
+  };
   /// While it lives, its thread is inside the issuing of that operation. Where it is inside one of
   /// this bus already, that one stays. Lives in one thread.
   class Inside {
@@ -70,14 +93,25 @@ class Ledger {
     ~Inside();
 
    private:
-    struct {
-      const Ledger* ledger;
-      std::uint64_t op_id;
-    } before_;
+    Mark before_;
+  };
+  /// While it lives, its thread is inside no operation: what it calls for is its own.
+  class Outside {
+   public:
+    Outside() noexcept;
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+    ~Outside();
+
+   private:
+    Mark before_;
   };
 
+  struct Core;  // for this library's own files
+
  private:
-  struct Core;
+  friend class Communicator;
+  friend class detail::CommunicatorCore;
   explicit Ledger(std::unique_ptr<Core> core) noexcept;
   std::unique_ptr<Core> core_;
 };

@@ -1,0 +1,267 @@
+// Through what does a backend report its operations, and where do hooks hang?
+//
+// A communicator is one rank's end of a group. The backend asks it before each operation and says
+// what becomes of it; the communicator calls the hooks, and publishes on the bus by the ledger
+// (collective_ledger.hpp). Nothing here moves data.
+//
+//   auto issuing = comm.issue(collective::AllReduce{tensor, ReduceOp::sum});
+//   if (!issuing) return refused(issuing.reason());
+//   Operation operation = issuing.operation();   // for the thread that will see the end
+//   auto work = backend.all_reduce(…);           // may throw: then it failed
+//   issuing.returned(&work);                     // post hooks
+//   …
+//   operation.completed();                       // any thread, any time
+#pragma once
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../../../engine/system/ref.hpp"
+
+#include "../../../bus/bus.hpp"
+#include "../../../bus/result.hpp"
+
+#include "../../../events/collective.hpp"
+#include "../../../events/collective_life.hpp"
+
+#include "collective_arguments.hpp"
+#include "collective_hook.hpp"
+#include "collective_ledger.hpp"
+
+namespace ringmain::collective {
+
+namespace detail {
+class CommunicatorCore;
+class CommunicatorHold;
+}  // namespace detail
+
+/// What a communicator is called and of whom it consists.
+struct CommunicatorOptions {
+  std::string_view name;         // of the group: events' field `group`; not empty
+  std::string_view description;  // what its maker calls it
+  std::string_view backend;      // gloo, mpi …
+  std::string_view source;       // whose word its events are: torch, loopback …
+  std::int32_t rank = 0;         // below `size`
+  std::int32_t size = 1;
+  std::int32_t device = kNoDevice;
+  std::span<const int> ranks{};  // of its members, in the world; empty: not known
+  /// How the backend gives the group up; empty: abort() is not supported. Called in the thread that
+  /// aborts, after the abort hooks.
+  std::function<void(Name reason)> abort{};
+};
+
+/// What becomes of an operation; each word by any thread, in any order. The first of completed()
+/// and failed() is believed, from whichever source; false: it is over already. A copy is the same
+/// operation. It may outlive the communicator. Progress: as Ledger's.
+class Operation {
+ public:
+  Operation() noexcept = default;  // one of which nobody hears
+
+  /// 0: when it was issued nobody listened and there was no hook.
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  bool started(Started what = {}) const noexcept;
+  bool completed(Completed what = {}) const noexcept;
+  bool failed(Failed what) const noexcept;
+  /// As failed(), with How::error.
+  bool failed(std::string_view reason) const noexcept;
+
+  /// While it lives, its thread waits for the operation: collective.wait.
+  class Waiting {
+   public:
+    explicit Waiting(const Operation& of) noexcept;
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    ~Waiting();
+
+   private:
+    const Operation& of_;
+    std::int64_t since_ns_ = 0;  // 0: nobody listens
+  };
+
+ private:
+  friend class Issuing;
+  friend class detail::CommunicatorCore;
+  Operation(const detail::CommunicatorCore* core, std::uint64_t id, std::uint64_t reported,
+            Name op) noexcept;
+  void say_wait(Edge edge, std::int64_t waited_ns) const noexcept;
+  [[nodiscard]] const detail::CommunicatorCore& core() const noexcept;
+  engine::Ref<const engine::Counted> held_;  // the core
+  std::uint64_t id_ = 0;
+  std::uint64_t reported_ = 0;  // by which the ledger knows it; 0: it does not
+  Name op_;
+};
+
+/// The call of the backend, from issue() to returned(). Lives in one thread, which is marked with
+/// the operation meanwhile, so that a source below adds to it (Ledger::Inside).
+class [[nodiscard]] Issuing {
+ public:
+  Issuing(const Issuing&) = delete;
+  Issuing& operator=(const Issuing&) = delete;
+  /// Without a word before: as threw(), if an exception is leaving, else as returned(nullptr).
+  ~Issuing();
+
+  /// May the backend be called? False: a hook refused, or the communicator has ended.
+  explicit operator bool() const noexcept { return go_on_; }
+  /// Why not.
+  [[nodiscard]] Name reason() const noexcept { return reason_; }
+  [[nodiscard]] const Operation& operation() const noexcept { return operation_; }
+  /// The backend's call has returned: post hooks are called. `work` is the backend's, for them.
+  void returned(const void* work = nullptr) noexcept { over(Outcome::issued, work, nullptr, {}); }
+  /// A split: the part that this rank is in; nullptr: it is in none.
+  void returned_part(const Communicator* part) noexcept {
+    over(Outcome::issued, nullptr, part, {});
+  }
+  /// The backend did not take it: it failed, and post hooks are called.
+  void threw(std::string_view what) noexcept;
+
+ private:
+  friend class Communicator;
+  friend class detail::CommunicatorCore;
+  Issuing(const std::shared_ptr<detail::CommunicatorHold>& hold,
+          const Arguments& arguments) noexcept;
+  void over(Outcome outcome, const void* work, const Communicator* part, Name reason) noexcept;
+
+  std::shared_ptr<detail::CommunicatorHold> hold_;  // none: it is over, or nobody is to be told
+  Operation operation_;
+  std::optional<Ledger::Inside> inside_;
+  Name reason_;
+  int exceptions_ = 0;
+  OpName name_ = OpName::other;
+  bool lifecycle_ = false;  // it is over when the backend's call is
+  bool go_on_ = true;
+};
+
+/// What an abort came to.
+struct Aborted {
+  enum class How : std::uint8_t {
+    done,         // the hooks were called, and the backend gave the group up
+    joined,       // somebody else's abort: its hooks have been called, or it is inside one of them
+    unsupported,  // the backend has no abort: no hook was called
+    ended         // the communicator has ended, or was aborted before
+  };
+  How how = How::done;
+  std::uint64_t incident = 0;
+  std::uint32_t hooks = 0;       // that were called
+  std::uint32_t operations = 0;  // that failed with it
+  std::vector<Name> stuck{};     // names of the hooks that had not returned in time
+};
+
+/// One rank's end of a group. Copies are the same communicator, which ends with end(), or with its
+/// last copy. An empty one reports nothing and takes no hook.
+///
+/// Threads: any, all of it, at any time, also inside hooks.
+class Communicator {
+ public:
+  Communicator() noexcept = default;
+  /// refused: a name or ranks that cannot be; a bus that has stopped or is another process's.
+  /// conflict: as Ledger::of(). Publishes collective.group `made`. Progress: blocking.
+  [[nodiscard]] static Result<Communicator> make(Bus& bus, const CommunicatorOptions& options);
+  /// One of this bus that was made, by any source, and has not ended; of several with that name the
+  /// first of that rank (kNoRank: of any). Empty: there is none. When collective.group `made` is
+  /// published it can be found. Progress: blocking.
+  [[nodiscard]] static Communicator find(Bus& bus, std::string_view group,
+                                         std::int32_t rank = kNoRank);
+
+  [[nodiscard]] Name name() const noexcept;
+  [[nodiscard]] Name backend() const noexcept;
+  [[nodiscard]] std::int32_t rank() const noexcept;
+  [[nodiscard]] std::int32_t size() const noexcept;
+  [[nodiscard]] bool ended() const noexcept;
+  [[nodiscard]] bool aborted() const noexcept;
+  [[nodiscard]] bool supports_abort() const noexcept;
+  explicit operator bool() const noexcept { return hold_ != nullptr; }
+  friend bool operator==(const Communicator&, const Communicator&) noexcept = default;
+
+  /// Asks the pre hooks; then the backend may be called. Who refuses leaves a record: issued, and
+  /// failed as vetoed. Collectives are counted: the field `sequence`.
+  /// A pre hook that throws refuses; so does one that cannot be asked (8 calls of hooks and inline
+  /// subscribers are nested in this thread, or there is no memory): it may be a guard.
+  /// Where another source has marked this thread, the operation is a part of that one's, and
+  /// nothing is issued; hooks are called with the id of the outer one.
+  /// Progress: as Channel::post(), but for the hooks.
+  [[nodiscard]] Issuing issue(const Arguments& arguments) const noexcept {
+    return Issuing(hold_, arguments);
+  }
+  /// The backend's call, from issue() to returned(): `call(operation)`. False: refused, and it was
+  /// not called. What it throws passes on.
+  template <std::invocable<const Operation&> F>
+  bool run(const Arguments& arguments, F&& call) const {
+    Issuing issuing = issue(arguments);
+    if (!issuing) return false;
+    try {
+      std::forward<F>(call)(issuing.operation());
+    } catch (const std::exception& thrown) {
+      issuing.threw(thrown.what());
+      throw;
+    }
+    issuing.returned();
+    return true;
+  }
+
+  /// Hooks. refused: the communicator is empty or has ended, or its bus has; no_memory. A hook that
+  /// is registered while an operation is issued is called for the next one. Progress: blocking.
+  [[nodiscard]] Result<Hook> pre_hook(PreHook see, HookOptions options = {}) const;
+  [[nodiscard]] Result<Hook> post_hook(PostHook see, HookOptions options = {}) const;
+  /// Called once for each end, in the thread that says it, also if another source does.
+  [[nodiscard]] Result<Hook> completion_hook(CompletionHook see, HookOptions options = {}) const;
+  /// Each is called in a thread of its own.
+  [[nodiscard]] Result<Hook> abort_hook(AbortHook see, HookOptions options = {}) const;
+  /// The same with torchcomms' handles.
+  template <class F>
+  [[nodiscard]] Result<RemovableHandle> register_pre_hook(F see, HookOptions options = {}) const {
+    return parity(pre_hook(PreHook(std::move(see)), std::move(options)));
+  }
+  template <class F>
+  [[nodiscard]] Result<RemovableHandle> register_post_hook(F see, HookOptions options = {}) const {
+    return parity(post_hook(PostHook(std::move(see)), std::move(options)));
+  }
+  template <class F>
+  [[nodiscard]] Result<RemovableHandle> register_completion_hook(F see,
+                                                                 HookOptions options = {}) const {
+    return parity(completion_hook(CompletionHook(std::move(see)), std::move(options)));
+  }
+  template <class F>
+  [[nodiscard]] Result<RemovableHandle> register_abort_hook(F see, HookOptions options = {}) const {
+    return parity(abort_hook(AbortHook(std::move(see)), std::move(options)));
+  }
+
+  /// This rank's part of a split, with the hooks that this communicator has now: one removal takes
+  /// a hook away from both. Publishes collective.group `split`, with how many. Refusals as make().
+  [[nodiscard]] Result<Communicator> part(const CommunicatorOptions& options) const;
+  /// A split gave this rank nothing: collective.group `split` with an empty name.
+  void no_part() const noexcept;
+
+  /// Gives the group up: all abort hooks are called at once, together within `hooks_within`; one
+  /// that is stuck is left, and named. Then what is open fails as aborted, and the backend's own
+  /// abort is called. A second caller waits for the first one's hooks. Progress: blocking.
+  Aborted abort(std::string_view reason, std::string_view asked_by = "application",
+                nanoseconds hooks_within = std::chrono::seconds(5)) const;
+  /// Only the hooks, for a backend that gives up by itself. Each call is an incident.
+  Aborted run_abort_hooks(std::string_view reason, std::string_view asked_by = "backend",
+                          nanoseconds hooks_within = std::chrono::seconds(5)) const;
+
+  /// What is open failed as cancelled; operations and hooks are refused from here on. May be called
+  /// again. Publishes collective.group `ended`. Progress: lock-free.
+  void end() const noexcept;
+
+ private:
+  friend class Issuing;
+  friend class detail::CommunicatorCore;
+  explicit Communicator(std::shared_ptr<detail::CommunicatorHold> hold) noexcept
+      : hold_(std::move(hold)) {}
+  [[nodiscard]] static Result<RemovableHandle> parity(Result<Hook> made);
+  [[nodiscard]] detail::CommunicatorCore* core() const noexcept;
+
+  std::shared_ptr<detail::CommunicatorHold> hold_;
+};
+
+}  // namespace ringmain::collective

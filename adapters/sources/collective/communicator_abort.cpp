@@ -1,0 +1,161 @@
+// How is a group given up? All abort hooks at once, each in a thread of its own, so that one that
+// is stuck holds up neither the others nor the abort.
+#include <chrono>
+#include <exception>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engine/system/clock.hpp"
+#include "engine/system/configure_thread.hpp"
+
+#include "bus/origin.hpp"
+
+#include "adapters/launch/tid.hpp"
+#include "adapters/sources/collective/communicator_core.hpp"
+
+namespace ringmain::collective {
+namespace detail {
+namespace {
+
+/// Whose abort hook, or whose backend's abort, does this thread run?
+constinit thread_local const CommunicatorCore* aborts = nullptr;
+
+class Aborting {
+ public:
+  explicit Aborting(const CommunicatorCore* of) noexcept : before_(std::exchange(aborts, of)) {}
+  Aborting(const Aborting&) = delete;
+  Aborting& operator=(const Aborting&) = delete;
+  ~Aborting() { aborts = before_; }
+
+ private:
+  const CommunicatorCore* before_;
+};
+
+void call_one(const CommunicatorCore* comm, AbortRow& hook, const AbortHookArgs& args,
+              Incident& incident, std::size_t at) noexcept {
+  {
+    const Aborting mine(comm);
+    (void)hook.row.call(args);  // what it throws the bus counts
+  }
+  const std::lock_guard lock(incident.mutex);
+  incident.ended[at] = true;
+  --incident.running;
+  incident.changed.notify_all();
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<AbortRow>> CommunicatorCore::rows_to_abort() {
+  const std::lock_guard lock(hooks_mutex);
+  std::erase_if(abort_rows, [](const auto& one) { return !one->row.any(); });
+  return abort_rows;
+}
+
+void CommunicatorCore::call_abort_hooks(const std::vector<std::shared_ptr<AbortRow>>& rows,
+                                        const AbortHookArgs& args,
+                                        const std::shared_ptr<Incident>& incident,
+                                        nanoseconds within, std::vector<Name>& stuck) noexcept {
+  const auto deadline = std::chrono::steady_clock::now() + within;
+  std::size_t alone = rows.size();
+  {
+    const engine::BlockedSignals signals_are_the_programs;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      try {
+        // The thread may outlive this call and the communicator: it holds what it needs.
+        std::thread([comm = engine::Ref<CommunicatorCore>(this), hook = rows[i], args, incident,
+                     i] {
+          call_one(comm.get(), *hook, args, *incident, i);
+        }).detach();
+      } catch (const std::exception&) {  // no thread, or no memory for one
+        alone = i;
+        break;
+      }
+    }
+  }
+  for (; alone < rows.size(); ++alone) call_one(this, *rows[alone], args, *incident, alone);
+  std::unique_lock lock(incident->mutex);
+  (void)incident->changed.wait_until(lock, deadline, [&] { return incident->running == 0; });
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!incident->ended[i]) stuck.push_back(rows[i]->name);
+  }
+}
+
+Aborted CommunicatorCore::abort(std::string_view reason, std::string_view asked_by,
+                                nanoseconds within, bool gives_up) {
+  Aborted result;
+  if (forked()) return result.how = Aborted::How::ended, result;
+  // All memory first: what is begun is brought to its end.
+  const auto rows = rows_to_abort();
+  result.stuck.reserve(rows.size());
+  const auto incident = std::make_shared<Incident>();
+  incident->ended.assign(rows.size(), false);
+  incident->running = rows.size();
+  {
+    std::unique_lock lock(abort_mutex_);
+    if (aborting_ != nullptr) {
+      result.how = Aborted::How::joined;
+      const auto first = aborting_;
+      // Inside one of its hooks, waiting for it would be waiting for oneself.
+      if (aborts != this) abort_changed_.wait(lock, [&] { return first->over; });
+      return result;
+    }
+    if (is_over()) return result.how = Aborted::How::ended, result;
+    if (gives_up && give_up == nullptr) return result.how = Aborted::How::unsupported, result;
+    aborting_ = incident;
+  }
+  const std::int64_t began = engine::now_ns();
+  Abort said;
+  said.incident = result.incident = new_op_id();
+  said.group = name;
+  said.asked_by = Name(asked_by);
+  said.reason = Name(reason);
+  said.source = source;
+  said.rank = rank;
+  said.thread = static_cast<std::int32_t>(run::this_tid());
+  if (gives_up) over |= kAborted;
+  reports().say(said);
+
+  result.hooks = static_cast<std::uint32_t>(rows.size());
+  call_abort_hooks(rows, {result.incident, said.reason, said.asked_by}, incident, within,
+                   result.stuck);
+  {
+    const std::lock_guard lock(abort_mutex_);
+    incident->over = true;
+    if (!gives_up) aborting_.reset();
+    abort_changed_.notify_all();
+  }
+  if (gives_up) {
+    result.operations = ledger().end_communicator(number, How::aborted, said.reason);
+    const Aborting mine(this);
+    try {
+      give_up(said.reason);
+    } catch (...) {
+      // It is over for us either way; who asked has its answer.
+    }
+    const std::lock_guard lock(abort_mutex_);
+    aborting_.reset();
+  }
+  said.duration_ns = engine::now_ns() - began;
+  said.hooks = result.hooks;
+  said.stuck = static_cast<std::uint32_t>(result.stuck.size());
+  said.operations = result.operations;
+  said.edge = Edge::end;
+  reports().say(said);
+  return result;
+}
+
+}  // namespace detail
+
+Aborted Communicator::abort(std::string_view reason, std::string_view asked_by,
+                            nanoseconds hooks_within) const {
+  if (core() == nullptr) return {.how = Aborted::How::ended};
+  return core()->abort(reason, asked_by, hooks_within, true);
+}
+Aborted Communicator::run_abort_hooks(std::string_view reason, std::string_view asked_by,
+                                      nanoseconds hooks_within) const {
+  if (core() == nullptr) return {.how = Aborted::How::ended};
+  return core()->abort(reason, asked_by, hooks_within, false);
+}
+
+}  // namespace ringmain::collective

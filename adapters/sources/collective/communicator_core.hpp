@@ -1,0 +1,133 @@
+// What is a communicator made of? Who it is, its hooks, and the ledger that it reports to.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/system/ref.hpp"
+
+#include "bus/hooks.hpp"
+
+#include "adapters/sources/collective/collective_ledger_core.hpp"
+#include "adapters/sources/collective/communicator.hpp"
+
+namespace ringmain::collective::detail {
+
+class CommunicatorCore;
+
+/// One hook. A subclass knows its function and on which row it goes.
+class OneHook : public Registration, engine::Born {
+ public:
+  explicit OneHook(HookOptions options) : options_(std::move(options)) {}
+
+  /// False: it was removed before.
+  [[nodiscard]] Result<bool> add_to(CommunicatorCore& comm);
+  Detached remove(nanoseconds limit) noexcept override;
+  [[nodiscard]] bool attached() noexcept override;
+
+ protected:
+  [[nodiscard]] virtual Result<Subscription> hook_in(CommunicatorCore& comm) = 0;
+  [[nodiscard]] SubscribeOptions subscribe_options() const;
+
+ private:
+  const HookOptions options_;
+  std::mutex mutex_;
+  bool removed_ = false;
+  std::vector<Subscription> on_;
+};
+
+/// An abort hook has a row of its own, as each is called in a thread of its own.
+struct AbortRow {
+  Name name;
+  Hooks<AbortHookArgs> row;
+};
+
+/// Abort hooks that are being called. The threads that call them hold it.
+struct Incident {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<bool> ended;  // of each hook
+  std::size_t running = 0;
+  bool over = false;  // nobody waits for them any longer
+};
+
+class CommunicatorCore : public engine::Counted {
+ public:
+  CommunicatorCore(std::shared_ptr<Ledger> ledger, const CommunicatorOptions& options, Name parent);
+  ~CommunicatorCore() override = default;
+
+  /// The hooks of `parent`, as many as it has now, in their order. How many.
+  [[nodiscard]] Result<std::uint32_t> inherit(CommunicatorCore& parent);
+  [[nodiscard]] Result<std::shared_ptr<OneHook>> add(std::shared_ptr<OneHook> made);
+  void say_group(GroupChange change, std::uint32_t inherited) noexcept;
+  /// A split of this one; an empty `part`: this rank is in none.
+  void say_split() noexcept;
+  void end() noexcept;
+
+  void issue(Issuing& issuing, const Arguments& arguments) noexcept;
+  void call_post(const Issuing& issuing, Outcome outcome, const void* work,
+                 const Communicator* part, Name reason) noexcept;
+  Aborted abort(std::string_view reason, std::string_view asked_by, nanoseconds within,
+                bool gives_up);
+
+  [[nodiscard]] bool is_over() const noexcept { return over != 0; }
+  [[nodiscard]] Ledger::Core& ledger() const noexcept { return *ledger_->core_; }
+  [[nodiscard]] const Ledger& marks() const noexcept { return *ledger_; }
+  [[nodiscard]] Ledger& reports() const noexcept { return *ledger_; }
+  [[nodiscard]] ringmain::detail::BusCore& bus() const noexcept { return *ledger().bus_core; }
+  [[nodiscard]] std::string row_name(std::string_view kind) const;
+
+  const std::shared_ptr<Ledger> ledger_;
+  const std::uint32_t number;
+  const Name name, description, backend, source, parent;
+  const std::int32_t rank, size, device;
+  const std::vector<int> ranks;
+  const std::function<void(Name)> give_up;
+
+  enum : std::uint32_t { kEnded = 1, kAborted = 2 };
+  std::atomic<std::uint32_t> over{0};  // of these
+  RowWhenAsked<PreHookArgs> pre;
+  RowWhenAsked<PostHookArgs> post;
+  std::mutex hooks_mutex;
+  std::vector<std::shared_ptr<OneHook>> hooks;  // in order of registration
+  std::vector<std::shared_ptr<AbortRow>> abort_rows;
+
+ private:
+  [[nodiscard]] bool refuse_if_over(Issuing& issuing) const noexcept;
+  [[nodiscard]] bool end_if_over(std::uint64_t op_id) noexcept;
+  [[nodiscard]] Issued issued(const ArgumentsView& view, Name op) const noexcept;
+  void say_shapes(std::uint64_t op_id, const ArgumentsView& view, Name op) noexcept;
+  [[nodiscard]] PublishResult ask(const Issuing& issuing, const Arguments& arguments, bool async,
+                                  Name op) noexcept;
+  [[nodiscard]] std::vector<std::shared_ptr<AbortRow>> rows_to_abort();
+  /// Calls them; `stuck` gets the names of those that have not returned in time.
+  void call_abort_hooks(const std::vector<std::shared_ptr<AbortRow>>& rows,
+                        const AbortHookArgs& args, const std::shared_ptr<Incident>& incident,
+                        nanoseconds within, std::vector<Name>& stuck) noexcept;
+
+  std::atomic<std::uint64_t> collectives_{0};
+  std::mutex abort_mutex_;
+  std::condition_variable abort_changed_;
+  std::shared_ptr<Incident> aborting_;
+};
+
+/// The last of a communicator's copies ends it.
+class CommunicatorHold {
+ public:
+  explicit CommunicatorHold(engine::Ref<CommunicatorCore> of) noexcept : core(std::move(of)) {}
+  CommunicatorHold(const CommunicatorHold&) = delete;
+  CommunicatorHold& operator=(const CommunicatorHold&) = delete;
+  ~CommunicatorHold() { core->end(); }
+  [[nodiscard]] static std::shared_ptr<CommunicatorHold> enter(engine::Ref<CommunicatorCore> core);
+  [[nodiscard]] static std::shared_ptr<CommunicatorHold> find(Ledger::Core& ledger, Name group,
+                                                              std::int32_t rank);
+  const engine::Ref<CommunicatorCore> core;
+};
+
+}  // namespace ringmain::collective::detail

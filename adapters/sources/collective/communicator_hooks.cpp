@@ -1,0 +1,171 @@
+// How does a hook get on a communicator and its parts, and off all of them again?
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "adapters/sources/collective/communicator_core.hpp"
+
+namespace ringmain::collective {
+namespace detail {
+namespace {
+
+/// A pre hook that throws refuses, and its words are the reason.
+Verdict verdict_of(const PreHook& see, const PreHookArgs& args) noexcept {
+  try {
+    return see(args);
+  } catch (const std::exception& thrown) {
+    return Verdict::veto(Name(thrown.what()));
+  } catch (...) {
+    return Verdict::veto(Name("a pre hook threw what is no std::exception"));
+  }
+}
+
+class PreHookOn final : public OneHook {
+ public:
+  PreHookOn(PreHook see, HookOptions options)
+      : OneHook(std::move(options)), see_(std::make_shared<const PreHook>(std::move(see))) {}
+
+ private:
+  Result<Subscription> hook_in(CommunicatorCore& comm) override {
+    auto row = comm.pre.get(comm.bus(), comm.row_name("pre"));
+    if (!row) return row.error();
+    return row.value()->add(
+        [see = see_](const PreHookArgs& args) { return verdict_of(*see, args); },
+        subscribe_options());
+  }
+  std::shared_ptr<const PreHook> see_;
+};
+
+class PostHookOn final : public OneHook {
+ public:
+  PostHookOn(PostHook see, HookOptions options)
+      : OneHook(std::move(options)), see_(std::make_shared<const PostHook>(std::move(see))) {}
+
+ private:
+  Result<Subscription> hook_in(CommunicatorCore& comm) override {
+    auto row = comm.post.get(comm.bus(), comm.row_name("post"));
+    if (!row) return row.error();
+    return row.value()->add([see = see_](const PostHookArgs& args) { (*see)(args); },
+                            subscribe_options());
+  }
+  std::shared_ptr<const PostHook> see_;
+};
+
+class CompletionHookOn final : public OneHook {
+ public:
+  CompletionHookOn(CompletionHook see, HookOptions options)
+      : OneHook(std::move(options)), see_(std::make_shared<const CompletionHook>(std::move(see))) {}
+
+ private:
+  Result<Subscription> hook_in(CommunicatorCore& comm) override {
+    auto row = comm.ledger().ends.get(comm.bus(), "collective completion hooks");
+    if (!row) return row.error();
+    return row.value()->add(
+        [see = see_, number = comm.number](const EndedArgs& ended) {
+          if (ended.communicator == number) (*see)(ended.args);
+        },
+        subscribe_options());
+  }
+  std::shared_ptr<const CompletionHook> see_;
+};
+
+class AbortHookOn final : public OneHook {
+ public:
+  AbortHookOn(AbortHook see, HookOptions options)
+      : OneHook(options),
+        see_(std::make_shared<const AbortHook>(std::move(see))),
+        name_(options.name.empty() ? "an abort hook without a name" : options.name) {}
+
+ private:
+  Result<Subscription> hook_in(CommunicatorCore& comm) override {
+    auto row = Hooks<AbortHookArgs>::make(comm.bus(), comm.row_name("abort"));
+    if (!row) return row.error();
+    auto held = std::make_shared<AbortRow>(AbortRow{name_, std::move(row).value()});
+    auto added = held->row.add([see = see_](const AbortHookArgs& args) { (*see)(args); },
+                               subscribe_options());
+    std::erase_if(comm.abort_rows, [](const auto& one) { return !one->row.any(); });
+    comm.abort_rows.push_back(std::move(held));
+    return added;
+  }
+  std::shared_ptr<const AbortHook> see_;
+  Name name_;
+};
+
+template <class Made, class F>
+Result<Hook> registered(CommunicatorCore* comm, F see, HookOptions options) {
+  if (comm == nullptr)
+    return Error{Error::Code::refused, "an empty communicator takes no hooks; make one first"};
+  if (!see) return Error{Error::Code::refused, "an empty function is no hook; give it one to call"};
+  try {
+    auto added = comm->add(std::make_shared<Made>(std::move(see), std::move(options)));
+    if (!added) return added.error();
+    return Hook(std::move(added).value());
+  } catch (const std::bad_alloc&) {
+    return Error{Error::Code::no_memory, "out of memory"};  // short: it is not allocated
+  }
+}
+
+}  // namespace
+
+SubscribeOptions OneHook::subscribe_options() const {
+  SubscribeOptions options;
+  options.priority = options_.priority;
+  options.name = options_.name;
+  return options;
+}
+
+Result<bool> OneHook::add_to(CommunicatorCore& comm) {
+  const std::lock_guard lock(mutex_);
+  if (removed_) return false;
+  on_.reserve(on_.size() + 1);
+  auto added = hook_in(comm);
+  if (!added) return added.error();
+  on_.push_back(std::move(added).value());
+  return true;
+}
+
+Detached OneHook::remove(nanoseconds limit) noexcept {
+  if (forked()) return Detached::was_not_attached;
+  std::vector<Subscription> leaving;
+  {
+    const std::lock_guard lock(mutex_);
+    removed_ = true;
+    leaving.swap(on_);
+  }
+  // No lock is held while it waits: the call that it waits for may want to remove the hook, too.
+  Detached all = Detached::was_not_attached;
+  for (Subscription& one : leaving) {
+    const Detached ended = limit < nanoseconds::zero() ? one.reset() : one.reset_for(limit);
+    if (ended == Detached::timeout || (ended == Detached::deferred && all != Detached::timeout) ||
+        all == Detached::was_not_attached)
+      all = ended;
+  }
+  if (all == Detached::timeout) {
+    const std::lock_guard lock(mutex_);
+    on_.swap(leaving);  // the next call waits for them again
+  }
+  return all;
+}
+
+bool OneHook::attached() noexcept {
+  if (forked()) return false;
+  const std::lock_guard lock(mutex_);
+  return !removed_ && !on_.empty();
+}
+
+}  // namespace detail
+
+Result<Hook> Communicator::pre_hook(PreHook see, HookOptions options) const {
+  return detail::registered<detail::PreHookOn>(core(), std::move(see), std::move(options));
+}
+Result<Hook> Communicator::post_hook(PostHook see, HookOptions options) const {
+  return detail::registered<detail::PostHookOn>(core(), std::move(see), std::move(options));
+}
+Result<Hook> Communicator::completion_hook(CompletionHook see, HookOptions options) const {
+  return detail::registered<detail::CompletionHookOn>(core(), std::move(see), std::move(options));
+}
+Result<Hook> Communicator::abort_hook(AbortHook see, HookOptions options) const {
+  return detail::registered<detail::AbortHookOn>(core(), std::move(see), std::move(options));
+}
+
+}  // namespace ringmain::collective

@@ -1,0 +1,156 @@
+// Do hooks come and go safely while operations run, and does each group end once?
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "adapters/sources/collective/communicator.hpp"
+
+#include "tests/adapters/collective/communicator_parts.hpp"
+#include "tests/adapters/collective/heard.hpp"
+
+namespace ringmain::tests {
+namespace {
+
+using collective::Aborted;
+using collective::AbortHookArgs;
+using collective::Barrier;
+using collective::Communicator;
+using collective::Completed;
+using collective::CompletionHookArgs;
+using collective::Failed;
+using collective::Hook;
+using collective::Issued;
+using collective::Operation;
+using collective::PostHookArgs;
+using collective::PreHookArgs;
+
+enum : int { kThreads = 2, kOperations = 4'000 };
+
+TEST(CommunicatorStressTest, HooksComeAndGoWhileOperationsRun) {
+  Bus bus;
+  const auto comm = Communicator::make(bus, world()).value();
+  Heard<Issued> issued(bus);
+  Heard<Completed> completed(bus);
+  std::atomic<std::uint64_t> pre_calls{0}, post_calls{0}, ends{0};
+  const auto pre = comm.pre_hook([&](const PreHookArgs&) {
+    ++pre_calls;
+    return Verdict::allow();
+  });
+  const auto post = comm.post_hook([&](const PostHookArgs&) { ++post_calls; });
+  const auto end = comm.completion_hook([&](const CompletionHookArgs&) { ++ends; });
+  std::atomic<int> issuing{kThreads};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kOperations; ++i) {
+        EXPECT_TRUE(
+            comm.run(all_reduced(), [](const Operation& one) { EXPECT_TRUE(one.completed()); }));
+      }
+      --issuing;
+    });
+  }
+  // A hook is never called once its removal has returned: then its count is freed.
+  for (unsigned t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      std::minstd_rand random(t + 1);
+      while (issuing != 0) {
+        auto count = std::make_unique<std::atomic<int>>(0);
+        const auto one = [at = count.get()](const auto&) { ++*at; };
+        Hook hook;
+        switch (random() % 3) {
+          case 0:
+            hook = std::move(comm.pre_hook([one](const PreHookArgs& args) {
+                                   one(args);
+                                   return Verdict::allow();
+                                 })
+                                 .value());
+            break;
+          case 1:
+            hook = std::move(comm.post_hook(one).value());
+            break;
+          default:
+            hook = std::move(comm.completion_hook(one).value());
+        }
+        if (random() % 2 == 0) std::this_thread::yield();
+        EXPECT_EQ(hook.reset(), Detached::done);
+        count.reset();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const std::uint64_t all = std::uint64_t{kThreads} * kOperations;
+  EXPECT_EQ(pre_calls, all);
+  EXPECT_EQ(post_calls, all);
+  EXPECT_EQ(ends, all);
+  EXPECT_EQ(issued.all().size(), all);
+  EXPECT_EQ(completed.all().size(), all);
+}
+
+TEST(CommunicatorStressTest, PartsComeAndGoWithTheirHooksAndEachOperationEndsOnce) {
+  Bus bus;
+  Heard<Issued> issued(bus);
+  Heard<Completed> completed(bus);
+  Heard<Failed> failed(bus);
+  const auto comm = Communicator::make(bus, world()).value();
+  std::atomic<bool> working{true};
+  std::atomic<std::uint64_t> calls{0};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    while (working) {
+      auto hook = comm.post_hook([&](const PostHookArgs&) { ++calls; });
+      ASSERT_TRUE(hook);
+      std::this_thread::yield();
+    }
+  });
+  threads.emplace_back([&] {
+    while (working) (void)Communicator::find(bus, "half");
+  });
+  for (int i = 0; i < 200; ++i) {
+    auto options = world();
+    options.name = "half";
+    const auto part = comm.part(options).value();
+    std::thread ender([part] { part.end(); });
+    for (int n = 0; n < 10; ++n) {
+      (void)part.run(Barrier{}, [n](const Operation& one) {
+        if (n % 2 == 0) (void)one.completed();
+      });
+    }
+    ender.join();
+    EXPECT_TRUE(part.ended());
+  }
+  working = false;
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(issued.all().size(), completed.all().size() + failed.all().size());
+}
+
+TEST(CommunicatorStressTest, ManyAbortAtOnceAndItHappensOnce) {
+  for (int round = 0; round < 100; ++round) {
+    Bus bus;
+    std::atomic<int> given_up{0}, hooks{0}, done{0};
+    auto options = world();
+    options.abort = [&](Name) { ++given_up; };
+    const auto comm = Communicator::make(bus, options).value();
+    (void)comm.register_abort_hook([&](const AbortHookArgs&) { ++hooks; });
+    (void)comm.register_abort_hook([&](const AbortHookArgs&) { ++hooks; });
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        if (comm.abort("x", "test", std::chrono::hours(1)).how == Aborted::How::done) ++done;
+      });
+    }
+    threads.emplace_back([&] { (void)comm.run(Barrier{}, [](const Operation&) {}); });
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(done, 1);
+    EXPECT_EQ(hooks, 2);
+    EXPECT_EQ(given_up, 1);
+  }
+}
+
+}  // namespace
+}  // namespace ringmain::tests
