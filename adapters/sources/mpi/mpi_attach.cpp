@@ -7,23 +7,23 @@
 namespace ringmain::mpi {
 namespace {
 
-#define RINGMAIN_MPI_ROW_OF(name_, number, said, shape_)                        \
-  struct Row##name_ {                                                           \
-    static constexpr Call kCall = number;                                       \
-    static constexpr std::string_view kOperation = collective::operation(said); \
-    template <class... A>                                                       \
-    static int original(A... given) noexcept {                                  \
-      return PMPI_##name_(given...);                                            \
-    }                                                                           \
-    template <class... A>                                                       \
-    static shapes::Shape shape(const A&... read) noexcept {                     \
-      return shapes::shape_(read...);                                           \
-    }                                                                           \
+#define RINGMAIN_MPI_ROW_OF(name_, number, shape_)               \
+  struct Row##name_ {                                            \
+    static constexpr Call kCall = number;                        \
+    static constexpr std::string_view kOperation =               \
+        collective::operation(collective::Dialect::mpi, #name_); \
+    template <class... A>                                        \
+    static int original(A... given) noexcept {                   \
+      return PMPI_##name_(given...);                             \
+    }                                                            \
+    template <class... A>                                        \
+    static shapes::Shape shape(const A&... read) noexcept {      \
+      return shapes::shape_(read...);                            \
+    }                                                            \
   };
-#define RINGMAIN_MPI_ROW(name, small, said, shape, kinds) \
-  RINGMAIN_MPI_ROW_OF(name, k##name, said, shape)
-#define RINGMAIN_MPI_ROW_I(name, small, said, shape, kinds) \
-  RINGMAIN_MPI_ROW_OF(I##small, kI##small, said, shape)
+#define RINGMAIN_MPI_ROW(name, small, shape, kinds) RINGMAIN_MPI_ROW_OF(name, k##name, shape)
+#define RINGMAIN_MPI_ROW_I(name, small, shape, kinds) \
+  RINGMAIN_MPI_ROW_OF(I##small, kI##small, shape)
 RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_ROW)
 RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_ROW_I)
 RINGMAIN_MPI_BLOCKING(RINGMAIN_MPI_ROW)
@@ -77,13 +77,11 @@ int ringmain_mpi_attach(ringmain::mpi::Targets* targets, const char**) {
 #define RINGMAIN_MPI_LIST(...) Kinds<__VA_ARGS__>
 #define RINGMAIN_MPI_PUT(how, name, kinds) \
   watch_row<how<Row##name, RINGMAIN_MPI_LIST kinds>>(*targets, Row##name::kCall);
-#define RINGMAIN_MPI_BLOCKS(name, small, said, shape, kinds) RINGMAIN_MPI_PUT(Blocking, name, kinds)
-#define RINGMAIN_MPI_GOES_ON(name, small, said, shape, kinds) \
-  RINGMAIN_MPI_PUT(NonBlocking, name, kinds)
-#define RINGMAIN_MPI_GOES_ON_I(name, small, said, shape, kinds) \
+#define RINGMAIN_MPI_BLOCKS(name, small, shape, kinds) RINGMAIN_MPI_PUT(Blocking, name, kinds)
+#define RINGMAIN_MPI_GOES_ON(name, small, shape, kinds) RINGMAIN_MPI_PUT(NonBlocking, name, kinds)
+#define RINGMAIN_MPI_GOES_ON_I(name, small, shape, kinds) \
   RINGMAIN_MPI_PUT(NonBlocking, I##small, kinds)
-#define RINGMAIN_MPI_STAYS(name, small, said, shape, kinds) \
-  RINGMAIN_MPI_PUT(Persistent, name, kinds)
+#define RINGMAIN_MPI_STAYS(name, small, shape, kinds) RINGMAIN_MPI_PUT(Persistent, name, kinds)
   RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_BLOCKS)
   RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_GOES_ON_I)
   RINGMAIN_MPI_BLOCKING(RINGMAIN_MPI_BLOCKS)

@@ -1,77 +1,73 @@
 // Which calls of MPI are watched? Those in these tables, of MPI-3.1.
 //
-// A line is: the call's name after MPI_, the same in small letters (Fortran's), the operation by
-// its word in events/terms/collective_names.hpp, how much it moves (a function of mpi_shapes.hpp),
-// and its parameters by kind (mpi_kinds.hpp). The preload makes a symbol of each line, the
-// libraries for Open MPI and MPICH a function that says what happens. Non-blocking and persistent
-// calls have a request after the parameters that stand here.
+// A line is: the call's name after MPI_, the same in small letters (Fortran's), how much it moves
+// (a function of mpi_shapes.hpp), and its parameters by kind (mpi_kinds.hpp). Its operation's word
+// is in events/terms/collective_names.hpp. The preload makes a symbol of each line, the libraries
+// for Open MPI and MPICH a function that says what happens. Non-blocking and persistent calls have
+// a request after the parameters that stand here.
 #pragma once
 
 // Each also as a non-blocking call: Allreduce and Iallreduce.
-#define RINGMAIN_MPI_COLLECTIVES(CALL)                                                            \
-  CALL(Barrier, barrier, "barrier", nothing, (Comm))                                              \
-  CALL(Bcast, bcast, "broadcast", broadcast, (Get, Count, Type, Root, Comm))                      \
-  CALL(Gather, gather, "gather", gather, (Give, Count, Type, Get, Count, Type, Root, Comm))       \
-  CALL(Gatherv, gatherv, "gather_v", gather_v,                                                    \
-       (Give, Count, Type, Get, Counts, Places, Type, Root, Comm))                                \
-  CALL(Scatter, scatter, "scatter", scatter, (Give, Count, Type, Get, Count, Type, Root, Comm))   \
-  CALL(Scatterv, scatterv, "scatter_v", scatter_v,                                                \
-       (Give, Counts, Places, Type, Get, Count, Type, Root, Comm))                                \
-  CALL(Allgather, allgather, "all_gather", all_gather,                                            \
-       (Give, Count, Type, Get, Count, Type, Comm))                                               \
-  CALL(Allgatherv, allgatherv, "all_gather_v", all_gather_v,                                      \
-       (Give, Count, Type, Get, Counts, Places, Type, Comm))                                      \
-  CALL(Alltoall, alltoall, "all_to_all", all_to_all, (Give, Count, Type, Get, Count, Type, Comm)) \
-  CALL(Alltoallv, alltoallv, "all_to_all_v", all_to_all_v,                                        \
-       (Give, Counts, Places, Type, Get, Counts, Places, Type, Comm))                             \
-  CALL(Alltoallw, alltoallw, "all_to_all_w", all_to_all_w,                                        \
-       (Give, Counts, Places, Types, Get, Counts, Places, Types, Comm))                           \
-  CALL(Reduce, reduce, "reduce", reduce, (Give, Get, Count, Type, Reduction, Root, Comm))         \
-  CALL(Allreduce, allreduce, "all_reduce", same, (Give, Get, Count, Type, Reduction, Comm))       \
-  CALL(Reduce_scatter, reduce_scatter, "reduce_scatter_v", reduce_scatter_v,                      \
-       (Give, Get, Counts, Type, Reduction, Comm))                                                \
-  CALL(Reduce_scatter_block, reduce_scatter_block, "reduce_scatter", reduce_scatter,              \
-       (Give, Get, Count, Type, Reduction, Comm))                                                 \
-  CALL(Scan, scan, "scan", same, (Give, Get, Count, Type, Reduction, Comm))                       \
-  CALL(Exscan, exscan, "exclusive_scan", same, (Give, Get, Count, Type, Reduction, Comm))         \
-  CALL(Neighbor_allgather, neighbor_allgather, "neighbor_all_gather", neighbor_all_gather,        \
-       (Give, Count, Type, Get, Count, Type, Comm))                                               \
-  CALL(Neighbor_allgatherv, neighbor_allgatherv, "neighbor_all_gather_v", neighbor_all_gather_v,  \
-       (Give, Count, Type, Get, Counts, Places, Type, Comm))                                      \
-  CALL(Neighbor_alltoall, neighbor_alltoall, "neighbor_all_to_all", neighbor_all_to_all,          \
-       (Give, Count, Type, Get, Count, Type, Comm))                                               \
-  CALL(Neighbor_alltoallv, neighbor_alltoallv, "neighbor_all_to_all_v", neighbor_all_to_all_v,    \
-       (Give, Counts, Places, Type, Get, Counts, Places, Type, Comm))                             \
-  CALL(Neighbor_alltoallw, neighbor_alltoallw, "neighbor_all_to_all_w", neighbor_all_to_all_w,    \
+#define RINGMAIN_MPI_COLLECTIVES(CALL)                                                             \
+  CALL(Barrier, barrier, nothing, (Comm))                                                          \
+  CALL(Bcast, bcast, broadcast, (Get, Count, Type, Root, Comm))                                    \
+  CALL(Gather, gather, gather, (Give, Count, Type, Get, Count, Type, Root, Comm))                  \
+  CALL(Gatherv, gatherv, gather_v, (Give, Count, Type, Get, Counts, Places, Type, Root, Comm))     \
+  CALL(Scatter, scatter, scatter, (Give, Count, Type, Get, Count, Type, Root, Comm))               \
+  CALL(Scatterv, scatterv, scatter_v, (Give, Counts, Places, Type, Get, Count, Type, Root, Comm))  \
+  CALL(Allgather, allgather, all_gather, (Give, Count, Type, Get, Count, Type, Comm))              \
+  CALL(Allgatherv, allgatherv, all_gather_v, (Give, Count, Type, Get, Counts, Places, Type, Comm)) \
+  CALL(Alltoall, alltoall, all_to_all, (Give, Count, Type, Get, Count, Type, Comm))                \
+  CALL(Alltoallv, alltoallv, all_to_all_v,                                                         \
+       (Give, Counts, Places, Type, Get, Counts, Places, Type, Comm))                              \
+  CALL(Alltoallw, alltoallw, all_to_all_w,                                                         \
+       (Give, Counts, Places, Types, Get, Counts, Places, Types, Comm))                            \
+  CALL(Reduce, reduce, reduce, (Give, Get, Count, Type, Reduction, Root, Comm))                    \
+  CALL(Allreduce, allreduce, same, (Give, Get, Count, Type, Reduction, Comm))                      \
+  CALL(Reduce_scatter, reduce_scatter, reduce_scatter_v,                                           \
+       (Give, Get, Counts, Type, Reduction, Comm))                                                 \
+  CALL(Reduce_scatter_block, reduce_scatter_block, reduce_scatter,                                 \
+       (Give, Get, Count, Type, Reduction, Comm))                                                  \
+  CALL(Scan, scan, same, (Give, Get, Count, Type, Reduction, Comm))                                \
+  CALL(Exscan, exscan, same, (Give, Get, Count, Type, Reduction, Comm))                            \
+  CALL(Neighbor_allgather, neighbor_allgather, neighbor_all_gather,                                \
+       (Give, Count, Type, Get, Count, Type, Comm))                                                \
+  CALL(Neighbor_allgatherv, neighbor_allgatherv, neighbor_all_gather_v,                            \
+       (Give, Count, Type, Get, Counts, Places, Type, Comm))                                       \
+  CALL(Neighbor_alltoall, neighbor_alltoall, neighbor_all_to_all,                                  \
+       (Give, Count, Type, Get, Count, Type, Comm))                                                \
+  CALL(Neighbor_alltoallv, neighbor_alltoallv, neighbor_all_to_all_v,                              \
+       (Give, Counts, Places, Type, Get, Counts, Places, Type, Comm))                              \
+  CALL(Neighbor_alltoallw, neighbor_alltoallw, neighbor_all_to_all_w,                              \
        (Give, Counts, Addresses, Types, Get, Counts, Addresses, Types, Comm))
 
-#define RINGMAIN_MPI_BLOCKING(CALL)                                                \
-  CALL(Send, send, "send", send, (Give, Count, Type, Peer, Tag, Comm))             \
-  CALL(Bsend, bsend, "send", send, (Give, Count, Type, Peer, Tag, Comm))           \
-  CALL(Ssend, ssend, "send", send, (Give, Count, Type, Peer, Tag, Comm))           \
-  CALL(Rsend, rsend, "send", send, (Give, Count, Type, Peer, Tag, Comm))           \
-  CALL(Recv, recv, "recv", receive, (Get, Count, Type, Peer, Tag, Comm, Status))   \
-  CALL(Mrecv, mrecv, "recv", receive_matched, (Get, Count, Type, Message, Status)) \
-  CALL(Sendrecv, sendrecv, "send_recv", send_receive,                              \
-       (Give, Count, Type, Peer, Tag, Get, Count, Type, Peer, Tag, Comm, Status))  \
-  CALL(Sendrecv_replace, sendrecv_replace, "send_recv", send_receive_replace,      \
+#define RINGMAIN_MPI_BLOCKING(CALL)                                               \
+  CALL(Send, send, send, (Give, Count, Type, Peer, Tag, Comm))                    \
+  CALL(Bsend, bsend, send, (Give, Count, Type, Peer, Tag, Comm))                  \
+  CALL(Ssend, ssend, send, (Give, Count, Type, Peer, Tag, Comm))                  \
+  CALL(Rsend, rsend, send, (Give, Count, Type, Peer, Tag, Comm))                  \
+  CALL(Recv, recv, receive, (Get, Count, Type, Peer, Tag, Comm, Status))          \
+  CALL(Mrecv, mrecv, receive_matched, (Get, Count, Type, Message, Status))        \
+  CALL(Sendrecv, sendrecv, send_receive,                                          \
+       (Give, Count, Type, Peer, Tag, Get, Count, Type, Peer, Tag, Comm, Status)) \
+  CALL(Sendrecv_replace, sendrecv_replace, send_receive_replace,                  \
        (Get, Count, Type, Peer, Tag, Peer, Tag, Comm, Status))
 
-#define RINGMAIN_MPI_NONBLOCKING(CALL)                                     \
-  CALL(Isend, isend, "send", send, (Give, Count, Type, Peer, Tag, Comm))   \
-  CALL(Ibsend, ibsend, "send", send, (Give, Count, Type, Peer, Tag, Comm)) \
-  CALL(Issend, issend, "send", send, (Give, Count, Type, Peer, Tag, Comm)) \
-  CALL(Irsend, irsend, "send", send, (Give, Count, Type, Peer, Tag, Comm)) \
-  CALL(Irecv, irecv, "recv", receive, (Get, Count, Type, Peer, Tag, Comm)) \
-  CALL(Imrecv, imrecv, "recv", receive_matched, (Get, Count, Type, Message))
+#define RINGMAIN_MPI_NONBLOCKING(CALL)                             \
+  CALL(Isend, isend, send, (Give, Count, Type, Peer, Tag, Comm))   \
+  CALL(Ibsend, ibsend, send, (Give, Count, Type, Peer, Tag, Comm)) \
+  CALL(Issend, issend, send, (Give, Count, Type, Peer, Tag, Comm)) \
+  CALL(Irsend, irsend, send, (Give, Count, Type, Peer, Tag, Comm)) \
+  CALL(Irecv, irecv, receive, (Get, Count, Type, Peer, Tag, Comm)) \
+  CALL(Imrecv, imrecv, receive_matched, (Get, Count, Type, Message))
 
 // They only prepare what Start and Startall will do.
-#define RINGMAIN_MPI_PERSISTENT(CALL)                                              \
-  CALL(Send_init, send_init, "send", send, (Give, Count, Type, Peer, Tag, Comm))   \
-  CALL(Bsend_init, bsend_init, "send", send, (Give, Count, Type, Peer, Tag, Comm)) \
-  CALL(Ssend_init, ssend_init, "send", send, (Give, Count, Type, Peer, Tag, Comm)) \
-  CALL(Rsend_init, rsend_init, "send", send, (Give, Count, Type, Peer, Tag, Comm)) \
-  CALL(Recv_init, recv_init, "recv", receive, (Get, Count, Type, Peer, Tag, Comm))
+#define RINGMAIN_MPI_PERSISTENT(CALL)                                      \
+  CALL(Send_init, send_init, send, (Give, Count, Type, Peer, Tag, Comm))   \
+  CALL(Bsend_init, bsend_init, send, (Give, Count, Type, Peer, Tag, Comm)) \
+  CALL(Ssend_init, ssend_init, send, (Give, Count, Type, Peer, Tag, Comm)) \
+  CALL(Rsend_init, rsend_init, send, (Give, Count, Type, Peer, Tag, Comm)) \
+  CALL(Recv_init, recv_init, receive, (Get, Count, Type, Peer, Tag, Comm))
 
 // What becomes of requests, and of the program and its communicators. These are written by hand,
 // and have numbers of parameters here: C's, and Fortran's with the error code.

@@ -121,14 +121,14 @@ using ringmain::mpi::Word;
   RINGMAIN_MPI_SYMBOL(mpi_##small##_, kMpifh, call, in_fortran)   \
   RINGMAIN_MPI_SYMBOL(mpi_##small##_f08_, kF08, call, in_fortran)
 
-#define RINGMAIN_MPI_OF(name, small, said, shape, kinds)                     \
+#define RINGMAIN_MPI_OF(name, small, shape, kinds)                           \
   RINGMAIN_MPI_SYMBOLS(MPI_##name, small, k##name, RINGMAIN_MPI_COUNT kinds, \
                        RINGMAIN_MPI_NEXT(RINGMAIN_MPI_COUNT kinds))
-#define RINGMAIN_MPI_OF_REQUEST(name, small, said, shape, kinds)                                \
+#define RINGMAIN_MPI_OF_REQUEST(name, small, shape, kinds)                                      \
   RINGMAIN_MPI_SYMBOLS(MPI_##name, small, k##name, RINGMAIN_MPI_NEXT(RINGMAIN_MPI_COUNT kinds), \
                        RINGMAIN_MPI_NEXT(RINGMAIN_MPI_NEXT(RINGMAIN_MPI_COUNT kinds)))
-#define RINGMAIN_MPI_OF_I(name, small, said, shape, kinds) \
-  RINGMAIN_MPI_OF_REQUEST(I##small, i##small, said, shape, kinds)
+#define RINGMAIN_MPI_OF_I(name, small, shape, kinds) \
+  RINGMAIN_MPI_OF_REQUEST(I##small, i##small, shape, kinds)
 #define RINGMAIN_MPI_OF_OTHER(name, small, in_c, in_fortran) \
   RINGMAIN_MPI_SYMBOLS(MPI_##name, small, k##name, in_c, in_fortran)
 

@@ -22,6 +22,8 @@ std::uint64_t count_of(std::int64_t recorded) {
   return std::min(static_cast<std::uint64_t>(recorded), kElementsMax);
 }
 
+constexpr std::string_view kWait = "wait";  // it is no operation
+
 std::int32_t rank_of(std::int64_t recorded) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   return recorded >= 0 && recorded <= kMax ? static_cast<std::int32_t>(recorded) : -1;
@@ -44,7 +46,7 @@ KinetoCollectives::Terms KinetoCollectives::terms_of(const KinetoArgs& args) {
   terms.in_elements = count_of(args.in_elements);
   terms.out_elements = count_of(args.out_elements);
   terms.sequence = count_of(args.sequence);
-  terms.op = Name(collective::operation_name(args.collective));
+  if (args.collective != kWait) terms.op = collective::operation_name(args.collective);
   terms.group = Name(args.group);
   terms.dtype = Name(args.dtype);
   terms.group_size = std::max(rank_of(args.group_size), 0);
@@ -92,16 +94,16 @@ void KinetoCollectives::note(const KinetoRecord& record, KinetoSide side, std::u
                         record.args.correlation, record.args.external_id, record.args.stream,
                         terms_of(record.args), Name(record.name), device});
     if (record.args.collective.empty()) {
-      kernels_.back().terms.op = Name(collective::operation_of_nccl_kernel(record.name));
+      kernels_.back().terms.op = collective::operation_of_nccl_kernel(record.name);
     }
   } else if (record.name == "record_param_comms") {
     comms_.push_back(asked_of(record, thread));
-    comms_.back().wait = record.args.collective == "wait";
+    comms_.back().wait = record.args.collective == kWait;
     comms_.back().backend = Name(collective::kNccl);
   } else if (const AnnotationTerms said = annotation_terms(record.name); !said.backend.empty()) {
     Asked asked = asked_of(record, thread);
     asked.backend = Name(said.backend);
-    asked.terms.op = Name(said.operation);
+    asked.terms.op = said.operation;
     asked.terms.rank = said.rank;
     asked.terms.peer = said.peer;
     asked_.push_back(asked);

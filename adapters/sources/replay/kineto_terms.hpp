@@ -2,15 +2,16 @@
 // profiler writes them. What operations are called is in events/terms/collective_names.hpp.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <string_view>
+
+#include "bus/text.hpp"
 
 namespace ringmain::replay {
 
 /// An annotation "nccl:send 0->1" taken apart.
 struct AnnotationTerms {
   std::string_view backend;  // "" if it is no annotation of a collective
-  std::string operation;
+  Name operation;
   std::int32_t rank = -1;  // of point-to-point operations
   std::int32_t peer = -1;
 };
