@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <new>
 
 namespace ringmain::collective {
 namespace {
@@ -102,18 +103,20 @@ const OperationWord* find_spelling(std::string_view spelling) noexcept {
   return find_together(text);
 }
 
-Name operation_name(std::string_view spelling) {
+Name operation_name(std::string_view spelling) noexcept try {
   if (const OperationWord* const found = find_spelling(spelling)) return Name(found->name);
   const std::string name = snake(without_surroundings(spelling));
   if (!name.empty()) ++unknown;
   return Name(name);
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 std::uint64_t unknown_operations() noexcept {
   return unknown;
 }
 
-Name operation_of_nccl_kernel(std::string_view kernel) {
+Name operation_of_nccl_kernel(std::string_view kernel) noexcept {
   const auto start = kernel.find('_');
   if (start == std::string_view::npos) return {};
   const std::string_view rest = kernel.substr(start + 1);

@@ -263,9 +263,9 @@ constexpr bool is_rooted(std::string_view op) noexcept {
 /// nullptr: nobody does. Threads: any. Progress: wait-free.
 [[nodiscard]] const OperationWord* find_spelling(std::string_view spelling) noexcept;
 
-/// Its name. What is not known stays as it is, in lower case, and is counted. Throws std::bad_alloc
-/// for such a one only. Threads: any. Progress: that of making a Name.
-[[nodiscard]] Name operation_name(std::string_view spelling);
+/// Its name. What is not known stays as it is, in lower case, and is counted. Threads: any.
+/// Progress: that of making a Name, for which nothing is allocated where the word was used before.
+[[nodiscard]] Name operation_name(std::string_view spelling) noexcept;
 
 /// How often operation_name() met a name that is not in the table, in this process.
 [[nodiscard]] std::uint64_t unknown_operations() noexcept;
@@ -277,6 +277,6 @@ constexpr bool is_rooted(std::string_view op) noexcept {
 
 /// The operation in an NCCL kernel's name: ncclDevKernel_AllReduce_Sum_f32_RING_LL → all_reduce;
 /// Name{} when the name does not say. Otherwise as operation_name().
-[[nodiscard]] Name operation_of_nccl_kernel(std::string_view kernel);
+[[nodiscard]] Name operation_of_nccl_kernel(std::string_view kernel) noexcept;
 
 }  // namespace ringmain::collective

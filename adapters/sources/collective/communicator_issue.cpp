@@ -25,11 +25,10 @@ Name word_of(const Arguments& arguments) noexcept {
   static const auto words = [] {
     std::array<Name, kOpNames> all;
     for (std::size_t i = 0; i < kOpNames; ++i)
-      all[i] = Name(operation_name(to_string(static_cast<OpName>(i))));
+      all[i] = operation_name(to_string(static_cast<OpName>(i)));
     return all;
   }();
-  if (const auto* const other = std::get_if<Other>(&arguments))
-    return Name(operation_name(other->op));
+  if (const auto* const other = std::get_if<Other>(&arguments)) return operation_name(other->op);
   return words[arguments.index()];
 }
 
