@@ -101,12 +101,13 @@ class [[nodiscard]] Hook {
   /// As Subscription::reset(): done means that it is not being called and will not be. Inside a
   /// callback or a hook: deferred.
   Detached reset() noexcept { return reset_for(nanoseconds(-1)); }
-  /// Gives up waiting for calls that run; negative: never. After `timeout` the handle can wait
-  /// again.
+  /// Gives up waiting for calls that run; negative: never. After `timeout`, or `deferred`, the
+  /// handle can wait for them again.
   Detached reset_for(nanoseconds limit) noexcept {
     if (held_ == nullptr) return Detached::was_not_attached;
-    const Detached ended = held_->remove(limit);
-    if (ended != Detached::timeout) held_.reset();
+    auto kept = std::move(held_);  // the captures may hold this very handle, and end with it
+    const Detached ended = kept->remove(limit);
+    if (ended == Detached::timeout || ended == Detached::deferred) held_ = std::move(kept);
     return ended;
   }
   /// Leaves it registered for the communicator's life.
@@ -129,7 +130,8 @@ class RemovableHandle {
   /// May be called again, and after the communicator's end: then was_not_attached.
   Detached remove() const noexcept { return remove_for(nanoseconds(-1)); }
   Detached remove_for(nanoseconds limit) const noexcept {
-    return held_ == nullptr ? Detached::was_not_attached : held_->remove(limit);
+    const auto kept = held_;  // the captures may hold this very handle
+    return kept == nullptr ? Detached::was_not_attached : kept->remove(limit);
   }
   [[nodiscard]] bool attached() const noexcept { return held_ != nullptr && held_->attached(); }
 

@@ -27,6 +27,13 @@ namespace ringmain::collective {
 namespace detail {
 class CommunicatorHold;
 
+/// By what a communicator is found.
+struct Entered {
+  Name group;
+  std::int32_t rank = kNoRank;
+  std::weak_ptr<CommunicatorHold> hold{};
+};
+
 /// What issue() was told, for those who say later what became of it.
 struct Facts {
   std::uint64_t sequence = 0;
@@ -88,6 +95,10 @@ struct Ledger::Core : engine::Born {
   [[nodiscard]] Channel<E>& channel() const noexcept {
     return *std::get<run::ChannelHeld<E>>(channels).channel;
   }
+  /// The bus has stopped: nothing is published any more.
+  [[nodiscard]] bool stopped() const noexcept {
+    return std::get<run::ChannelHeld<Group>>(channels).core->line.closing();
+  }
   bool late() noexcept {
     ++late_words;
     return false;
@@ -114,7 +125,7 @@ struct Ledger::Core : engine::Born {
 
   std::atomic<std::uint32_t> communicators_made{0};
   std::mutex communicators_mutex;
-  std::vector<std::weak_ptr<detail::CommunicatorHold>> communicators;
+  std::vector<detail::Entered> communicators;
 };
 
 }  // namespace ringmain::collective

@@ -1,6 +1,7 @@
 #include "adapters/sources/collective/communicator.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -29,6 +30,15 @@ std::string fault_of(const CommunicatorOptions& options) {
   return {};
 }
 
+/// The same of its bus.
+std::string fault_of(const Ledger::Core& ledger, std::string_view name) {
+  const std::string who = "communicator '" + std::string(name) + "': ";
+  if (ledger.forked())
+    return who + "the bus belongs to the process that forked this one; make a Bus in the child";
+  if (ledger.stopped()) return who + "the bus has stopped; make it before stop()";
+  return {};
+}
+
 }  // namespace
 
 CommunicatorCore::CommunicatorCore(std::shared_ptr<Ledger> ledger,
@@ -46,6 +56,10 @@ CommunicatorCore::CommunicatorCore(std::shared_ptr<Ledger> ledger,
       ranks(options.ranks.begin(), options.ranks.end()),
       give_up(options.abort) {}
 
+CommunicatorCore::~CommunicatorCore() {
+  for (const auto& one : hooks) one->leave(*this);
+}
+
 std::string CommunicatorCore::row_name(std::string_view kind) const {
   return std::string(name.view()) + " " + std::string(kind) + " hooks";
 }
@@ -57,12 +71,26 @@ Result<std::shared_ptr<OneHook>> CommunicatorCore::add(std::shared_ptr<OneHook> 
                                                      : "has ended or was aborted") +
                                            "; register hooks on one that is in use"};
   }
+  forget_removed();
   const std::lock_guard lock(hooks_mutex);
+  hooks.reserve(hooks.size() + 1);
   auto added = made->add_to(*this);
   if (!added) return added.error();
-  std::erase_if(hooks, [](const auto& one) { return !one->attached(); });
   hooks.push_back(made);
   return made;
+}
+
+void CommunicatorCore::forget_removed() {
+  std::vector<std::shared_ptr<OneHook>> gone;  // ends when no lock is held
+  {
+    const std::lock_guard lock(hooks_mutex);
+    for (const auto& one : hooks) {
+      if (one->removed()) gone.push_back(one);
+    }
+  }
+  for (const auto& one : gone) (void)one->remove(nanoseconds::zero());
+  const std::lock_guard lock(hooks_mutex);
+  std::erase_if(hooks, [](const auto& one) { return one->over(); });
 }
 
 Result<std::uint32_t> CommunicatorCore::inherit(CommunicatorCore& from) {
@@ -72,6 +100,7 @@ Result<std::uint32_t> CommunicatorCore::inherit(CommunicatorCore& from) {
     all = from.hooks;
   }
   const std::lock_guard lock(hooks_mutex);
+  hooks.reserve(all.size());
   for (const auto& one : all) {
     const auto added = one->add_to(*this);
     if (!added) return added.error();
@@ -108,30 +137,37 @@ void CommunicatorCore::say_split() noexcept {
 }
 
 void CommunicatorCore::end() noexcept {
-  static const Name why("its communicator has ended");
   if (forked() || (over.fetch_or(kEnded) & kEnded) != 0) return;
-  (void)ledger().end_communicator(number, How::cancelled, why);
+  (void)ledger().end_communicator(number, How::cancelled, has_ended);
   say_group(GroupChange::ended, 0);
 }
 
 /// It can be found from here on.
 std::shared_ptr<CommunicatorHold> CommunicatorHold::enter(engine::Ref<CommunicatorCore> core) {
-  auto made = std::make_shared<CommunicatorHold>(std::move(core));
-  Ledger::Core& ledger = made->core->ledger();
+  Ledger::Core& ledger = core->ledger();
   const std::lock_guard lock(ledger.communicators_mutex);
-  std::erase_if(ledger.communicators, [](const auto& one) { return one.expired(); });
-  ledger.communicators.push_back(made);
+  auto& all = ledger.communicators;
+  std::erase_if(all, [](const Entered& one) { return one.hold.expired(); });
+  all.push_back({core->name, core->rank});
+  auto made = std::make_shared<CommunicatorHold>(std::move(core));  // the last that may fail
+  all.back().hold = made;
   return made;
 }
 
 std::shared_ptr<CommunicatorHold> CommunicatorHold::find(Ledger::Core& ledger, Name group,
                                                          std::int32_t rank) {
-  const std::lock_guard lock(ledger.communicators_mutex);
-  for (const auto& one : ledger.communicators) {
-    auto held = one.lock();
-    if (held == nullptr || (held->core->over & CommunicatorCore::kEnded) != 0) continue;
-    const CommunicatorCore& core = *held->core;
-    if (core.name == group && (rank == kNoRank || core.rank == rank)) return held;
+  std::vector<Entered> all;
+  {
+    const std::lock_guard lock(ledger.communicators_mutex);
+    std::copy_if(ledger.communicators.begin(), ledger.communicators.end(), std::back_inserter(all),
+                 [&](const Entered& one) {
+                   return one.group == group && (rank == kNoRank || one.rank == rank);
+                 });
+  }
+  // Without the lock: what is held here may be the last copy, which ends its communicator.
+  for (const Entered& one : all) {
+    auto held = one.hold.lock();
+    if (held != nullptr && (held->core->over & CommunicatorCore::kEnded) == 0) return held;
   }
   return nullptr;
 }
@@ -143,6 +179,8 @@ Result<Communicator> Communicator::make(Bus& bus, const CommunicatorOptions& opt
     return Error{Error::Code::refused, std::move(fault)};
   auto ledger = Ledger::of(bus);
   if (!ledger) return ledger.error();
+  if (auto fault = detail::fault_of(*ledger.value()->core_, options.name); !fault.empty())
+    return Error{Error::Code::refused, std::move(fault)};
   Communicator made(detail::CommunicatorHold::enter(
       new detail::CommunicatorCore(std::move(ledger).value(), options, {})));
   made.core()->say_group(GroupChange::made, 0);

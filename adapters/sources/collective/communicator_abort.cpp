@@ -18,19 +18,33 @@ namespace ringmain::collective {
 namespace detail {
 namespace {
 
-/// Whose abort hook, or whose backend's abort, does this thread run?
-constinit thread_local const CommunicatorCore* aborts = nullptr;
-
+/// While it lives, its thread aborts that communicator, or runs a hook of its abort: waiting for
+/// that abort would be waiting for oneself.
 class Aborting {
  public:
-  explicit Aborting(const CommunicatorCore* of) noexcept : before_(std::exchange(aborts, of)) {}
+  explicit Aborting(const CommunicatorCore* of) noexcept
+      : of_(of), outer_(std::exchange(innermost, this)) {}
   Aborting(const Aborting&) = delete;
   Aborting& operator=(const Aborting&) = delete;
-  ~Aborting() { aborts = before_; }
+  ~Aborting() { innermost = outer_; }
+  [[nodiscard]] static bool is_under_way(const CommunicatorCore* of) noexcept {
+    const Aborting* one = innermost;
+    while (one != nullptr && one->of_ != of) one = one->outer_;
+    return one != nullptr;
+  }
 
  private:
-  const CommunicatorCore* before_;
+  static constinit thread_local const Aborting* innermost;
+  const CommunicatorCore* of_;
+  const Aborting* outer_;
 };
+constinit thread_local const Aborting* Aborting::innermost = nullptr;
+
+std::chrono::steady_clock::time_point after(nanoseconds within) noexcept {
+  using Time = std::chrono::steady_clock::time_point;
+  const Time now = std::chrono::steady_clock::now();
+  return within < Time::max() - now ? now + within : Time::max();
+}
 
 void call_one(const CommunicatorCore* comm, AbortRow& hook, const AbortHookArgs& args,
               Incident& incident, std::size_t at) noexcept {
@@ -47,16 +61,19 @@ void call_one(const CommunicatorCore* comm, AbortRow& hook, const AbortHookArgs&
 }  // namespace
 
 std::vector<std::shared_ptr<AbortRow>> CommunicatorCore::rows_to_abort() {
+  std::vector<std::shared_ptr<AbortRow>> all;
   const std::lock_guard lock(hooks_mutex);
-  std::erase_if(abort_rows, [](const auto& one) { return !one->row.any(); });
-  return abort_rows;
+  for (const auto& one : abort_rows) {
+    if (auto held = one.lock(); held != nullptr && held->row.any()) all.push_back(std::move(held));
+  }
+  return all;
 }
 
 void CommunicatorCore::call_abort_hooks(const std::vector<std::shared_ptr<AbortRow>>& rows,
                                         const AbortHookArgs& args,
                                         const std::shared_ptr<Incident>& incident,
                                         nanoseconds within, std::vector<Name>& stuck) noexcept {
-  const auto deadline = std::chrono::steady_clock::now() + within;
+  const auto deadline = after(within);
   std::size_t alone = rows.size();
   {
     const engine::BlockedSignals signals_are_the_programs;
@@ -86,24 +103,29 @@ Aborted CommunicatorCore::abort(std::string_view reason, std::string_view asked_
   Aborted result;
   if (forked()) return result.how = Aborted::How::ended, result;
   // All memory first: what is begun is brought to its end.
-  const auto rows = rows_to_abort();
+  auto rows = rows_to_abort();
+  std::vector<std::shared_ptr<AbortRow>> told;  // their hooks: no lock is held when they end
   result.stuck.reserve(rows.size());
   const auto incident = std::make_shared<Incident>();
   incident->ended.assign(rows.size(), false);
   incident->running = rows.size();
   {
     std::unique_lock lock(abort_mutex_);
-    if (aborting_ != nullptr) {
-      result.how = Aborted::How::joined;
+    while (aborting_ != nullptr) {
       const auto first = aborting_;
-      // Inside one of its hooks, waiting for it would be waiting for oneself.
-      if (aborts != this) abort_changed_.wait(lock, [&] { return first->over; });
-      return result;
+      const bool mine = Aborting::is_under_way(this);
+      if (!mine) abort_changed_.wait(lock, [&] { return first->over; });
+      if (mine || !gives_up || first->gives_up) return result.how = Aborted::How::joined, result;
+      // Only the hooks were called, and the group is to be given up.
+      if (told.empty()) told.swap(rows);
+      incident->running = 0;
     }
     if (is_over()) return result.how = Aborted::How::ended, result;
     if (gives_up && give_up == nullptr) return result.how = Aborted::How::unsupported, result;
+    incident->gives_up = gives_up;
     aborting_ = incident;
   }
+  const Aborting mine(this);
   const std::int64_t began = engine::now_ns();
   Abort said;
   said.incident = result.incident = new_op_id();
@@ -127,7 +149,6 @@ Aborted CommunicatorCore::abort(std::string_view reason, std::string_view asked_
   }
   if (gives_up) {
     result.operations = ledger().end_communicator(number, How::aborted, said.reason);
-    const Aborting mine(this);
     try {
       give_up(said.reason);
     } catch (...) {

@@ -21,7 +21,19 @@ namespace ringmain::collective::detail {
 
 class CommunicatorCore;
 
+// Made when the library is loaded: a fork while a thread makes them would leave their guard locked.
+inline const Name has_ended("its communicator has ended");
+inline const Name was_aborted("its communicator was aborted");
+
+/// An abort hook has a row of its own, as each is called in a thread of its own.
+struct AbortRow {
+  Name name;
+  Hooks<AbortHookArgs> row;
+};
+
 /// One hook. A subclass knows its function and on which row it goes.
+///
+/// Captures are the user's: their destructors may do anything, so none runs under a lock.
 class OneHook : public Registration, engine::Born {
  public:
   explicit OneHook(HookOptions options) : options_(std::move(options)) {}
@@ -30,22 +42,29 @@ class OneHook : public Registration, engine::Born {
   [[nodiscard]] Result<bool> add_to(CommunicatorCore& comm);
   Detached remove(nanoseconds limit) noexcept override;
   [[nodiscard]] bool attached() noexcept override;
+  /// Nobody will call it for that communicator any more. Waits for nobody.
+  void leave(const CommunicatorCore& comm) noexcept;
+  [[nodiscard]] bool removed() noexcept;
+  /// It was removed, and is not being called: it holds nothing of the user's.
+  [[nodiscard]] bool over() noexcept;
 
  protected:
-  [[nodiscard]] virtual Result<Subscription> hook_in(CommunicatorCore& comm) = 0;
+  /// Where it hangs.
+  struct On {
+    const CommunicatorCore* comm = nullptr;
+    std::shared_ptr<AbortRow> row{};  // of an abort hook; ends after `hook`
+    Subscription hook{};
+  };
+  [[nodiscard]] virtual Result<On> hook_in(CommunicatorCore& comm) = 0;
+  /// Gives its function up; calls that run hold it still.
+  [[nodiscard]] virtual std::shared_ptr<const void> take_function() noexcept = 0;
   [[nodiscard]] SubscribeOptions subscribe_options() const;
 
  private:
   const HookOptions options_;
   std::mutex mutex_;
   bool removed_ = false;
-  std::vector<Subscription> on_;
-};
-
-/// An abort hook has a row of its own, as each is called in a thread of its own.
-struct AbortRow {
-  Name name;
-  Hooks<AbortHookArgs> row;
+  std::vector<On> on_;
 };
 
 /// Abort hooks that are being called. The threads that call them hold it.
@@ -55,12 +74,13 @@ struct Incident {
   std::vector<bool> ended;  // of each hook
   std::size_t running = 0;
   bool over = false;  // nobody waits for them any longer
+  bool gives_up = false;
 };
 
 class CommunicatorCore : public engine::Counted {
  public:
   CommunicatorCore(std::shared_ptr<Ledger> ledger, const CommunicatorOptions& options, Name parent);
-  ~CommunicatorCore() override = default;
+  ~CommunicatorCore() override;
 
   /// The hooks of `parent`, as many as it has now, in their order. How many.
   [[nodiscard]] Result<std::uint32_t> inherit(CommunicatorCore& parent);
@@ -70,7 +90,8 @@ class CommunicatorCore : public engine::Counted {
   void say_split() noexcept;
   void end() noexcept;
 
-  void issue(Issuing& issuing, const Arguments& arguments) noexcept;
+  void issue(Issuing& issuing, const std::shared_ptr<CommunicatorHold>& hold,
+             const Arguments& arguments) noexcept;
   void call_post(const Issuing& issuing, Outcome outcome, const void* work,
                  const Communicator* part, Name reason) noexcept;
   Aborted abort(std::string_view reason, std::string_view asked_by, nanoseconds within,
@@ -95,8 +116,8 @@ class CommunicatorCore : public engine::Counted {
   RowWhenAsked<PreHookArgs> pre;
   RowWhenAsked<PostHookArgs> post;
   std::mutex hooks_mutex;
-  std::vector<std::shared_ptr<OneHook>> hooks;  // in order of registration
-  std::vector<std::shared_ptr<AbortRow>> abort_rows;
+  std::vector<std::shared_ptr<OneHook>> hooks;      // in order of registration
+  std::vector<std::weak_ptr<AbortRow>> abort_rows;  // held by their hooks
 
  private:
   [[nodiscard]] bool refuse_if_over(Issuing& issuing) const noexcept;
@@ -105,6 +126,9 @@ class CommunicatorCore : public engine::Counted {
   void say_shapes(std::uint64_t op_id, const ArgumentsView& view, Name op) noexcept;
   [[nodiscard]] PublishResult ask(const Issuing& issuing, const Arguments& arguments, bool async,
                                   Name op) noexcept;
+  /// Lets go of hooks that were removed, but not of one that is being called. Throws
+  /// std::bad_alloc.
+  void forget_removed();
   [[nodiscard]] std::vector<std::shared_ptr<AbortRow>> rows_to_abort();
   /// Calls them; `stuck` gets the names of those that have not returned in time.
   void call_abort_hooks(const std::vector<std::shared_ptr<AbortRow>>& rows,

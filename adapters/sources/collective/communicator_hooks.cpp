@@ -1,7 +1,10 @@
 // How does a hook get on a communicator and its parts, and off all of them again?
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <utility>
+
+#include "engine/system/clock.hpp"
 
 #include "adapters/sources/collective/communicator_core.hpp"
 
@@ -26,13 +29,15 @@ class PreHookOn final : public OneHook {
       : OneHook(std::move(options)), see_(std::make_shared<const PreHook>(std::move(see))) {}
 
  private:
-  Result<Subscription> hook_in(CommunicatorCore& comm) override {
+  Result<On> hook_in(CommunicatorCore& comm) override {
     auto row = comm.pre.get(comm.bus(), comm.row_name("pre"));
     if (!row) return row.error();
-    return row.value()->add(
-        [see = see_](const PreHookArgs& args) { return verdict_of(*see, args); },
-        subscribe_options());
+    return On{
+        &comm, nullptr,
+        row.value()->add([see = see_](const PreHookArgs& args) { return verdict_of(*see, args); },
+                         subscribe_options())};
   }
+  std::shared_ptr<const void> take_function() noexcept override { return std::move(see_); }
   std::shared_ptr<const PreHook> see_;
 };
 
@@ -42,12 +47,14 @@ class PostHookOn final : public OneHook {
       : OneHook(std::move(options)), see_(std::make_shared<const PostHook>(std::move(see))) {}
 
  private:
-  Result<Subscription> hook_in(CommunicatorCore& comm) override {
+  Result<On> hook_in(CommunicatorCore& comm) override {
     auto row = comm.post.get(comm.bus(), comm.row_name("post"));
     if (!row) return row.error();
-    return row.value()->add([see = see_](const PostHookArgs& args) { (*see)(args); },
-                            subscribe_options());
+    return On{&comm, nullptr,
+              row.value()->add([see = see_](const PostHookArgs& args) { (*see)(args); },
+                               subscribe_options())};
   }
+  std::shared_ptr<const void> take_function() noexcept override { return std::move(see_); }
   std::shared_ptr<const PostHook> see_;
 };
 
@@ -57,15 +64,17 @@ class CompletionHookOn final : public OneHook {
       : OneHook(std::move(options)), see_(std::make_shared<const CompletionHook>(std::move(see))) {}
 
  private:
-  Result<Subscription> hook_in(CommunicatorCore& comm) override {
+  Result<On> hook_in(CommunicatorCore& comm) override {
     auto row = comm.ledger().ends.get(comm.bus(), "collective completion hooks");
     if (!row) return row.error();
-    return row.value()->add(
-        [see = see_, number = comm.number](const EndedArgs& ended) {
-          if (ended.communicator == number) (*see)(ended.args);
-        },
-        subscribe_options());
+    return On{&comm, nullptr,
+              row.value()->add(
+                  [see = see_, number = comm.number](const EndedArgs& ended) {
+                    if (ended.communicator == number) (*see)(ended.args);
+                  },
+                  subscribe_options())};
   }
+  std::shared_ptr<const void> take_function() noexcept override { return std::move(see_); }
   std::shared_ptr<const CompletionHook> see_;
 };
 
@@ -77,32 +86,31 @@ class AbortHookOn final : public OneHook {
         name_(options.name.empty() ? "an abort hook without a name" : options.name) {}
 
  private:
-  Result<Subscription> hook_in(CommunicatorCore& comm) override {
+  Result<On> hook_in(CommunicatorCore& comm) override {
     auto row = Hooks<AbortHookArgs>::make(comm.bus(), comm.row_name("abort"));
     if (!row) return row.error();
     auto held = std::make_shared<AbortRow>(AbortRow{name_, std::move(row).value()});
     auto added = held->row.add([see = see_](const AbortHookArgs& args) { (*see)(args); },
                                subscribe_options());
-    std::erase_if(comm.abort_rows, [](const auto& one) { return !one->row.any(); });
-    comm.abort_rows.push_back(std::move(held));
-    return added;
+    std::erase_if(comm.abort_rows, [](const auto& one) { return one.expired(); });
+    comm.abort_rows.push_back(held);
+    return On{&comm, std::move(held), std::move(added)};
   }
+  std::shared_ptr<const void> take_function() noexcept override { return std::move(see_); }
   std::shared_ptr<const AbortHook> see_;
   Name name_;
 };
 
 template <class Made, class F>
-Result<Hook> registered(CommunicatorCore* comm, F see, HookOptions options) {
+Result<Hook> registered(CommunicatorCore* comm, F see, HookOptions options) try {
   if (comm == nullptr)
     return Error{Error::Code::refused, "an empty communicator takes no hooks; make one first"};
   if (!see) return Error{Error::Code::refused, "an empty function is no hook; give it one to call"};
-  try {
-    auto added = comm->add(std::make_shared<Made>(std::move(see), std::move(options)));
-    if (!added) return added.error();
-    return Hook(std::move(added).value());
-  } catch (const std::bad_alloc&) {
-    return Error{Error::Code::no_memory, "out of memory"};  // short: it is not allocated
-  }
+  auto added = comm->add(std::make_shared<Made>(std::move(see), std::move(options)));
+  if (!added) return added.error();
+  return Hook(std::move(added).value());
+} catch (const std::bad_alloc&) {
+  return Error{Error::Code::no_memory, "out of memory"};  // short: it is not allocated
 }
 
 }  // namespace
@@ -117,7 +125,7 @@ SubscribeOptions OneHook::subscribe_options() const {
 Result<bool> OneHook::add_to(CommunicatorCore& comm) {
   const std::lock_guard lock(mutex_);
   if (removed_) return false;
-  on_.reserve(on_.size() + 1);
+  if (on_.size() == on_.capacity()) on_.reserve(2 * on_.size() + 1);  // the memory first
   auto added = hook_in(comm);
   if (!added) return added.error();
   on_.push_back(std::move(added).value());
@@ -126,31 +134,58 @@ Result<bool> OneHook::add_to(CommunicatorCore& comm) {
 
 Detached OneHook::remove(nanoseconds limit) noexcept {
   if (forked()) return Detached::was_not_attached;
-  std::vector<Subscription> leaving;
+  const engine::Deadline deadline(limit.count());
+  std::vector<On> leaving;
+  std::shared_ptr<const void> function;
   {
     const std::lock_guard lock(mutex_);
     removed_ = true;
     leaving.swap(on_);
+    function = take_function();
   }
   // No lock is held while it waits: the call that it waits for may want to remove the hook, too.
   Detached all = Detached::was_not_attached;
-  for (Subscription& one : leaving) {
-    const Detached ended = limit < nanoseconds::zero() ? one.reset() : one.reset_for(limit);
+  for (On& one : leaving) {
+    const Detached ended = one.hook.reset_for(nanoseconds(deadline.left_ns()));
     if (ended == Detached::timeout || (ended == Detached::deferred && all != Detached::timeout) ||
         all == Detached::was_not_attached)
       all = ended;
   }
-  if (all == Detached::timeout) {
+  if (all == Detached::timeout || all == Detached::deferred) {
     const std::lock_guard lock(mutex_);
     on_.swap(leaving);  // the next call waits for them again
   }
   return all;
 }
 
+void OneHook::leave(const CommunicatorCore& comm) noexcept {
+  const auto is_its = [&](const On& one) { return one.comm == &comm; };
+  for (;;) {
+    On one;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto at = std::find_if(on_.begin(), on_.end(), is_its);
+      if (at == on_.end()) return;
+      std::swap(one, *at);
+      on_.erase(at);
+    }
+    // Only a completion hook may be called still, by another source that says an end.
+    if (one.hook.reset_for(nanoseconds::zero()) == Detached::timeout) one.hook.release();
+  }
+}
+
 bool OneHook::attached() noexcept {
   if (forked()) return false;
   const std::lock_guard lock(mutex_);
   return !removed_ && !on_.empty();
+}
+bool OneHook::removed() noexcept {
+  const std::lock_guard lock(mutex_);
+  return removed_;
+}
+bool OneHook::over() noexcept {
+  const std::lock_guard lock(mutex_);
+  return removed_ && on_.empty();
 }
 
 }  // namespace detail

@@ -20,14 +20,16 @@ namespace ringmain::collective {
 namespace detail {
 namespace {
 
+// Made when the library is loaded: a fork while a thread makes them would leave their guard locked.
+const auto words = [] {
+  std::array<Name, kOpNames> all;
+  for (std::size_t i = 0; i < kOpNames; ++i)
+    all[i] = operation_name(to_string(static_cast<OpName>(i)));
+  return all;
+}();
+
 /// The word of events for an operation.
 Name word_of(const Arguments& arguments) noexcept {
-  static const auto words = [] {
-    std::array<Name, kOpNames> all;
-    for (std::size_t i = 0; i < kOpNames; ++i)
-      all[i] = operation_name(to_string(static_cast<OpName>(i)));
-    return all;
-  }();
   if (const auto* const other = std::get_if<Other>(&arguments)) return operation_name(other->op);
   return words[arguments.index()];
 }
@@ -45,21 +47,9 @@ Size size_of(Tensors tensors) noexcept {
   return all;
 }
 
-Name has_ended() noexcept {
-  static const Name why("its communicator has ended");
-  return why;
-}
-Name was_aborted() noexcept {
-  static const Name why("its communicator was aborted");
-  return why;
-}
-
-/// Refused by one that could not be asked, and may be a guard.
-Name unasked(PublishCode code) noexcept {
-  static const Name deep("hooks are nested 8 deep in this thread, so no more can be asked");
-  static const Name memory("there is no memory to ask the hooks");
-  return code == PublishCode::too_deep ? deep : memory;
-}
+// Refused by one that could not be asked, and may be a guard.
+const Name too_deep("hooks are nested 8 deep in this thread, so no more can be asked");
+const Name no_memory("there is no memory to ask the hooks");
 
 }  // namespace
 
@@ -67,7 +57,7 @@ bool CommunicatorCore::refuse_if_over(Issuing& issuing) const noexcept {
   const std::uint32_t why = over;
   if (why == 0) return false;
   issuing.go_on_ = false;
-  issuing.reason_ = (why & kEnded) != 0 ? has_ended() : was_aborted();
+  issuing.reason_ = (why & kEnded) != 0 ? has_ended : was_aborted;
   return true;
 }
 
@@ -78,7 +68,7 @@ bool CommunicatorCore::end_if_over(std::uint64_t op_id) noexcept {
   if (why == 0) return false;
   const bool was_end = (why & kEnded) != 0;
   (void)ledger().end_as(op_id, was_end ? How::cancelled : How::aborted,
-                        was_end ? has_ended() : was_aborted());
+                        was_end ? has_ended : was_aborted);
   return true;
 }
 
@@ -126,7 +116,8 @@ PublishResult CommunicatorCore::ask(const Issuing& issuing, const Arguments& arg
   return pre.call({issuing.operation_.id(), &arguments, &self, op, issuing.name_, async});
 }
 
-void CommunicatorCore::issue(Issuing& issuing, const Arguments& arguments) noexcept {
+void CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<CommunicatorHold>& hold,
+                             const Arguments& arguments) noexcept {
   if (forked() || refuse_if_over(issuing)) return;
   const ArgumentsView view = view_of(arguments);
   const bool collective = !view.point_to_point && !view.lifecycle;
@@ -135,6 +126,7 @@ void CommunicatorCore::issue(Issuing& issuing, const Arguments& arguments) noexc
   if (!heard && !pre.any() && !post.any()) return;
 
   const Name op = word_of(arguments);
+  issuing.hold_ = hold;
   issuing.name_ = op_name(arguments);
   issuing.lifecycle_ = view.lifecycle;
   issuing.exceptions_ = std::uncaught_exceptions();
@@ -149,7 +141,7 @@ void CommunicatorCore::issue(Issuing& issuing, const Arguments& arguments) noexc
     id = new_op_id();
   }
   issuing.operation_ = Operation(this, id, reported, op);
-  if (end_if_over(id)) return (void)refuse_if_over(issuing);
+  if (end_if_over(outer == 0 ? id : 0)) return (void)refuse_if_over(issuing);
   if (told && marks().shapes_heard()) say_shapes(id, view, op);
   // From here on something is to be told when it is over.
   if (!pre.any() && !post.any() && reported == 0) return;
@@ -159,9 +151,13 @@ void CommunicatorCore::issue(Issuing& issuing, const Arguments& arguments) noexc
     const bool guardless = asked == PublishCode::too_deep || asked == PublishCode::no_memory;
     if (asked == PublishCode::vetoed || guardless) {
       issuing.go_on_ = false;
-      issuing.reason_ = guardless ? unasked(asked.code) : asked.why;
-      return issuing.over(Outcome::refused, nullptr, nullptr, issuing.reason_);
+      issuing.reason_ = asked == PublishCode::vetoed     ? asked.why
+                        : asked == PublishCode::too_deep ? too_deep
+                                                         : no_memory;
     }
+    // A hook may have given the group up.
+    if (!issuing.go_on_ || refuse_if_over(issuing))
+      return issuing.over(Outcome::refused, nullptr, nullptr, issuing.reason_);
   }
   if (reported != 0) issuing.inside_.emplace(marks(), reported);
 }
@@ -235,10 +231,8 @@ void Operation::say_wait(Edge edge, std::int64_t waited_ns) const noexcept {
 Issuing::Issuing(const std::shared_ptr<detail::CommunicatorHold>& hold,
                  const Arguments& arguments) noexcept {
   if (hold == nullptr) return;
-  hold_ = hold;
-  hold->core->issue(*this, arguments);
-  // Nobody is told how the call goes, or there is none.
-  if (operation_.id() == 0 || !go_on_) hold_.reset();
+  hold->core->issue(*this, hold, arguments);
+  if (!go_on_) hold_.reset();  // there is no call
 }
 
 Issuing::~Issuing() {

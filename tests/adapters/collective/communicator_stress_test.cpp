@@ -24,6 +24,8 @@ using collective::Communicator;
 using collective::Completed;
 using collective::CompletionHookArgs;
 using collective::Failed;
+using collective::Group;
+using collective::GroupChange;
 using collective::Hook;
 using collective::Issued;
 using collective::Operation;
@@ -127,6 +129,28 @@ TEST(CommunicatorStressTest, PartsComeAndGoWithTheirHooksAndEachOperationEndsOnc
   working = false;
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(issued.all().size(), completed.all().size() + failed.all().size());
+}
+
+/// Who looks for one may hold another for a moment, as the last, and so end it.
+TEST(CommunicatorStressTest, OneMayEndWhereItIsLookedFor) {
+  Bus bus;
+  std::atomic<int> ends{0};
+  const auto heard = bus.channel<Group>().subscribe_inline([&](const Group& said) {
+    if (said.change != GroupChange::ended) return;
+    (void)Communicator::find(bus, "short");
+    ++ends;
+  });
+  std::atomic<bool> working{true};
+  std::thread finder([&] {
+    while (working) (void)Communicator::find(bus, "short", 2);
+  });
+  auto options = world();
+  options.name = "short";
+  enum { kRounds = 20'000 };
+  for (int i = 0; i < kRounds; ++i) (void)Communicator::make(bus, options).value();
+  working = false;
+  finder.join();
+  EXPECT_EQ(ends, kRounds);
 }
 
 TEST(CommunicatorStressTest, ManyAbortAtOnceAndItHappensOnce) {
