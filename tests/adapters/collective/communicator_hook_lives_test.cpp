@@ -54,6 +54,23 @@ class CommunicatorHookLivesTest : public testing::Test {
   Communicator comm_ = Communicator::make(bus_, world()).value();
 };
 
+TEST_F(CommunicatorHookLivesTest, WhatARemovedOneHoldsIsLetGoAtOnce) {
+  const auto held = std::make_shared<int>(0);
+  Hook pre =
+      std::move(comm_.pre_hook([held](const PreHookArgs&) { return Verdict::allow(); }).value());
+  Hook post = std::move(comm_.post_hook([held](const PostHookArgs&) {}).value());
+  Hook completion = std::move(comm_.completion_hook([held](const CompletionHookArgs&) {}).value());
+  RemovableHandle abort =
+      comm_.register_abort_hook([held](const collective::AbortHookArgs&) {}).value();
+  ASSERT_TRUE(barrier());
+  EXPECT_GT(held.use_count(), 4);
+  EXPECT_EQ(pre.reset(), Detached::done);
+  EXPECT_EQ(post.reset(), Detached::done);
+  EXPECT_EQ(completion.reset(), Detached::done);
+  EXPECT_EQ(abort.remove(), Detached::done);
+  EXPECT_EQ(held.use_count(), 1);
+}
+
 TEST_F(CommunicatorHookLivesTest, ARemovedOneIsCalledNoMore) {
   int calls = 0;
   Hook hook = std::move(comm_.pre_hook(counts(calls)).value());
