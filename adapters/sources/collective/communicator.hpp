@@ -74,17 +74,21 @@ class Operation {
   /// As failed(), with How::error.
   bool failed(std::string_view reason) const noexcept;
 
+  /// A thread begins to wait for the operation, and ends: collective.wait. What the first returns
+  /// is for the second; 0: nobody listens, and nothing is said. Waiting does both.
+  [[nodiscard]] std::int64_t begin_wait() const noexcept;
+  void end_wait(std::int64_t begun) const noexcept;
   /// While it lives, its thread waits for the operation: collective.wait.
   class Waiting {
    public:
-    explicit Waiting(const Operation& of) noexcept;
+    explicit Waiting(const Operation& of) noexcept : of_(of), begun_(of.begin_wait()) {}
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
-    ~Waiting();
+    ~Waiting() { of_.end_wait(begun_); }
 
    private:
     const Operation& of_;
-    std::int64_t since_ns_ = 0;  // 0: nobody listens
+    const std::int64_t begun_;
   };
 
  private:

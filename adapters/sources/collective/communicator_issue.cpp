@@ -206,13 +206,14 @@ bool Operation::failed(std::string_view reason) const noexcept {
   return failed(what);
 }
 
-Operation::Waiting::Waiting(const Operation& of) noexcept : of_(of) {
-  if (of.id_ == 0 || !of.core().marks().waits_heard()) return;
-  since_ns_ = engine::now_ns();
-  of.say_wait(Edge::begin, 0);
+std::int64_t Operation::begin_wait() const noexcept {
+  if (id_ == 0 || !core().marks().waits_heard()) return 0;
+  const std::int64_t now = engine::now_ns();
+  say_wait(Edge::begin, 0);
+  return now;
 }
-Operation::Waiting::~Waiting() {
-  if (since_ns_ != 0) of_.say_wait(Edge::end, engine::now_ns() - since_ns_);
+void Operation::end_wait(std::int64_t begun) const noexcept {
+  if (id_ != 0 && begun != 0) say_wait(Edge::end, engine::now_ns() - begun);
 }
 void Operation::say_wait(Edge edge, std::int64_t waited_ns) const noexcept {
   Wait said;
