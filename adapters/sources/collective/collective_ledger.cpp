@@ -28,6 +28,7 @@ void complete_with(E& said, std::uint64_t op_id, const Facts& facts) noexcept {
   said.op_id = op_id;
   fill(said.sequence, std::uint64_t{0}, facts.sequence);
   fill(said.bytes, std::uint64_t{0}, facts.bytes);
+  if (said.bytes == kNoBytes) said.bytes = 0;
   fill(said.stream, kNoStream, facts.stream);
   fill(said.op, Name{}, facts.op);
   fill(said.group, Name{}, facts.group);

@@ -24,6 +24,9 @@ namespace detail {
 class CommunicatorCore;
 }  // namespace detail
 
+/// As `bytes` of what is said at the end: nothing came. 0 is filled with what issue() was told.
+constexpr std::uint64_t kNoBytes = ~std::uint64_t{0};
+
 struct LedgerFigures {
   std::uint64_t issued = 0;   // that were heard
   std::uint64_t unknown = 0;  // of those, that failed as `unknown`: no room was left

@@ -62,7 +62,12 @@ void name_operations() noexcept {
 void keep(const Operation& operation, MPI_Request request, bool persistent) noexcept {
   if (request == MPI_REQUEST_NULL) return ended(operation, MPI_SUCCESS, nullptr);
   Request* const place = requests().take(bits_of(request));
-  if (place == nullptr) return;  // too many are in flight: its end will not be seen
+  if (place == nullptr) {
+    if (!persistent)
+      lost_sight_of(operation,
+                    "more requests are in flight than the 65536 that MPI's source follows");
+    return;
+  }
   place->operation = operation;
   place->persistent = persistent;
   place->active = !persistent;

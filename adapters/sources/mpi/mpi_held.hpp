@@ -124,9 +124,19 @@ class Held {
       requests_[i]->active = true;
     }
   }
+  /// The first that is known; nullptr: none is.
+  [[nodiscard]] const Operation* first() const noexcept {
+    for (int i = 0; any_ && i < n_; ++i) {
+      if (requests_[i] != nullptr) return &requests_[i]->operation;
+    }
+    return nullptr;
+  }
+  /// MPI has forgotten the requests: who of them goes on has no end that can be seen.
   void drop() noexcept {
     for (int i = 0; any_ && i < n_; ++i) {
-      if (requests_[i] != nullptr) Requests::drop(*requests_[i]);
+      if (requests_[i] == nullptr) continue;
+      if (requests_[i]->active) lost_sight_of(requests_[i]->operation, "its request was freed");
+      Requests::drop(*requests_[i]);
       requests_[i] = nullptr;
     }
   }

@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <cstdio>
-
-#include "engine/system/clock.hpp"
+#include <memory>
+#include <utility>
 
 #include "bus/origin.hpp"
 
@@ -21,46 +21,16 @@ using collective::Completed;
 using collective::Failed;
 using collective::GroupChange;
 using collective::Issued;
+using collective::Ledger;
 using collective::Wait;
-using engine::now_ns;
 
-struct Channels {
-  std::atomic<Channel<Issued>*> issued{nullptr};
-  std::atomic<Channel<Completed>*> completed{nullptr};
-  std::atomic<Channel<collective::Group>*> group{nullptr};
-  std::atomic<Channel<Wait>*> wait{nullptr};
-  std::atomic<Channel<Abort>*> abort{nullptr};
-  std::atomic<Channel<Failed>*> failed{nullptr};  // last: then all are there
-};
-constinit Channels channels;
+constinit std::atomic<Channel<collective::Group>*> groups{nullptr};
+/// nullptr until the program's bus has it. Never ended: programs end while they communicate.
+constinit std::atomic<Ledger*> the_ledger{nullptr};
 std::atomic<Name> mpi{};  // as backend and as source
-
-/// nullptr until the program's bus has it.
-template <class E>
-bool wanted(const Channel<E>* channel) noexcept {
-  return channel != nullptr && channel->wanted();
-}
-template <class E>
-void publish(Channel<E>* channel, const E& event) noexcept {
-  if (channel != nullptr) channel->post(event);
-}
 
 std::int32_t this_thread() noexcept {
   return static_cast<std::int32_t>(run::this_tid());
-}
-template <class E>
-E about(const Operation& operation) noexcept {
-  E said;
-  said.op_id = operation.op_id;
-  said.sequence = operation.sequence;
-  said.bytes = operation.bytes;
-  said.op = operation.name;
-  said.group = operation.group;
-  said.backend = mpi;
-  said.source = mpi;
-  said.rank = operation.rank;
-  said.group_size = operation.group_size;
-  return said;
 }
 
 /// What is known of it, to say that it changed.
@@ -80,81 +50,91 @@ collective::Group about(const Group& group, GroupChange change) noexcept {
 
 Result<bool> publish_on(Bus& bus) {
   mpi = Name(collective::kMpi);
-  Result<bool> all = true;
-  const auto open = [&]<class E>(std::atomic<Channel<E>*>& channel) {
-    if (!all) return;
-    const auto found = run::channel_of<E>(bus);
-    if (!found) {
-      all = found.error();
-    } else {
-      channel = found.value();
-    }
-  };
-  open(channels.issued);
-  open(channels.completed);
-  open(channels.group);
-  open(channels.wait);
-  open(channels.abort);
-  open(channels.failed);
-  return all;
+  const auto found = run::channel_of<collective::Group>(bus);
+  if (!found) return found.error();
+  auto ledger = Ledger::of(bus);
+  if (!ledger) return ledger.error();
+  static auto* const held = new std::shared_ptr<Ledger>(std::move(ledger).value());
+  groups = found.value();
+  the_ledger = held->get();
+  return true;
 }
 
 bool opened() noexcept {
-  return channels.failed != nullptr;
+  return the_ledger != nullptr;
 }
 
 bool heard() noexcept {
-  return wanted(channels.issued.load()) || wanted(channels.completed.load()) ||
-         wanted(channels.failed.load()) || wanted(channels.group.load());
+  const Ledger* const ledger = the_ledger;
+  return ledger != nullptr && (ledger->heard() || groups.load()->wanted());
 }
 bool waits_are_heard() noexcept {
-  return wanted(channels.wait.load());
+  const Ledger* const ledger = the_ledger;
+  return ledger != nullptr && ledger->waits_heard();
 }
 
 void issued(Operation& operation, bool asynchronous) noexcept {
-  operation.op_id = new_op_id();
-  operation.issued_ns = now_ns();
-  Issued said = about<Issued>(operation);
+  Ledger& ledger = *the_ledger;
+  operation.op_id = ledger.mark();
+  if (operation.op_id != 0) {
+    operation.reported = ledger.marked_as(operation.name);
+    return;
+  }
+  Issued said;
+  said.sequence = operation.sequence;
+  said.bytes = operation.bytes;
   said.in_elements = operation.in_elements;
   said.out_elements = operation.out_elements;
+  said.op = operation.name;
+  said.group = operation.group;
   said.dtype = operation.dtype;
+  said.backend = mpi;
+  said.source = mpi;
   said.peer = operation.peer;
+  said.rank = operation.rank;
+  said.group_size = operation.group_size;
   said.thread = this_thread();
   said.asynchronous = asynchronous;
-  publish(channels.issued.load(), said);
+  operation.op_id = operation.reported = ledger.issue(said);
 }
 
+Inside::Inside(const Operation& operation) noexcept : mark_(*the_ledger, operation.op_id) {}
+
 void completed(const Operation& operation, std::uint64_t bytes) noexcept {
-  Completed said = about<Completed>(operation);
-  said.bytes = bytes;
-  said.duration_ns = now_ns() - operation.issued_ns;
-  said.dtype = operation.dtype;
+  if (operation.reported == 0) return;
+  Completed said;
+  said.bytes = bytes != 0 ? bytes : collective::kNoBytes;
+  said.source = mpi;
   said.thread = this_thread();
-  publish(channels.completed.load(), said);
+  (void)the_ledger.load()->completed(operation.reported, said);
 }
 
 void failed(const Operation& operation, collective::How how, Name reason,
             std::int32_t code) noexcept {
-  Failed said = about<Failed>(operation);
-  said.elapsed_ns = now_ns() - operation.issued_ns;
+  if (operation.reported == 0) return;
+  Failed said;
   said.reason = reason;
-  said.peer = operation.peer;
   said.result = code;
   said.how = how;
+  said.source = mpi;
   said.thread = this_thread();
-  publish(channels.failed.load(), said);
+  (void)the_ledger.load()->failed(operation.reported, said);
+}
+
+void lost_sight_of(const Operation& operation, std::string_view why) noexcept {
+  failed(operation, collective::How::unknown, Name(why), 0);
 }
 
 void group_made(const Group& group, std::span<const int> world) noexcept {
   collective::Group said = about(group, GroupChange::made);
   collective::write_ranks(said.ranks, world);
-  publish(channels.group.load(), said);
+  if (opened()) the_ledger.load()->say(said);
 }
 
 void group_ended(const Group& group) noexcept {
   collective::Group said = about(group, GroupChange::ended);
   said.operations = group.collectives;
-  publish(channels.group.load(), said);
+  if (opened()) the_ledger.load()->say(said);
 }
 
 void waits(collective::Edge edge, const Operation* operation, std::uint32_t operations,
@@ -171,13 +151,12 @@ void waits(collective::Edge edge, const Operation* operation, std::uint32_t oper
   said.source = mpi;
   said.thread = this_thread();
   said.edge = edge;
-  publish(channels.wait.load(), said);
+  the_ledger.load()->say(said);
 }
 
 void aborts(const Group& group, int code) noexcept {
-  static std::atomic<std::uint64_t> incidents{0};
   Abort said;
-  said.incident = ++incidents;
+  said.incident = new_op_id();
   said.group = group.name;
   said.asked_by = Name("application");
   char text[48] = {};
@@ -186,7 +165,7 @@ void aborts(const Group& group, int code) noexcept {
   said.source = mpi;
   said.rank = group.rank;
   said.thread = this_thread();
-  publish(channels.abort.load(), said);
+  the_ledger.load()->say(said);
 }
 
 }  // namespace ringmain::mpi

@@ -1,14 +1,21 @@
-// As what is MPI published? Its operations as collective.issued, .completed and .failed, and what
-// is around them as collective.group, .wait and .abort.
+// As what is MPI published? Its operations through the bus's ledger, as collective.issued,
+// .completed and .failed, and what is around them as collective.group, .wait and .abort.
+//
+// A call inside another source's operation (a wrapper's, a process group's) is a part of that one:
+// it is not issued. Where it is the same operation, its end is said under the outer one's id, and
+// is the end of it if nobody has said that before: who called for it may leave it to MPI to say
+// so. An all-reduce in a barrier of somebody's says nothing.
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "bus/bus.hpp"
 
 #include "events/collective.hpp"
 #include "events/collective_life.hpp"
 
+#include "adapters/sources/collective/collective_ledger.hpp"
 #include "adapters/sources/mpi/mpi_groups.hpp"
 #include "adapters/sources/mpi/mpi_requests.hpp"
 
@@ -21,14 +28,24 @@ Result<bool> publish_on(Bus& bus);
 /// Is anybody listening? Progress: wait-free.
 [[nodiscard]] bool heard() noexcept;
 
-/// Gives the operation its id and its time, and publishes that it was issued. Progress: as
-/// publishing; the first call of a thread asks the system for its number.
+/// Gives the operation its id, and publishes that it was issued. Progress: as publishing; the first
+/// call of a thread asks the system for its number.
 void issued(Operation& operation, bool asynchronous) noexcept;
+/// While it lives, its thread is inside MPI's call for the operation.
+class Inside {
+ public:
+  explicit Inside(const Operation& operation) noexcept;
+
+ private:
+  collective::Ledger::Inside mark_;
+};
 /// `bytes`: what came, which may be less than what was asked for.
 void completed(const Operation& operation, std::uint64_t bytes) noexcept;
 /// `code`: MPI's error class.
 void failed(const Operation& operation, collective::How how, Name reason,
             std::int32_t code) noexcept;
+/// Nobody will see its end: it failed as unknown.
+void lost_sight_of(const Operation& operation, std::string_view why) noexcept;
 
 /// The first time that the program uses it. `world`: for each of its ranks that rank in
 /// MPI_COMM_WORLD; empty: not known.

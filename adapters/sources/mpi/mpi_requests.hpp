@@ -19,12 +19,12 @@ namespace ringmain::mpi {
 /// An operation that was issued. All zeros before, so that the table of those in flight takes only
 /// the pages that are used.
 struct Operation {
-  std::uint64_t op_id = 0;
+  std::uint64_t op_id = 0;     // inside another source's operation: that one's
+  std::uint64_t reported = 0;  // whose end its end is; 0: nobody's
   std::uint64_t sequence = 0;
   std::uint64_t bytes = 0;
   std::uint64_t in_elements = 0;
   std::uint64_t out_elements = 0;
-  std::int64_t issued_ns = 0;  // CLOCK_MONOTONIC
   Name name;
   Name group;
   Name dtype;

@@ -98,11 +98,12 @@ template <class In, class Ask>
 int start(int n, typename In::Handle* requests, Ask ask) noexcept {
   Held<In> held(n, requests, nullptr);
   held.start();
-  const int code = ask();
+  // Of several the first stands for all: a source below issues none of them again.
+  const Operation* const first = heard() ? held.first() : nullptr;
+  const int code = first == nullptr ? ask() : inside(*first, ask);
   for (int i = 0; code != MPI_SUCCESS && i < n; ++i) held.over(i, code, i);
   return code;
 }
-/// Where an operation goes on without a request, its end is not seen.
 template <class In, class Ask>
 int free(typename In::Handle* request, Ask ask) noexcept {
   Held<In> held(1, request, nullptr);

@@ -1,9 +1,9 @@
 // What happens around a call that moves data? It is published as issued, MPI does it, and its end
 // is published; or, where it goes on, its request is kept until it is completed.
 //
-// While nobody listens a call costs three loads more. Otherwise two looks at the clock, two
-// publishes and what mpi_shapes.hpp asks of MPI; no lock and no allocation once the thread, the
-// communicator and the names are known.
+// While nobody listens a call costs a few loads more. Otherwise two looks at the clock, two
+// publishes, the ledger's places and what mpi_shapes.hpp asks of MPI; no lock and no allocation
+// once the thread, the communicator and the names are known.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -34,10 +34,10 @@ void name_operations() noexcept;
 
 template <class... F>
 void call_original(Layer layer, Call call, F... parameters) noexcept {
-  struct Inside {
+  struct Deeper {
     int& depth = ++fortran_depth();
-    ~Inside() { --depth; }
-  } const inside;
+    ~Deeper() { --depth; }
+  } const deeper;
   const Targets& all = setup().originals;
   const Function found = layer == Layer::f08 ? all.f08[call] : all.mpifh[call];
   reinterpret_cast<void (*)(F...)>(found)(parameters...);
@@ -61,6 +61,13 @@ inline Operation operation_of(Call call, const shapes::Shape& shape) noexcept {
   operation.point_to_point = !shape.collective;
   operation.receives = !shape.collective && shape.get.dtype != Name();
   return operation;
+}
+
+/// Makes MPI's own call, in a thread that is marked with the operation.
+template <class F>
+auto inside(const Operation& operation, F call) noexcept {
+  const Inside mark(operation);
+  return call();
 }
 
 /// Does nobody listen, or was the call published already?
@@ -118,7 +125,7 @@ struct Blocking<Row, Kinds<P...>> {
     Operation operation = operation_of(Row::kCall, Row::shape(P::of_c(given)...));
     issued(operation, false);
     AnyStatus<MPI_Status> status;
-    const int code = Row::original(status.in_place_of(given)...);
+    const int code = inside(operation, [&] { return Row::original(status.in_place_of(given)...); });
     ended(operation, code, status.used());
     return code;
   }
@@ -130,7 +137,8 @@ struct Blocking<Row, Kinds<P...>> {
     Operation operation = operation_of(Row::kCall, Row::shape(P::of_fortran(given)...));
     issued(operation, false);
     AnyStatus<fortran::Status> status;
-    call_original(layer, Row::kCall, status.in_place_of(given)..., code);
+    inside(operation,
+           [&] { call_original(layer, Row::kCall, status.in_place_of(given)..., code); });
     MPI_Status read{};
     if (status.used() != nullptr) (void)PMPI_Status_f2c(status.used()->words, &read);
     ended(operation, *code, status.used() == nullptr ? nullptr : &read);
@@ -145,7 +153,7 @@ struct NonBlocking<Row, Kinds<P...>> {
     if (unheard()) return Row::original(given..., request);
     Operation operation = operation_of(Row::kCall, Row::shape(P::of_c(given)...));
     issued(operation, true);
-    const int code = Row::original(given..., request);
+    const int code = inside(operation, [&] { return Row::original(given..., request); });
     if (code != MPI_SUCCESS) {
       ended(operation, code, nullptr);
     } else {
@@ -160,7 +168,7 @@ struct NonBlocking<Row, Kinds<P...>> {
     if (!heard()) return call_original(layer, Row::kCall, given..., request, code);
     Operation operation = operation_of(Row::kCall, Row::shape(P::of_fortran(given)...));
     issued(operation, true);
-    call_original(layer, Row::kCall, given..., request, code);
+    inside(operation, [&] { call_original(layer, Row::kCall, given..., request, code); });
     if (*code != MPI_SUCCESS) {
       ended(operation, *code, nullptr);
     } else {

@@ -111,6 +111,14 @@ TEST_F(LedgerTest, WhatAReporterSaysStandsOverWhatWasSaidBefore) {
   EXPECT_EQ(said.group.view(), "world");
 }
 
+TEST_F(LedgerTest, ThatNothingCameIsNoSilenceAboutIt) {
+  Heard<Completed> completed(bus_);
+  Completed nothing;
+  nothing.bytes = collective::kNoBytes;
+  EXPECT_TRUE(ledger_->completed(ledger_->issue(all_reduce()), nothing));
+  EXPECT_EQ(completed.all().at(0).bytes, 0u);
+}
+
 TEST_F(LedgerTest, AFailureSaysAllThatIsKnown) {
   Heard<Failed> failed(bus_);
   const std::uint64_t id = ledger_->issue(all_reduce());

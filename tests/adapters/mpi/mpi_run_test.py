@@ -19,7 +19,7 @@ from cases import main
 
 BINARY = os.environ["RINGMAIN_BINARY"]
 PROGRAMS = Path(os.environ["RINGMAIN_MPI_PROGRAMS"])
-LOADER, FAKE_USER, PRELOAD = (os.environ[f"RINGMAIN_MPI_{name}"] for name in ("LOADER", "FAKE_USER", "PRELOAD"))
+LOADER, FAKE_USER, OUTER, PRELOAD = (os.environ[f"RINGMAIN_MPI_{name}"] for name in ("LOADER", "FAKE_USER", "OUTER", "PRELOAD"))
 RANKS = range(4)
 OPERATIONS = ("collective.issued", "collective.completed", "collective.failed")
 # As root, on fewer cores than ranks, and without a way to other hosts.
@@ -218,7 +218,10 @@ class OfOneMpi:
     def test_cancelled_freed_and_watched_requests_end_at_most_once(self):
         for rank, events in enumerate(self.run_it(self.program("points"), "odd")):
             self.assertEqual(self.counts(events), Counter({("issued", "recv"): 3, ("issued", "send"): 4, ("failed", "recv"): 1,
-                                                           ("completed", "recv"): 2, ("completed", "send"): 3}))
+                                                           ("completed", "recv"): 2, ("completed", "send"): 3,
+                                                           ("failed", "send"): 1}))
+            freed = self.of(events, "failed", "send")[0]
+            self.assertEqual((freed["how"], freed["reason"]), ("unknown", "its request was freed"))
             cancelled = self.of(events, "failed", "recv")[0]
             self.assertEqual((cancelled["reason"], cancelled["how"]), ("cancelled", "cancelled"))
             nobody = self.of(events, "issued", "send")[0]
@@ -243,6 +246,29 @@ class OfOneMpi:
         for events in ranks:
             reductions = self.of(events, "issued", "all_reduce")
             self.assertEqual(Counter(event["event_sequence"] for event in reductions), {n: 4 for n in range(1, 201)})
+
+    def test_inside_another_sources_operation_mpi_issues_nothing_and_ends_it_once(self):
+        for rank, events in enumerate(self.run_it(self.program("outer"), OUTER)):
+            issued = [event for event in events if event["channel"] == "collective.issued"]
+            self.assertEqual([(event["op"], event["source"]) for event in issued],
+                             [("all_reduce", "outer"), ("barrier", "outer"), ("all_reduce", "outer"), ("broadcast", "outer"),
+                              ("all_reduce", "mpi")], rank)
+            ends = {event["op_id"]: event for event in events if event["channel"] != "collective.issued"}
+            self.assertEqual(len(events), 2 * len(issued), "each ends once")
+            first, own, asked, broadcast, last = (ends[event["op_id"]] for event in issued)
+            # Whose word it is, and what of the outer one MPI knows better.
+            self.assertEqual([event["source"] for event in (first, own, asked, broadcast, last)], ["mpi", "outer", "mpi", "mpi", "mpi"])
+            self.assertEqual([(event["group"], event["bytes"]) for event in (first, asked, last)],
+                             [("outer group", 4)] * 2 + [("MPI_COMM_WORLD", 4)])
+            self.assertEqual((broadcast["channel"], broadcast["how"]), ("collective.failed", "error"))
+            self.assertIn("datatype", broadcast["reason"].lower())
+            self.assertEqual({event["op_id"] for event in self.beside(rank, "wait")}, {asked["op_id"]})
+
+    def test_ids_are_never_used_again_by_another_communicator(self):
+        for events in self.run_it(self.program("groups")):
+            ids = Counter(event["op_id"] for event in events if event["channel"] == "collective.issued")
+            self.assertEqual(set(ids.values()), {1})
+            self.assertGreater(len(ids), 6000)
 
     def test_a_library_that_is_loaded_later_is_heard(self):
         self.exactly(self.run_it(LOADER, self.program("loaded")), all_reduce=3)
