@@ -1,11 +1,12 @@
 // How does C make communicators and report operations?
-#include "adapters/launch/tid.hpp"
 #include "adapters/sources/collective/collective_c.hpp"
 
 #include <string>
 #include <utility>
 
 #include "bus/bus.hpp"
+
+#include "adapters/launch/tid.hpp"
 
 using namespace ringmain::collective::c;  // NOLINT(google-build-using-namespace): it is its face
 using ringmain::Bus;

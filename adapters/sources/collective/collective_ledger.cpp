@@ -147,6 +147,10 @@ bool Ledger::heard() const noexcept {
   return core_->heard();
 }
 
+bool Ledger::hooked_or_heard() const noexcept {
+  return core_->hooked || core_->heard();
+}
+
 std::uint64_t Ledger::issue(Issued what) noexcept {
   return heard() ? core_->issue(what, 0) : 0;
 }

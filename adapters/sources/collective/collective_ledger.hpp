@@ -52,6 +52,10 @@ class Ledger {
   /// Does somebody listen to operations, or wait for their ends? Progress: wait-free.
   [[nodiscard]] bool heard() const noexcept;
 
+  /// As heard(), or was a hook ever registered on a communicator of this bus? If not, a source need
+  /// not find out which communicator an operation is of. Progress: wait-free.
+  [[nodiscard]] bool hooked_or_heard() const noexcept;
+
   /// Issues it: it has an id from here on, which is returned and which its other words need. 0:
   /// nobody listens; each word on 0 is harmless. `op_id` of `what` is not read, and `thread` 0 is
   /// the caller's. If kOpenMax are open already, it fails as `unknown` at once.

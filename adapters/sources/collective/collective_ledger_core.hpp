@@ -123,6 +123,7 @@ struct Ledger::Core : engine::Born {
   Name no_room{"more operations were open than the ledger of 4096 remembers"};
   std::atomic<std::uint64_t> issued{0}, unknown{0}, late_words{0};
 
+  std::atomic<bool> hooked{false};  // once a hook was registered
   std::atomic<std::uint32_t> communicators_made{0};
   std::mutex communicators_mutex;
   std::vector<detail::Entered> communicators;

@@ -54,6 +54,7 @@ CommunicatorCore::CommunicatorCore(std::shared_ptr<Ledger> ledger,
       size(options.size),
       device(options.device),
       ranks(options.ranks.begin(), options.ranks.end()),
+      follows_vetoes(options.follows_vetoes),
       give_up(options.abort) {}
 
 CommunicatorCore::~CommunicatorCore() {
@@ -77,6 +78,7 @@ Result<std::shared_ptr<OneHook>> CommunicatorCore::add(std::shared_ptr<OneHook> 
   auto added = made->add_to(*this);
   if (!added) return added.error();
   hooks.push_back(made);
+  ledger().hooked = true;
   return made;
 }
 

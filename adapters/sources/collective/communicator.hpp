@@ -54,6 +54,9 @@ struct CommunicatorOptions {
   std::int32_t size = 1;
   std::int32_t device = kNoDevice;
   std::span<const int> ranks{};  // of its members, in the world; empty: not known
+  /// False: the backend calls for the operation also where a hook refuses it. It is not failed as
+  /// vetoed then, and Issuing::reason() says why the hook refused.
+  bool follows_vetoes = true;
   /// How the backend gives the group up; empty: abort() is not supported. Called in the thread that
   /// aborts, after the abort hooks.
   std::function<void(Name reason)> abort{};
@@ -126,12 +129,14 @@ class [[nodiscard]] Issuing {
   }
   /// The backend did not take it: it failed, and post hooks are called.
   void threw(std::string_view what) noexcept;
+  /// The same with the vendor's code, or another How.
+  void threw(Failed what) noexcept;
 
  private:
   friend class Communicator;
   friend class detail::CommunicatorCore;
-  Issuing(const std::shared_ptr<detail::CommunicatorHold>& hold,
-          const Arguments& arguments) noexcept;
+  Issuing(const std::shared_ptr<detail::CommunicatorHold>& hold, const Arguments& arguments,
+          const Issued* said) noexcept;
   void over(Outcome outcome, const void* work, const Communicator* part, Name reason) noexcept;
 
   std::shared_ptr<detail::CommunicatorHold> hold_;  // none: it is over, or nobody is to be told
@@ -193,7 +198,13 @@ class Communicator {
   /// nothing is issued; hooks are called with the id of the outer one.
   /// Progress: as Channel::post(), but for the hooks.
   [[nodiscard]] Issuing issue(const Arguments& arguments) const noexcept {
-    return Issuing(hold_, arguments);
+    return Issuing(hold_, arguments, nullptr);
+  }
+  /// The same, and `said` is what is published of it, for a backend that knows it better than
+  /// arguments say: op, bytes, elements, dtype, peer … Its group, rank, sequence and whose word it
+  /// is are the communicator's.
+  [[nodiscard]] Issuing issue(const Arguments& arguments, const Issued& said) const noexcept {
+    return Issuing(hold_, arguments, &said);
   }
   /// The backend's call, from issue() to returned(): `call(operation)`. False: refused, and it was
   /// not called. What it throws passes on.

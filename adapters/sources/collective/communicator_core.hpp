@@ -91,7 +91,7 @@ class CommunicatorCore : public engine::Counted {
   void end() noexcept;
 
   void issue(Issuing& issuing, const std::shared_ptr<CommunicatorHold>& hold,
-             const Arguments& arguments) noexcept;
+             const Arguments& arguments, const Issued* said) noexcept;
   void call_post(const Issuing& issuing, Outcome outcome, const void* work,
                  const Communicator* part, Name reason) noexcept;
   Aborted abort(std::string_view reason, std::string_view asked_by, nanoseconds within,
@@ -109,6 +109,7 @@ class CommunicatorCore : public engine::Counted {
   const Name name, description, backend, source, parent;
   const std::int32_t rank, size, device;
   const std::vector<int> ranks;
+  const bool follows_vetoes;
   const std::function<void(Name)> give_up;
 
   enum : std::uint32_t { kEnded = 1, kAborted = 2 };
@@ -123,6 +124,7 @@ class CommunicatorCore : public engine::Counted {
   [[nodiscard]] bool refuse_if_over(Issuing& issuing) const noexcept;
   [[nodiscard]] bool end_if_over(std::uint64_t op_id) noexcept;
   [[nodiscard]] Issued issued(const ArgumentsView& view, Name op) const noexcept;
+  void sign(Issued& what) const noexcept;
   void say_shapes(std::uint64_t op_id, const ArgumentsView& view, Name op) noexcept;
   [[nodiscard]] PublishResult ask(const Issuing& issuing, const Arguments& arguments, bool async,
                                   Name op) noexcept;

@@ -79,20 +79,23 @@ Issued CommunicatorCore::issued(const ArgumentsView& view, Name op) const noexce
   what.in_elements = in.elements;
   what.out_elements = out.elements;
   what.op = op;
-  what.group = name;
   if (!view.input.empty()) {
     what.dtype = view.input.front().dtype;
   } else if (!view.output.empty()) {
     what.dtype = view.output.front().dtype;
   }
-  what.backend = backend;
-  what.source = source;
   what.peer = view.peer;
-  what.rank = rank;
-  what.group_size = size;
   what.device = device;
   what.asynchronous = view.async_op;
   return what;
+}
+
+void CommunicatorCore::sign(Issued& what) const noexcept {
+  what.group = name;
+  what.backend = backend;
+  what.source = source;
+  what.rank = rank;
+  what.group_size = size;
 }
 
 void CommunicatorCore::say_shapes(std::uint64_t op_id, const ArgumentsView& view,
@@ -117,7 +120,7 @@ PublishResult CommunicatorCore::ask(const Issuing& issuing, const Arguments& arg
 }
 
 void CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<CommunicatorHold>& hold,
-                             const Arguments& arguments) noexcept {
+                             const Arguments& arguments, const Issued* said) noexcept {
   if (forked() || refuse_if_over(issuing)) return;
   const ArgumentsView view = view_of(arguments);
   const bool collective = !view.point_to_point && !view.lifecycle;
@@ -125,7 +128,7 @@ void CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   const bool heard = ledger().heard() || marks().shapes_heard();
   if (!heard && !pre.any() && !post.any()) return;
 
-  const Name op = word_of(arguments);
+  const Name op = said != nullptr ? said->op : word_of(arguments);
   issuing.hold_ = hold;
   issuing.name_ = op_name(arguments);
   issuing.lifecycle_ = view.lifecycle;
@@ -134,7 +137,8 @@ void CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   std::uint64_t id = outer, reported = outer == 0 ? 0 : marks().marked_as(op);
   const bool told = issuing.name_ != OpName::finalize;  // a group's end is an event of its own
   if (outer == 0 && heard && told) {
-    Issued what = issued(view, op);
+    Issued what = said != nullptr ? *said : issued(view, op);
+    sign(what);
     what.sequence = sequence;
     reported = id = ledger().issue(what, number);
   } else if (id == 0) {
@@ -150,7 +154,7 @@ void CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
     const PublishResult asked = ask(issuing, arguments, view.async_op, op);
     const bool guardless = asked == PublishCode::too_deep || asked == PublishCode::no_memory;
     if (asked == PublishCode::vetoed || guardless) {
-      issuing.go_on_ = false;
+      issuing.go_on_ = !follows_vetoes;
       issuing.reason_ = asked == PublishCode::vetoed     ? asked.why
                         : asked == PublishCode::too_deep ? too_deep
                                                          : no_memory;
@@ -229,10 +233,10 @@ void Operation::say_wait(Edge edge, std::int64_t waited_ns) const noexcept {
   core().reports().say(said);
 }
 
-Issuing::Issuing(const std::shared_ptr<detail::CommunicatorHold>& hold,
-                 const Arguments& arguments) noexcept {
+Issuing::Issuing(const std::shared_ptr<detail::CommunicatorHold>& hold, const Arguments& arguments,
+                 const Issued* said) noexcept {
   if (hold == nullptr) return;
-  hold->core->issue(*this, hold, arguments);
+  hold->core->issue(*this, hold, arguments, said);
   if (!go_on_) hold_.reset();  // there is no call
 }
 
@@ -247,6 +251,14 @@ Issuing::~Issuing() {
 
 void Issuing::threw(std::string_view what) noexcept {
   if (hold_ != nullptr) over(Outcome::threw, nullptr, nullptr, Name(what));
+}
+void Issuing::threw(Failed what) noexcept {
+  if (hold_ == nullptr) return;
+  inside_.reset();
+  if (what.thread == 0) what.thread = static_cast<std::int32_t>(run::this_tid());
+  (void)operation_.failed(what);
+  hold_->core->call_post(*this, Outcome::threw, nullptr, nullptr, what.reason);
+  hold_.reset();
 }
 
 void Issuing::over(Outcome outcome, const void* work, const Communicator* part,

@@ -1,11 +1,17 @@
 #include "adapters/sources/mpi/mpi_abi.hpp"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <new>
 #include <numeric>
+#include <utility>
 #include <vector>
 
+#include "events/terms/collective_names.hpp"
+
+#include "adapters/sources/mpi/mpi_communicators.hpp"
 #include "adapters/sources/mpi/mpi_publish.hpp"
 
 namespace ringmain::mpi {
@@ -68,25 +74,49 @@ GroupFacts ask(MPI_Comm comm) noexcept {
 
 /// For each rank of `comm` that in MPI_COMM_WORLD. Of an intercommunicator: of the side that this
 /// process is on. A communicator with processes from elsewhere (MPI_Comm_spawn) has none.
-void say_made(MPI_Comm comm, const Group& group) noexcept try {
+std::vector<int> world_of(MPI_Comm comm, int size) noexcept try {
   MPI_Group of_comm = MPI_GROUP_NULL;
   MPI_Group of_world = MPI_GROUP_NULL;
-  std::vector<int> world;
-  if (PMPI_Comm_group(comm, &of_comm) == MPI_SUCCESS &&
-      PMPI_Comm_group(MPI_COMM_WORLD, &of_world) == MPI_SUCCESS) {
-    const auto n = static_cast<std::size_t>(std::max(0, group.size.load()));
-    std::vector<int> own(n);
-    std::iota(own.begin(), own.end(), 0);
-    world.resize(n);
-    const bool told = PMPI_Group_translate_ranks(of_comm, group.size, own.data(), of_world,
-                                                 world.data()) == MPI_SUCCESS;
-    if (!told || std::find(world.begin(), world.end(), MPI_UNDEFINED) != world.end()) world.clear();
-  }
+  std::vector<int> own(static_cast<std::size_t>(std::max(0, size)));
+  std::vector<int> world(own.size());
+  std::iota(own.begin(), own.end(), 0);
+  const bool told =
+      PMPI_Comm_group(comm, &of_comm) == MPI_SUCCESS &&
+      PMPI_Comm_group(MPI_COMM_WORLD, &of_world) == MPI_SUCCESS &&
+      PMPI_Group_translate_ranks(of_comm, size, own.data(), of_world, world.data()) == MPI_SUCCESS;
+  if (!told || std::find(world.begin(), world.end(), MPI_UNDEFINED) != world.end()) world.clear();
   if (of_comm != MPI_GROUP_NULL) (void)PMPI_Group_free(&of_comm);
   if (of_world != MPI_GROUP_NULL) (void)PMPI_Group_free(&of_world);
-  group_made(group, world);
+  return world;
 } catch (const std::bad_alloc&) {
-  group_made(group, {});
+  return {};
+}
+
+/// Who meets a communicator while another thread makes what it needs waits for that.
+struct Making {
+  std::mutex mutex;
+  std::condition_variable over;
+};
+Making& making() noexcept {
+  static Making& one = *new Making;  // never destroyed, as groups()
+  return one;
+}
+thread_local constinit bool makes = false;  // a hook of `made` may call MPI
+
+void say_made(MPI_Comm comm, Group& group) noexcept {
+  const bool nested = std::exchange(makes, true);
+  const std::vector<int> world = world_of(comm, group.size);
+  group.kept = keep_communicator(comm, group, world);
+  if (group.kept == nullptr) group_made(group, world);
+  makes = nested;
+  const std::lock_guard lock(making().mutex);
+  group.making = false;
+  making().over.notify_all();
+}
+void await_making(const Group& group) noexcept {
+  if (makes) return;
+  std::unique_lock lock(making().mutex);
+  making().over.wait(lock, [&] { return !group.making; });
 }
 
 Name reason_of(int error_class) noexcept {
@@ -94,6 +124,15 @@ Name reason_of(int error_class) noexcept {
   int size = 0;
   if (PMPI_Error_string(error_class, text, &size) != MPI_SUCCESS) return Name("unknown error");
   return Name(text);
+}
+
+/// Requests may go on in it.
+void give_up(Group& group) noexcept {
+  if (Kept* const kept = group.kept.exchange(nullptr)) {
+    kept->release();
+  } else {
+    group_ended(group);
+  }
 }
 
 }  // namespace
@@ -106,38 +145,75 @@ Group& group_of(MPI_Comm comm) noexcept {
   static Group nobody;
   if (comm == MPI_COMM_NULL) return nobody;
   const std::uint64_t handle = bits_of(comm);
-  if (Group* const known = groups().find(handle)) [[likely]]
+  if (Group* const known = groups().find(handle)) [[likely]] {
+    if (known->making) [[unlikely]]
+      await_making(*known);
     return *known;
+  }
   const Groups::Added added = groups().add(handle, ask(comm));
   if (added.group == nullptr) return nobody;
-  if (added.new_here) say_made(comm, *added.group);
+  if (added.new_here) {
+    say_made(comm, *added.group);
+  } else {
+    await_making(*added.group);
+  }
   return *added.group;
 }
 void forget_group(MPI_Comm comm) noexcept {
   if (comm == MPI_COMM_NULL) return;
   const std::uint64_t handle = bits_of(comm);
-  if (const Group* const known = groups().find(handle)) group_ended(*known);
+  if (Group* const known = groups().find(handle)) give_up(*known);
   groups().forget(handle);
 }
 void abort_group(MPI_Comm comm, int code) noexcept {
-  if (comm != MPI_COMM_NULL && opened()) aborts(group_of(comm), code);
+  if (comm == MPI_COMM_NULL || !opened()) return;
+  const Group& group = group_of(comm);
+  if (const Kept* const kept = group.kept) return run_abort_hooks(*kept, code);
+  aborts(group, code);
 }
 void rename_group(MPI_Comm comm) noexcept {
-  if (comm != MPI_COMM_NULL) group_of(comm).name = comm_name(comm);
+  if (comm == MPI_COMM_NULL) return;
+  Group& group = group_of(comm);
+  const Name name = comm_name(comm);
+  if (name == group.name) return;
+  Kept* const before = group.kept;
+  if (before == nullptr) {
+    if (group.rank < 0) return;  // it has no place
+    group_ended(group);
+    group.name = name;
+    return say_made(comm, group);
+  }
+  Kept* const now = renamed(*before, name, world_of(comm, group.size));
+  if (now == nullptr) return;  // it goes by the name that it had
+  group.name = name;
+  group.kept = now;
+  before->release();
+}
+
+collective::Failed failed_event(int code) noexcept {
+  collective::Failed said;
+  int error_class = code;
+  (void)PMPI_Error_class(code, &error_class);
+  said.reason = reason_of(error_class);
+  said.result = error_class;
+  said.source = Name(collective::kMpi);
+  return said;
 }
 
 void ended(const Operation& operation, int code, const MPI_Status* status) noexcept {
   if (code != MPI_SUCCESS) {
-    int error_class = code;
-    (void)PMPI_Error_class(code, &error_class);
-    return failed(operation, collective::How::error, reason_of(error_class), error_class);
+    return failed(operation, failed_event(code));
   }
   std::uint64_t bytes = operation.bytes;
   if (status != nullptr && operation.point_to_point) {
     int cancelled = 0;
     (void)PMPI_Test_cancelled(status, &cancelled);
-    if (cancelled != 0)
-      return failed(operation, collective::How::cancelled, Name("cancelled"), MPI_SUCCESS);
+    if (cancelled != 0) {
+      collective::Failed said;
+      said.reason = Name("cancelled");
+      said.how = collective::How::cancelled;
+      return failed(operation, said);
+    }
     MPI_Count came = -1;
     if (operation.receives && PMPI_Get_elements_x(status, MPI_BYTE, &came) == MPI_SUCCESS &&
         came >= 0) {

@@ -9,6 +9,8 @@
 #include <mpi.h>
 #include <type_traits>
 
+#include "events/collective.hpp"
+
 #include "adapters/sources/mpi/mpi_calls.hpp"
 #include "adapters/sources/mpi/mpi_groups.hpp"
 #include "adapters/sources/mpi/mpi_requests.hpp"
@@ -56,6 +58,8 @@ struct TypeFacts {
 /// Before the first type_of().
 void name_types() noexcept;
 
+/// What is published of an operation to which MPI answers so.
+[[nodiscard]] collective::Failed failed_event(int code) noexcept;
 /// Ends `operation`: by MPI's answer, and by the status if it has one.
 void ended(const Operation& operation, int code, const MPI_Status* status) noexcept;
 

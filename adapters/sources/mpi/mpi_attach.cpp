@@ -30,6 +30,33 @@ RINGMAIN_MPI_BLOCKING(RINGMAIN_MPI_ROW)
 RINGMAIN_MPI_NONBLOCKING(RINGMAIN_MPI_ROW)
 RINGMAIN_MPI_PERSISTENT(RINGMAIN_MPI_ROW)
 
+/// MPI's operations move one array each way: they are torchcomms' _single.
+constexpr collective::OpName kind_of(std::string_view op) noexcept {
+  using collective::OpName;
+  struct Row {
+    std::string_view op;
+    OpName kind;
+  };
+  constexpr Row kRows[] = {{"send", OpName::send},
+                           {"recv", OpName::recv},
+                           {"broadcast", OpName::broadcast},
+                           {"all_reduce", OpName::all_reduce},
+                           {"reduce", OpName::reduce},
+                           {"all_gather", OpName::all_gather_single},
+                           {"all_gather_v", OpName::all_gather_v},
+                           {"reduce_scatter", OpName::reduce_scatter_single},
+                           {"reduce_scatter_v", OpName::reduce_scatter_v},
+                           {"all_to_all", OpName::all_to_all_single},
+                           {"all_to_all_v", OpName::all_to_all_v_single},
+                           {"barrier", OpName::barrier},
+                           {"scatter", OpName::scatter},
+                           {"gather", OpName::gather}};
+  for (const Row& row : kRows) {
+    if (row.op == op) return row.kind;
+  }
+  return OpName::other;
+}
+
 template <class Watched>
 void watch_row(Targets& targets, Call call) noexcept {
   watch(targets, call, Watched::c, Watched::template fortran<Layer::mpifh>,
@@ -49,8 +76,9 @@ int& fortran_depth() noexcept {
 }
 
 void name_operations() noexcept {
-#define RINGMAIN_MPI_NAME(name, ...) \
-  setup().operations[Row##name::kCall] = Name(Row##name::kOperation);
+#define RINGMAIN_MPI_NAME(name, ...)                                  \
+  setup().operations[Row##name::kCall] = Name(Row##name::kOperation); \
+  setup().kinds[Row##name::kCall] = kind_of(Row##name::kOperation);
 #define RINGMAIN_MPI_NAME_I(name, small, ...) RINGMAIN_MPI_NAME(I##small)
   RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_NAME)
   RINGMAIN_MPI_COLLECTIVES(RINGMAIN_MPI_NAME_I)
@@ -69,6 +97,7 @@ void keep(const Operation& operation, MPI_Request request, bool persistent) noex
     return;
   }
   place->operation = operation;
+  if (operation.kept != nullptr) operation.kept->hold();
   place->persistent = persistent;
   place->active = !persistent;
   Requests::show(*place);

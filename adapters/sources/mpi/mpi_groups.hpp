@@ -14,6 +14,8 @@
 
 namespace ringmain::mpi {
 
+class Kept;
+
 /// Its words are written before the handle can be found, and when the communicator gets a new name.
 struct Group {
   std::atomic<Name> name{};
@@ -22,7 +24,10 @@ struct Group {
   std::atomic<std::int32_t> remote{0};   // an intercommunicator's other side; 0: it is none
   std::atomic<std::int32_t> sources{0};  // neighbours in its topology
   std::atomic<std::int32_t> destinations{0};
-  std::atomic<std::uint64_t> collectives{0};  // called so far, by this process
+  std::atomic<std::uint64_t> collectives{
+      0};                            // called so far, by this process, while it has no name
+  std::atomic<Kept*> kept{nullptr};  // for its hooks
+  std::atomic<bool> making{false};   // `kept` is being made
 };
 
 /// What is known when a communicator is first met.
@@ -93,6 +98,8 @@ class Groups {
     group.sources = facts.sources;
     group.destinations = facts.destinations;
     group.collectives = 0;
+    group.kept = nullptr;
+    group.making = true;
   }
 
   std::array<Place, kLiveMax> places_{};

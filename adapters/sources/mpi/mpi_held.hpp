@@ -96,8 +96,7 @@ class Held {
     }
     request.active = false;
     if (request.persistent) return;
-    Requests::drop(request);
-    requests_[i] = nullptr;
+    let_go(i);
   }
   void all_over(int code) noexcept {
     for (int i = 0; any_ && i < n_; ++i) {
@@ -117,31 +116,24 @@ class Held {
     ended(requests_[0]->operation, code, known ? &status : nullptr);
     requests_[0]->active = false;
   }
-  void start() noexcept {
-    for (int i = 0; any_ && heard() && i < n_; ++i) {
-      if (requests_[i] == nullptr) continue;
-      issued(requests_[i]->operation, true);
-      requests_[i]->active = true;
-    }
-  }
-  /// The first that is known; nullptr: none is.
-  [[nodiscard]] const Operation* first() const noexcept {
-    for (int i = 0; any_ && i < n_; ++i) {
-      if (requests_[i] != nullptr) return &requests_[i]->operation;
-    }
-    return nullptr;
-  }
+  /// The one request; nullptr: it is not known.
+  [[nodiscard]] Request* request() const noexcept { return any_ ? requests_[0] : nullptr; }
   /// MPI has forgotten the requests: who of them goes on has no end that can be seen.
   void drop() noexcept {
     for (int i = 0; any_ && i < n_; ++i) {
       if (requests_[i] == nullptr) continue;
       if (requests_[i]->active) lost_sight_of(requests_[i]->operation, "its request was freed");
-      Requests::drop(*requests_[i]);
-      requests_[i] = nullptr;
+      let_go(i);
     }
   }
 
  private:
+  void let_go(int i) noexcept {
+    Kept* const kept = requests_[i]->operation.kept;
+    Requests::drop(*requests_[i]);
+    requests_[i] = nullptr;
+    if (kept != nullptr) kept->release();
+  }
   /// Where there are several requests, each has its own error in its status.
   [[nodiscard]] int own_code(int code, int k) const noexcept {
     if (code == MPI_SUCCESS) return code;

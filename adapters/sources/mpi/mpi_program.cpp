@@ -22,10 +22,12 @@ void open() noexcept try {
   if (tried.exchange(true)) return;
   Bus* const bus = run::join("mpi");
   if (bus == nullptr) return;
+  follow_vetoes(run::argument_of("mpi") == "veto");
   name_types();
   name_operations();
   if (const auto published = publish_on(*bus); !published)
-    run::could_not_attach("mpi", published.error().message);
+    return run::could_not_attach("mpi", published.error().message);
+  (void)group_of(MPI_COMM_WORLD);  // the program may look for it, to register hooks
 } catch (const std::bad_alloc&) {
   run::could_not_attach("mpi", "there is no memory");
 }

@@ -1,5 +1,8 @@
 #include "adapters/sources/mpi/mpi_provider.hpp"
 
+#include <string>
+#include <string_view>
+
 namespace ringmain::mpi {
 
 // Calls to MPI are seen only where they pass a library that was there before MPI's.
@@ -8,6 +11,13 @@ registry::Provider provider() {
       .kind = registry::ProviderKind::source,
       .name = "mpi",
       .summary = "what ranks ask of Open MPI or MPICH, in C, C++, Fortran and Python",
+      .argument = "[veto]",
+      .argument_fault =
+          [](std::string_view argument) {
+            return argument.empty() || argument == "veto"
+                       ? std::string()
+                       : "source mpi knows the word veto, and not '" + std::string(argument) + "'";
+          },
       .run = {.environment = {{"LD_PRELOAD", "{libdir}/ringmain/libringmain_mpi.so",
                                registry::EnvironmentEdit::How::prepend}},
               .at_launch = true,

@@ -27,6 +27,7 @@ using collective::Wait;
 constinit std::atomic<Channel<collective::Group>*> groups{nullptr};
 /// nullptr until the program's bus has it. Never ended: programs end while they communicate.
 constinit std::atomic<Ledger*> the_ledger{nullptr};
+constinit std::atomic<Bus*> the_bus{nullptr};
 std::atomic<Name> mpi{};  // as backend and as source
 
 std::int32_t this_thread() noexcept {
@@ -56,30 +57,28 @@ Result<bool> publish_on(Bus& bus) {
   if (!ledger) return ledger.error();
   static auto* const held = new std::shared_ptr<Ledger>(std::move(ledger).value());
   groups = found.value();
+  the_bus = &bus;
   the_ledger = held->get();
   return true;
 }
 
+Bus* bus() noexcept {
+  return the_bus;
+}
 bool opened() noexcept {
   return the_ledger != nullptr;
 }
 
 bool heard() noexcept {
   const Ledger* const ledger = the_ledger;
-  return ledger != nullptr && (ledger->heard() || groups.load()->wanted());
+  return ledger != nullptr && (ledger->hooked_or_heard() || groups.load()->wanted());
 }
 bool waits_are_heard() noexcept {
   const Ledger* const ledger = the_ledger;
   return ledger != nullptr && ledger->waits_heard();
 }
 
-void issued(Operation& operation, bool asynchronous) noexcept {
-  Ledger& ledger = *the_ledger;
-  operation.op_id = ledger.mark();
-  if (operation.op_id != 0) {
-    operation.reported = ledger.marked_as(operation.name);
-    return;
-  }
+collective::Issued issued_event(const Operation& operation, bool asynchronous) noexcept {
   Issued said;
   said.sequence = operation.sequence;
   said.bytes = operation.bytes;
@@ -95,7 +94,20 @@ void issued(Operation& operation, bool asynchronous) noexcept {
   said.group_size = operation.group_size;
   said.thread = this_thread();
   said.asynchronous = asynchronous;
-  operation.op_id = operation.reported = ledger.issue(said);
+  return said;
+}
+
+void issued(Operation& operation, bool asynchronous) noexcept {
+  Ledger& ledger = *the_ledger;
+  operation.op_id = ledger.mark();
+  operation.reported = operation.op_id == 0
+                           ? operation.op_id = ledger.issue(issued_event(operation, asynchronous))
+                           : ledger.marked_as(operation.name);
+}
+
+void take_ids(Operation& operation, std::uint64_t op_id) noexcept {
+  operation.op_id = op_id;
+  operation.reported = the_ledger.load()->marked_as(operation.name);
 }
 
 Inside::Inside(const Operation& operation) noexcept : mark_(*the_ledger, operation.op_id) {}
@@ -109,20 +121,18 @@ void completed(const Operation& operation, std::uint64_t bytes) noexcept {
   (void)the_ledger.load()->completed(operation.reported, said);
 }
 
-void failed(const Operation& operation, collective::How how, Name reason,
-            std::int32_t code) noexcept {
+void failed(const Operation& operation, collective::Failed said) noexcept {
   if (operation.reported == 0) return;
-  Failed said;
-  said.reason = reason;
-  said.result = code;
-  said.how = how;
   said.source = mpi;
   said.thread = this_thread();
   (void)the_ledger.load()->failed(operation.reported, said);
 }
 
 void lost_sight_of(const Operation& operation, std::string_view why) noexcept {
-  failed(operation, collective::How::unknown, Name(why), 0);
+  Failed said;
+  said.reason = Name(why);
+  said.how = collective::How::unknown;
+  failed(operation, said);
 }
 
 void group_made(const Group& group, std::span<const int> world) noexcept {

@@ -23,14 +23,21 @@ namespace ringmain::mpi {
 
 /// From now on publishes on that bus. Threads: one. Throws std::bad_alloc.
 Result<bool> publish_on(Bus& bus);
+/// That bus; nullptr: it does not.
+[[nodiscard]] Bus* bus() noexcept;
 /// Did publish_on() succeed?
 [[nodiscard]] bool opened() noexcept;
-/// Is anybody listening? Progress: wait-free.
+/// Is anybody listening, or is there a hook? Progress: wait-free.
 [[nodiscard]] bool heard() noexcept;
 
 /// Gives the operation its id, and publishes that it was issued. Progress: as publishing; the first
 /// call of a thread asks the system for its number.
 void issued(Operation& operation, bool asynchronous) noexcept;
+/// What is published then.
+[[nodiscard]] collective::Issued issued_event(const Operation& operation,
+                                              bool asynchronous) noexcept;
+/// Its communicator has issued it, as `op_id`, and marked the thread.
+void take_ids(Operation& operation, std::uint64_t op_id) noexcept;
 /// While it lives, its thread is inside MPI's call for the operation.
 class Inside {
  public:
@@ -41,9 +48,8 @@ class Inside {
 };
 /// `bytes`: what came, which may be less than what was asked for.
 void completed(const Operation& operation, std::uint64_t bytes) noexcept;
-/// `code`: MPI's error class.
-void failed(const Operation& operation, collective::How how, Name reason,
-            std::int32_t code) noexcept;
+/// Its fields `source` and `thread` are filled.
+void failed(const Operation& operation, collective::Failed said) noexcept;
 /// Nobody will see its end: it failed as unknown.
 void lost_sight_of(const Operation& operation, std::string_view why) noexcept;
 

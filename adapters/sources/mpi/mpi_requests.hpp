@@ -14,7 +14,11 @@
 
 #include "bus/text.hpp"
 
+#include "adapters/sources/collective/collective_arguments.hpp"
+
 namespace ringmain::mpi {
+
+class Kept;
 
 /// An operation that was issued. All zeros before, so that the table of those in flight takes only
 /// the pages that are used.
@@ -31,9 +35,13 @@ struct Operation {
   std::int32_t peer = 0;
   std::int32_t rank = 0;
   std::int32_t group_size = 0;
+  collective::OpName kind{};    // what its communicator's hooks are told of
+  bool refused = false;         // by one of them: MPI was not called
   bool point_to_point = false;  // its status says whether it was cancelled
   bool receives = false;        // and how much came
   std::uint64_t gives_bytes = 0;
+  std::uint64_t gets_bytes = 0;
+  Kept* kept = nullptr;  // its communicator; nullptr: that has no name
 };
 
 struct Request {

@@ -94,14 +94,26 @@ int look(typename In::Handle request, const int* flag, typename In::Status* stat
   if (code != MPI_SUCCESS || *flag != 0) held.told(code);
   return code;
 }
+/// Starts one; `ask` does so in MPI.
 template <class In, class Ask>
-int start(int n, typename In::Handle* requests, Ask ask) noexcept {
-  Held<In> held(n, requests, nullptr);
-  held.start();
-  // Of several the first stands for all: a source below issues none of them again.
-  const Operation* const first = heard() ? held.first() : nullptr;
-  const int code = first == nullptr ? ask() : inside(*first, ask);
-  for (int i = 0; code != MPI_SUCCESS && i < n; ++i) held.over(i, code, i);
+int start(typename In::Handle* handle, Ask ask) noexcept {
+  Held<In> held(1, handle, nullptr);
+  Request* const request = heard() ? held.request() : nullptr;
+  if (request == nullptr) return ask();
+  const int code = issue(request->operation, true, ask);
+  if (code == MPI_SUCCESS) {
+    request->active = true;
+  } else {
+    ended(request->operation, code, nullptr);
+  }
+  return code;
+}
+/// One after the other, which MPI_Startall is said to be like: each is an operation.
+template <class In, class Ask>
+int start_all(int n, typename In::Handle* handles, Ask ask) noexcept {
+  int code = MPI_SUCCESS;
+  for (int i = 0; i < n && code == MPI_SUCCESS; ++i)
+    code = start<In>(&handles[i], [&] { return ask(&handles[i]); });
   return code;
 }
 template <class In, class Ask>
@@ -153,10 +165,11 @@ int request_free_c(MPI_Request* request) noexcept {
   return free<InC>(request, [=] { return PMPI_Request_free(request); });
 }
 int start_c(MPI_Request* request) noexcept {
-  return start<InC>(1, request, [=] { return PMPI_Start(request); });
+  return start<InC>(request, [=] { return PMPI_Start(request); });
 }
 int startall_c(int n, MPI_Request* requests) noexcept {
-  return start<InC>(n, requests, [=] { return PMPI_Startall(n, requests); });
+  if (!heard()) return PMPI_Startall(n, requests);
+  return start_all<InC>(n, requests, [](MPI_Request* one) { return PMPI_Start(one); });
 }
 
 /// Calls Fortran's own, with a code also where the program wants none.
@@ -253,12 +266,16 @@ void request_free_f(Fint* request, Fint* code) noexcept {
 }
 template <Layer l>
 void start_f(Fint* request, Fint* code) noexcept {
-  (void)start<InFortran>(1, request, [=] { return ask_fortran<l>(kStart, code, request); });
+  const int answer =
+      start<InFortran>(request, [=] { return ask_fortran<l>(kStart, code, request); });
+  if (code != nullptr) *code = answer;
 }
 template <Layer l>
 void startall_f(const Fint* n, Fint* requests, Fint* code) noexcept {
-  (void)start<InFortran>(*n, requests,
-                         [=] { return ask_fortran<l>(kStartall, code, n, requests); });
+  if (!heard()) return void(ask_fortran<l>(kStartall, code, n, requests));
+  const int answer = start_all<InFortran>(
+      *n, requests, [=](Fint* one) { return ask_fortran<l>(kStart, code, one); });
+  if (code != nullptr) *code = answer;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "adapters/sources/mpi/mpi_abi.hpp"
+#include "adapters/sources/mpi/mpi_communicators.hpp"
 #include "adapters/sources/mpi/mpi_fortran.hpp"
 #include "adapters/sources/mpi/mpi_publish.hpp"
 #include "adapters/sources/mpi/mpi_shapes.hpp"
@@ -23,6 +24,7 @@ enum class Layer : unsigned { mpifh, f08 };
 struct Setup {
   Targets originals{};
   std::array<Name, kCalls> operations{};
+  std::array<collective::OpName, kCalls> kinds{};  // what hooks are told
 };
 [[nodiscard]] Setup& setup() noexcept;
 /// Fills `operations`, before the first event is published.
@@ -48,26 +50,22 @@ inline Operation operation_of(Call call, const shapes::Shape& shape) noexcept {
   Operation operation;
   Group& group = *shape.group;
   operation.name = setup().operations[call];
+  operation.kind = setup().kinds[call];
   operation.group = group.name;
   operation.rank = group.rank;
   operation.group_size = group.size;
-  if (shape.collective) operation.sequence = ++group.collectives;
+  operation.kept = group.kept;
+  if (shape.collective && operation.kept == nullptr) operation.sequence = ++group.collectives;
   operation.in_elements = shape.give.elements;
   operation.out_elements = shape.get.elements;
   operation.bytes = std::max(shape.give.bytes, shape.get.bytes);
   operation.gives_bytes = shape.give.bytes;
+  operation.gets_bytes = shape.get.bytes;
   operation.dtype = shape.give.dtype != Name() ? shape.give.dtype : shape.get.dtype;
   operation.peer = shape.peer;
   operation.point_to_point = !shape.collective;
   operation.receives = !shape.collective && shape.get.dtype != Name();
   return operation;
-}
-
-/// Makes MPI's own call, in a thread that is marked with the operation.
-template <class F>
-auto inside(const Operation& operation, F call) noexcept {
-  const Inside mark(operation);
-  return call();
 }
 
 /// Does nobody listen, or was the call published already?
@@ -123,9 +121,9 @@ struct Blocking<Row, Kinds<P...>> {
   static int c(typename P::C... given) noexcept {
     if (unheard()) return Row::original(given...);
     Operation operation = operation_of(Row::kCall, Row::shape(P::of_c(given)...));
-    issued(operation, false);
     AnyStatus<MPI_Status> status;
-    const int code = inside(operation, [&] { return Row::original(status.in_place_of(given)...); });
+    const int code =
+        issue(operation, false, [&] { return Row::original(status.in_place_of(given)...); });
     ended(operation, code, status.used());
     return code;
   }
@@ -135,10 +133,11 @@ struct Blocking<Row, Kinds<P...>> {
     if (code == nullptr) code = &own_code;
     if (!heard()) return call_original(layer, Row::kCall, given..., code);
     Operation operation = operation_of(Row::kCall, Row::shape(P::of_fortran(given)...));
-    issued(operation, false);
     AnyStatus<fortran::Status> status;
-    inside(operation,
-           [&] { call_original(layer, Row::kCall, status.in_place_of(given)..., code); });
+    *code = issue(operation, false, [&] {
+      call_original(layer, Row::kCall, status.in_place_of(given)..., code);
+      return *code;
+    });
     MPI_Status read{};
     if (status.used() != nullptr) (void)PMPI_Status_f2c(status.used()->words, &read);
     ended(operation, *code, status.used() == nullptr ? nullptr : &read);
@@ -152,10 +151,10 @@ struct NonBlocking<Row, Kinds<P...>> {
   static int c(typename P::C... given, MPI_Request* request) noexcept {
     if (unheard()) return Row::original(given..., request);
     Operation operation = operation_of(Row::kCall, Row::shape(P::of_c(given)...));
-    issued(operation, true);
-    const int code = inside(operation, [&] { return Row::original(given..., request); });
+    const int code = issue(operation, true, [&] { return Row::original(given..., request); });
     if (code != MPI_SUCCESS) {
       ended(operation, code, nullptr);
+      if (operation.refused) *request = MPI_REQUEST_NULL;
     } else {
       keep(operation, *request, false);
     }
@@ -167,10 +166,13 @@ struct NonBlocking<Row, Kinds<P...>> {
     if (code == nullptr) code = &own_code;
     if (!heard()) return call_original(layer, Row::kCall, given..., request, code);
     Operation operation = operation_of(Row::kCall, Row::shape(P::of_fortran(given)...));
-    issued(operation, true);
-    inside(operation, [&] { call_original(layer, Row::kCall, given..., request, code); });
+    *code = issue(operation, true, [&] {
+      call_original(layer, Row::kCall, given..., request, code);
+      return *code;
+    });
     if (*code != MPI_SUCCESS) {
       ended(operation, *code, nullptr);
+      if (operation.refused) *request = PMPI_Request_c2f(MPI_REQUEST_NULL);
     } else {
       keep(operation, PMPI_Request_f2c(*request), false);
     }

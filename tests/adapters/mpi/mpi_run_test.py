@@ -19,7 +19,8 @@ from cases import main
 
 BINARY = os.environ["RINGMAIN_BINARY"]
 PROGRAMS = Path(os.environ["RINGMAIN_MPI_PROGRAMS"])
-LOADER, FAKE_USER, OUTER, PRELOAD = (os.environ[f"RINGMAIN_MPI_{name}"] for name in ("LOADER", "FAKE_USER", "OUTER", "PRELOAD"))
+LOADER, FAKE_USER, HOOKS, OUTER, PRELOAD = (os.environ[f"RINGMAIN_MPI_{name}"]
+                                            for name in ("LOADER", "FAKE_USER", "HOOKS", "OUTER", "PRELOAD"))
 RANKS = range(4)
 OPERATIONS = ("collective.issued", "collective.completed", "collective.failed")
 # As root, on fewer cores than ranks, and without a way to other hosts.
@@ -66,9 +67,9 @@ class MpiRunTest(unittest.TestCase):
             self.skipTest(f"mpirun.{self.kind} starts nothing here: {trial.stderr.strip()[:200]}")
         return [found, "-n", "4"]
 
-    def run_it(self, *command, status=0, summary=True):
+    def run_it(self, *command, status=0, summary=True, source="mpi"):
         """Runs `command` on 4 ranks; the events of each."""
-        run = subprocess.run([BINARY, "run", "--source", "mpi", "--sink", f"json_lines:{self.folder}/%r.jsonl",
+        run = subprocess.run([BINARY, "run", "--source", source, "--sink", f"json_lines:{self.folder}/%r.jsonl",
                               *(["--summary"] if summary else []), "--", *self.launcher(), *command],
                              capture_output=True, text=True, timeout=200, check=False, env={**os.environ, **LAUNCH})
         if status is not None:
@@ -122,7 +123,10 @@ class OfOneMpi:
             groups = {event["group"]: event for event in self.beside(rank, "group")}
             self.assertEqual(set(groups), {"MPI_COMM_WORLD", "ring"})
             waits = self.beside(rank, "wait")
-            self.assertIn(f"rank {rank}): {88 + len(self.beside(rank, 'group')) + len(waits)} events, 0 lost", self.said)
+            beside = sum(len(self.beside(rank, channel)) for channel in ("group", "shapes", "wait"))
+            self.assertIn(f"rank {rank}): {88 + beside} events, 0 lost", self.said)
+            shapes = {event["op_id"]: event for event in self.beside(rank, "shapes")}
+            self.assertEqual(set(shapes), {event["op_id"] for event in events})
             self.assertEqual([event["edge"] for event in waits], ["begin", "end"] * (len(waits) // 2))
             for op in COLLECTIVES:
                 moved = [side[rank] if isinstance(side, list) else side for side in MOVED[op]]
@@ -261,8 +265,47 @@ class OfOneMpi:
             self.assertEqual([(event["group"], event["bytes"]) for event in (first, asked, last)],
                              [("outer group", 4)] * 2 + [("MPI_COMM_WORLD", 4)])
             self.assertEqual((broadcast["channel"], broadcast["how"]), ("collective.failed", "error"))
-            self.assertIn("datatype", broadcast["reason"].lower())
             self.assertEqual({event["op_id"] for event in self.beside(rank, "wait")}, {asked["op_id"]})
+
+    def test_hooks_are_called_around_each_call_and_at_each_end(self):
+        for events in self.run_it(self.program("hooks"), HOOKS, "calls"):
+            ids = Counter((event["channel"] == "collective.issued", event["op_id"]) for event in events)
+            self.assertEqual(set(ids.values()), {1})
+            self.assertEqual({op_id for issued, op_id in ids if issued}, {op_id for issued, op_id in ids if not issued})
+            self.assertEqual([event["how"] for event in events if event["channel"] == "collective.failed"], ["error"])
+        for rank in RANKS:
+            said = [(event["group"], event["change"], event["parent"], event["hooks"]) for event in self.beside(rank, "group")
+                    if event["group"] in ("copy", "renamed")]
+            self.assertEqual(said, [("copy", "made", "", 0), ("renamed", "split", "copy", 4), ("copy", "ended", "", 0),
+                                    ("renamed", "ended", "copy", 0)])
+
+    def test_a_veto_makes_no_call_and_leaves_a_whole_record(self):
+        for events in self.run_it(self.program("hooks"), HOOKS, "veto", source="mpi:veto"):
+            issued = Counter(event["op"] for event in events if event["channel"] == "collective.issued")
+            self.assertEqual(issued, {"all_reduce": 2, "barrier": 1, "recv": 2})
+            vetoed = [event for event in events if event["channel"] == "collective.failed"]
+            self.assertEqual([(event["op"], event["how"], event["reason"]) for event in vetoed],
+                             [(op, "vetoed", "the test said no") for op in ("all_reduce", "recv", "recv")])
+
+    def test_a_veto_that_was_not_asked_for_is_said_once_and_not_followed(self):
+        for events in self.run_it(self.program("hooks"), HOOKS, "no_veto"):
+            self.assertEqual(self.counts(events), {(what, op): n for what in ("issued", "completed")
+                                                   for op, n in (("all_reduce", 2), ("barrier", 1))})
+        said = "a hook refused all_reduce on MPI_COMM_WORLD (the test said no), which went on: hooks may refuse"
+        self.assertEqual([self.said.count(words) for words in (said, "a hook refused")], [len(RANKS)] * 2, self.said)
+
+    def test_a_veto_ends_the_job_where_the_program_set_no_error_handler(self):
+        run = subprocess.run([BINARY, "run", "--source", "mpi:veto", "--summary", "--", *self.launcher(), self.program("hooks"), HOOKS,
+                              "fatal"], capture_output=True, text=True, timeout=200, check=False, env={**os.environ, **LAUNCH})
+        self.assertNotEqual(run.returncode, 0, run.stderr)
+        self.assertIn("MPI_Comm_call_errhandler", run.stderr + run.stdout)
+        self.assertNotIn("it goes on", run.stderr)
+
+    def test_abort_hooks_run_before_the_program_aborts(self):
+        self.run_it(self.program("hooks"), HOOKS, "abort", status=None)
+        self.assertIn("abort hook: MPI_Abort with error code 7", self.said)
+        said = self.beside(2, "abort")
+        self.assertEqual([(event["edge"], event["hooks"], event["stuck"]) for event in said], [("begin", 0, 0), ("end", 1, 0)])
 
     def test_ids_are_never_used_again_by_another_communicator(self):
         for events in self.run_it(self.program("groups")):
@@ -297,7 +340,7 @@ class OfOneMpi:
         self.assertEqual(self.counts(self.events(2)), {("issued", "barrier"): 1, ("completed", "barrier"): 1})
         said = self.beside(2, "abort")
         self.assertEqual([(event["edge"], event["group"], event["asked_by"]) for event in said],
-                         [("begin", "MPI_COMM_WORLD", "application")])
+                         [(edge, "MPI_COMM_WORLD", "application") for edge in ("begin", "end")])
         self.assertIn("error code", said[0]["reason"])
 
     def test_outside_of_a_run_the_preload_changes_nothing(self):
@@ -326,6 +369,12 @@ class NowhereTest(MpiRunTest):
         self.assertIn("libringmain_mpi.so", maps)
         for library in ("libringmain.so", "libringmain_run.so", "libstdc++"):
             self.assertNotIn(library, maps)
+
+    def test_a_word_that_the_source_does_not_know_is_refused_before_the_program_starts(self):
+        run = subprocess.run([BINARY, "run", "--source", "mpi:vetoes", "--summary", "--", "echo", "started"], capture_output=True,
+                             text=True, timeout=100, check=False)
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn("source mpi knows the word veto, and not 'vetoes'", run.stderr)
 
     def test_an_mpi_that_nobody_knows_is_named_and_the_program_runs(self):
         run = self.run_alone(FAKE_USER, status=3)
