@@ -136,7 +136,7 @@ int issue_by(const Kept& kept, Operation& operation, bool asynchronous, int (*ca
     take_ids(operation, issuing.operation().id());
     refused = !issuing && vetoes;
     if (!refused) {
-      if (issuing.reason() != Name()) say_unfollowed(operation, issuing.reason());
+      if (issuing && issuing.reason() != Name()) say_unfollowed(operation, issuing.reason());
       code = call(asks);
       if (code == MPI_SUCCESS) {
         issuing.returned();
