@@ -32,6 +32,18 @@ class Released {
   PyThreadState* saved_ = nullptr;
 };
 
+/// The GIL for one call, whichever thread this is.
+class Taken {
+ public:
+  Taken() noexcept : state_(PyGILState_Ensure()) {}
+  ~Taken() { PyGILState_Release(state_); }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 /// Drops a reference later, when a thread holds the GIL. Threads: any, with or without the GIL.
 void retire(PyObject* object) noexcept;
 /// Drops what was retired. With the GIL.

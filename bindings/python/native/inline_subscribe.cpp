@@ -32,18 +32,6 @@ struct Raised : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The GIL for one call, whichever thread this is.
-class Taken {
- public:
-  Taken() noexcept : state_(PyGILState_Ensure()) {}
-  ~Taken() { PyGILState_Release(state_); }
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
-
 Record copied(const engine::ChannelCore& channel, const std::byte* event) {
   const Layout& layout = Layout::of(*static_cast<const Schema*>(channel.options().schema));
   Record record;
