@@ -9,7 +9,7 @@
 #include "bus/core/erased.hpp"
 
 #include "bindings/python/native/batch.hpp"
-#include "bindings/python/native/collective_hooks.hpp"
+#include "bindings/python/native/communicator_hooks.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -292,7 +292,7 @@ void shut_down() {
   for (NativeBus* bus : all) {
     if (living().contains(bus)) bus->end_python(Seconds(3.0));
   }
-  end_collective_hooks();
+  end_communicator_hooks();
   begin_exit();
   wait_for_released(std::chrono::seconds(10));  // a thread that waits in slices is back at once
   reclaim_retired();

@@ -2,7 +2,7 @@
 #include "bindings/python/native/batch.hpp"
 #include "bindings/python/native/bus.hpp"
 #include "bindings/python/native/channel.hpp"
-#include "bindings/python/native/collective.hpp"
+#include "bindings/python/native/communicator.hpp"
 
 NB_MODULE(_native, m) {
   m.doc() = "The bus behind the package ringmain. Use the package.";
@@ -15,5 +15,5 @@ NB_MODULE(_native, m) {
   ringmain::python::bind_compile(m);
   ringmain::python::bind_cuda_watch(m);
   ringmain::python::bind_guard_hook(m);
-  ringmain::python::bind_collective(m);
+  ringmain::python::bind_communicator(m);
 }

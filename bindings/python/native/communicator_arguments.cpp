@@ -1,4 +1,4 @@
-#include "bindings/python/native/collective_arguments.hpp"
+#include "bindings/python/native/communicator_arguments.hpp"
 
 #include <array>
 #include <nanobind/stl/string.h>
@@ -198,14 +198,18 @@ collective::ReduceOp reduce_op_of(std::string_view word) {
 
 // --- to Python ---
 
-OfPython::OfPython(const void* shown) noexcept
-    : shown_(shown), before_(std::exchange(shown_here, this)) {}
+OfPython::OfPython(const void* shown, std::uint64_t id, bool async) noexcept
+    : op_id(id), async_op(async), shown_(shown), before_(std::exchange(shown_here, this)) {}
 OfPython::~OfPython() {
   shown_here = before_;
 }
 OfPython* OfPython::showing(const void* what) noexcept {
-  return what != nullptr && shown_here != nullptr && shown_here->shown_ == what ? shown_here
-                                                                                : nullptr;
+  OfPython* const here = shown_here;
+  return what != nullptr && here != nullptr && here->shown_ == what ? here : nullptr;
+}
+const OfPython* OfPython::issuing(std::uint64_t op_id) noexcept {
+  const OfPython* const here = shown_here;
+  return op_id != 0 && here != nullptr && here->op_id == op_id ? here : nullptr;
 }
 
 nb::list objects_of(Tensors tensors, bool of_python) {

@@ -43,12 +43,13 @@ class PythonIssuing {
   std::string reason_;
   nb::object error_;
   const PythonIssuing* before_ = nullptr;
+  const bool async_op_;
   bool refused_ = false;
 };
 
 /// Classes Communicator, CommunicatorHook, TensorView; bind_issuing() does Issuing, Operation and
 /// Waiting.
-void bind_collective(nb::module_& m);
+void bind_communicator(nb::module_& m);
 void bind_issuing(nb::module_& m);
 
 }  // namespace ringmain::python

@@ -44,10 +44,10 @@ class CommunicatorHook {
  public:
   /// `callback` gets, of a pre hook, (op_id, name, op, async_op, inputs, outputs, peer, reduction
   /// or None, what else, group, rank), and answers None or True, False, or a reason; of a post
-  /// hook, (op_id, name, op, outcome, reason, work or None, new communicator or None, group, rank);
-  /// of a completion hook, (op_id, record or None if it failed, record or None if it completed); of
-  /// an abort hook, (incident, reason, asked_by). Throws nanobind::value_error where it is refused.
-  /// With the GIL, given up meanwhile.
+  /// hook, (op_id, name, op, outcome, reason, work or None, new communicator or None, group, rank,
+  /// async_op or None); of a completion hook, (op_id, record or None if it failed, record or None
+  /// if it completed); of an abort hook, (incident, reason, asked_by). Throws nanobind::value_error
+  /// where it is refused. With the GIL, given up meanwhile.
   CommunicatorHook(const collective::Communicator& on, HookKind kind, nb::object callback,
                    int priority, std::string name);
 
@@ -65,6 +65,6 @@ class CommunicatorHook {
 /// How a communicator's backend gives up.
 [[nodiscard]] std::function<void(Name)> abort_function(nb::object callback);
 /// No hook of Python's is called from here on. For the interpreter's exit.
-void end_collective_hooks();
+void end_communicator_hooks();
 
 }  // namespace ringmain::python

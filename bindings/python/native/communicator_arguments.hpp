@@ -66,13 +66,16 @@ struct TensorView {
 /// an operation with their objects, or a work. With the GIL.
 class OfPython {
  public:
-  explicit OfPython(const void* shown) noexcept;
+  OfPython(const void* shown, std::uint64_t op_id, bool async_op) noexcept;
   OfPython(const OfPython&) = delete;
   OfPython& operator=(const OfPython&) = delete;
   ~OfPython();
   /// Of this thread; nullptr: it is somebody else's.
   [[nodiscard]] static OfPython* showing(const void* what) noexcept;
-  nb::object raised;  // by a pre hook
+  [[nodiscard]] static const OfPython* issuing(std::uint64_t op_id) noexcept;
+  nb::object raised;        // by a pre hook
+  std::uint64_t op_id = 0;  // once it is known
+  const bool async_op;
 
  private:
   const void* shown_;

@@ -1,4 +1,4 @@
-#include "bindings/python/native/collective_hooks.hpp"
+#include "bindings/python/native/communicator_hooks.hpp"
 
 #include <cstring>
 #include <nanobind/stl/string.h>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings/python/native/batch.hpp"
-#include "bindings/python/native/collective_arguments.hpp"
+#include "bindings/python/native/communicator_arguments.hpp"
 #include "bindings/python/native/inline_subscribe.hpp"
 
 namespace ringmain::python {
@@ -87,6 +87,7 @@ Verdict verdict_of(const nb::object& answer, const Callback& by) {
 Verdict ask(Callback& by, const PreHookArgs& args) {
   Verdict verdict = Verdict::allow();
   OfPython* const here = OfPython::showing(args.arguments);
+  if (here != nullptr) here->op_id = args.op_id;
   call(
       by,
       [&](const nb::object& callable) {
@@ -114,6 +115,7 @@ std::string_view word_of(Outcome outcome) noexcept {
 }
 
 void tell(Callback& by, const PostHookArgs& args) {
+  const OfPython* const here = OfPython::issuing(args.op_id);
   PyObject* const work = OfPython::showing(args.work) == nullptr
                              ? Py_None
                              : const_cast<PyObject*>(static_cast<const PyObject*>(args.work));
@@ -121,7 +123,8 @@ void tell(Callback& by, const PostHookArgs& args) {
     callable(args.op_id, text(to_string(args.name)), text(args.op), text(word_of(args.outcome)),
              text(args.reason), nb::handle(work),
              args.new_comm == nullptr ? nb::object(nb::none()) : nb::cast(*args.new_comm),
-             text(args.communicator->name()), args.communicator->rank());
+             text(args.communicator->name()), args.communicator->rank(),
+             here == nullptr ? nb::object(nb::none()) : nb::cast(here->async_op));
   });
 }
 
@@ -206,7 +209,7 @@ std::function<void(Name)> abort_function(nb::object callback) {
   };
 }
 
-void end_collective_hooks() {
+void end_communicator_hooks() {
   for (const auto& one : living()) {
     if (const auto callback = one.lock()) callback->drop();
   }

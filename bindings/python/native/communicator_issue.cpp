@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "bindings/python/native/collective.hpp"
-#include "bindings/python/native/collective_arguments.hpp"
-#include "bindings/python/native/collective_hooks.hpp"
+#include "bindings/python/native/communicator.hpp"
+#include "bindings/python/native/communicator_arguments.hpp"
+#include "bindings/python/native/communicator_hooks.hpp"
 #include "bindings/python/native/refuse.hpp"
 
 #include "adapters/launch/tid.hpp"
@@ -70,8 +70,8 @@ void exit_issuing(PythonIssuing& issuing, nb::handle error) {
 
 PythonIssuing::PythonIssuing(const collective::Communicator& by,
                              const collective::Arguments& arguments)
-    : error_(nb::none()) {
-  OfPython mine(&arguments);
+    : error_(nb::none()), async_op_(view_of(arguments).async_op) {
+  OfPython mine(&arguments, 0, async_op_);
   held_.reset(new collective::Issuing(by.issue(arguments)));
   operation_ = held_->operation();
   refused_ = !*held_;
@@ -109,19 +109,21 @@ bool PythonIssuing::leave() {
 void PythonIssuing::returned(nb::handle work) {
   if (!leave()) return;
   const void* const shown = work.is_none() ? nullptr : work.ptr();
-  const OfPython mine(shown);
+  const OfPython mine(shown, operation_.id(), async_op_);
   held_->returned(shown);
   held_.reset();
 }
 
 void PythonIssuing::returned_part(const collective::Communicator& part) {
   if (!leave()) return;
+  const OfPython mine(nullptr, operation_.id(), async_op_);
   held_->returned_part(part ? &part : nullptr);
   held_.reset();
 }
 
 void PythonIssuing::threw(const std::string& what) {
   if (!leave()) return;
+  const OfPython mine(nullptr, operation_.id(), async_op_);
   held_->threw(what);
   held_.reset();
 }

@@ -1,4 +1,4 @@
-#include "bindings/python/native/collective.hpp"
+#include "bindings/python/native/communicator.hpp"
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "bindings/python/native/bus.hpp"
-#include "bindings/python/native/collective_arguments.hpp"
-#include "bindings/python/native/collective_hooks.hpp"
+#include "bindings/python/native/communicator_arguments.hpp"
+#include "bindings/python/native/communicator_hooks.hpp"
 #include "bindings/python/native/refuse.hpp"
 
 namespace ringmain::python {
@@ -149,7 +149,7 @@ void bind_hooks(nb::module_& m) {
 
 }  // namespace
 
-void bind_collective(nb::module_& m) {
+void bind_communicator(nb::module_& m) {
   bind_issuing(m);
   bind_hooks(m);
   nb::class_<Described>(m, "CommunicatorOptions")
