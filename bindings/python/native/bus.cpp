@@ -292,7 +292,7 @@ void shut_down() {
   for (NativeBus* bus : all) {
     if (living().contains(bus)) bus->end_python(Seconds(3.0));
   }
-  end_communicator_hooks();
+  end_communicator_hooks(Seconds(3.0));
   begin_exit();
   wait_for_released(std::chrono::seconds(10));  // a thread that waits in slices is back at once
   reclaim_retired();

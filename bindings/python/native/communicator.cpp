@@ -120,6 +120,8 @@ nb::dict dict_of(const collective::Aborted& told) {
 
 nb::dict abort(const Communicator& c, const std::string& reason, const std::string& asked_by,
                double within) {
+  // A hook that waited for the incident that it is a part of would wait for itself.
+  if (in_abort_hook() && c.aborted()) return dict_of({.how = collective::Aborted::How::joined});
   return dict_of(without_gil([&] { return c.abort(reason, asked_by, counted(within)); }));
 }
 nb::dict run_abort_hooks(const Communicator& c, const std::string& reason,
@@ -150,6 +152,7 @@ void bind_hooks(nb::module_& m) {
 }  // namespace
 
 void bind_communicator(nb::module_& m) {
+  m.def("_begin_abort_hook", &begin_abort_hook);
   bind_issuing(m);
   bind_hooks(m);
   nb::class_<Described>(m, "CommunicatorOptions")

@@ -1,6 +1,9 @@
 #include "bindings/python/native/communicator_hooks.hpp"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <nanobind/stl/string.h>
 #include <new>
 #include <utility>
@@ -20,6 +23,20 @@ std::vector<std::weak_ptr<Callback>>& living() {
   static auto& all = *new std::vector<std::weak_ptr<Callback>>;
   return all;
 }
+
+/// How many calls are under way, in whichever threads. For the interpreter's exit.
+std::atomic<int> under_way{0};
+
+/// Is this a thread that calls an abort hook?
+constinit thread_local bool calls_abort_hook = false;
+
+class UnderWay {
+ public:
+  UnderWay() noexcept { ++under_way; }
+  ~UnderWay() { --under_way; }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+};
 
 nb::object text(Name name) {
   nb::object made = nb::steal(python_text(name.view()));
@@ -41,6 +58,7 @@ void log_once(Callback& by, nb::python_error& error) noexcept {
 /// Calls what `with(callable)` calls, with the GIL. What is raised goes to `raised`.
 template <class With, class Raised>
 void call(Callback& by, With with, Raised raised) {
+  const UnderWay mine;
   if (exiting()) return;
   const Taken gil;
   const nb::error_scope callers;
@@ -128,6 +146,38 @@ void tell(Callback& by, const PostHookArgs& args) {
   });
 }
 
+/// An abort hook that is being called. Python's thread says when it is over, and then who waits
+/// for it returns.
+struct AbortCall {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+};
+
+/// In a thread that Python made: one that never returns is cut off when the interpreter ends, and
+/// that thread has no frame of C++ by then. This one waits without the GIL.
+void call_in_own_thread(const std::shared_ptr<Callback>& by, const AbortHookArgs& args) {
+  const UnderWay mine;
+  const auto running = std::make_shared<AbortCall>();
+  bool started = false;
+  call(*by, [&](const nb::object& callable) {
+    const auto raised = nb::cpp_function([by] { return by->raised++ == 0; });
+    const auto over = nb::cpp_function([running] {
+      const std::lock_guard lock(running->mutex);
+      running->over = true;
+      running->changed.notify_all();
+    });
+    nb::module_::import_("ringmain._thread")
+        .attr("call_hook")(text(by->name), callable,
+                           nb::make_tuple(args.incident, text(args.reason), text(args.asked_by)),
+                           raised, over);
+    started = true;
+  });
+  std::unique_lock lock(running->mutex);
+  while (started && !running->over && !exiting())
+    running->changed.wait_for(lock, std::chrono::milliseconds(100));
+}
+
 Result<RemovableHandle> registered(const Communicator& on, HookKind kind,
                                    std::shared_ptr<Callback> by, HookOptions options) {
   switch (kind) {
@@ -148,13 +198,8 @@ Result<RemovableHandle> registered(const Communicator& on, HookKind kind,
     case HookKind::abort:
       break;
   }
-  return on.register_abort_hook(
-      [by](const AbortHookArgs& args) {
-        call(*by, [&](const nb::object& callable) {
-          callable(args.incident, text(args.reason), text(args.asked_by));
-        });
-      },
-      std::move(options));
+  return on.register_abort_hook([by](const AbortHookArgs& args) { call_in_own_thread(by, args); },
+                                std::move(options));
 }
 
 }  // namespace
@@ -183,11 +228,27 @@ CommunicatorHook::CommunicatorHook(const Communicator& on, HookKind kind, nb::ob
 
 Detached CommunicatorHook::remove(Seconds limit) {
   Detached ended = Detached::timeout;
-  (void)wait_in_slices(limit, [&](std::chrono::nanoseconds slice) {
-    ended = handle_.remove_for(slice);
-    return ended != Detached::timeout;
-  });
+  if (calls_abort_hook) {  // which may be the very call that would be waited for
+    ended = handle_.remove_for(std::chrono::nanoseconds::zero());
+    if (ended == Detached::timeout) ended = Detached::deferred;
+  } else {
+    (void)wait_in_slices(limit, [&](std::chrono::nanoseconds slice) {
+      ended = handle_.remove_for(slice);
+      return ended != Detached::timeout;
+    });
+  }
+  if (ended != Detached::timeout) {
+    callback_->drop();
+    reclaim_retired();
+  }
   return ended;
+}
+
+void begin_abort_hook() noexcept {
+  calls_abort_hook = true;
+}
+bool in_abort_hook() noexcept {
+  return calls_abort_hook;
 }
 
 std::string words_of(nb::handle error) {
@@ -209,10 +270,19 @@ std::function<void(Name)> abort_function(nb::object callback) {
   };
 }
 
-void end_communicator_hooks() {
+void end_communicator_hooks(Seconds limit) {
   for (const auto& one : living()) {
     if (const auto callback = one.lock()) callback->drop();
   }
+  (void)wait_in_slices(limit, [](std::chrono::nanoseconds slice) {
+    std::mutex mutex;
+    std::condition_variable never;
+    std::unique_lock lock(mutex);
+    const auto end = std::chrono::steady_clock::now() + slice;
+    while (under_way > 0 && std::chrono::steady_clock::now() < end)
+      never.wait_for(lock, std::chrono::milliseconds(1));
+    return under_way == 0;
+  });
 }
 
 }  // namespace ringmain::python

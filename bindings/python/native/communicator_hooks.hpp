@@ -1,7 +1,8 @@
 // How does a hook of Python's get called, by whichever thread issues, ends or aborts?
 //
-// That thread takes the GIL for it. What a hook raises is said once by the logger "ringmain", but
-// for a pre hook in a thread where Python called for the operation: there the caller gets it.
+// That thread takes the GIL for it; an abort hook is called in a thread that Python makes. What a
+// hook raises is said once by the logger "ringmain", but for a pre hook in a thread where Python
+// called for the operation: there the caller gets it.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -60,11 +61,15 @@ class CommunicatorHook {
   collective::RemovableHandle handle_;
 };
 
+/// This thread calls an abort hook, and does nothing else: here nobody waits for abort hooks.
+void begin_abort_hook() noexcept;
+[[nodiscard]] bool in_abort_hook() noexcept;
 /// "ValueError: no": of the exception.
 [[nodiscard]] std::string words_of(nb::handle error);
 /// How a communicator's backend gives up.
 [[nodiscard]] std::function<void(Name)> abort_function(nb::object callback);
-/// No hook of Python's is called from here on. For the interpreter's exit.
-void end_communicator_hooks();
+/// No hook of Python's is called from here on; waits for those that are. For the interpreter's
+/// exit.
+void end_communicator_hooks(Seconds limit);
 
 }  // namespace ringmain::python

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 
-from . import _native
+from . import _native, _raised
 
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
@@ -16,6 +17,23 @@ def start(dispatcher: _native.Dispatcher, name: str) -> None:
                               name=f"{name}-dispatcher", daemon=True)
     _threads.add(thread)
     thread.start()
+
+
+def call_hook(name: str, callback: Callable[..., object], arguments: tuple[object, ...], raised: Callable[[], bool],
+              over: Callable[[], None]) -> None:
+    """In a thread of its own, which the interpreter's exit cuts off if the hook is stuck. `raised` says whether that is to be
+    logged."""
+    def call() -> None:
+        _native._begin_abort_hook()
+        try:
+            callback(*arguments)
+        except BaseException as error:
+            if raised():
+                _raised.log(name, error)
+        finally:
+            over()
+
+    threading.Thread(target=call, name=f"hook {name}", daemon=True).start()
 
 
 def at_exit() -> None:
