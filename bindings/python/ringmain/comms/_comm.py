@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from .. import _check, _native
@@ -279,10 +280,16 @@ class Comm(Hooks):
                 left -= 1
                 last = left == 0
             if error is not None:
-                work._fail(error)
+                work._fail(error, "timed_out" if isinstance(error, TimeoutError) else "error")
             elif last:
                 work._complete()
 
+        def wait_for_all(limit: float | None) -> None:
+            for call in calls:
+                with suppress(Exception):  # work has it by then
+                    call.said().wait(limit)
+
+        work._block = wait_for_all  # type: ignore[method-assign]
         for call in calls:
             call.work = Work._of(None, self._what(call.op))
             call.work._after = one_over

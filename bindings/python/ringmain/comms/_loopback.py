@@ -244,6 +244,8 @@ class World:
     def abort(self, reason: str) -> None:
         """What is under way fails, and so does what is called for later."""
         with self._lock:
+            if self._over is not None:
+                return
             self._over = reason
             left = [call for calls in self._calls.values() for call in calls.values()]
             left += [call for waiting in self._wanted.values() for call in waiting]
@@ -295,7 +297,7 @@ class Worlds:
 
     def abort_all(self, reason: str) -> None:
         with self._lock:
-            self._over = reason
+            self._over = reason = self._over or reason
             all = list(self._by_name.values())
         for world in all:
             world.abort_all(reason)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from ._loopback import Call
@@ -42,22 +44,25 @@ class ProcessGroupBackend:
         start: Callable[[Call], Any] | None = getattr(self, "_" + call.op, None)
         if start is None:
             raise NotImplementedError(f"{call.op}: torch.distributed has no such operation; use another, or the backend 'loopback'")
-        work = start(call)
+        work, said = start(call), call.said()
         if work is None:  # it was done at once, or this rank has nothing to do
-            call.said()._complete()
-        elif self._name in _ENDS_KNOWN:
-            said = call.said()
-            work.get_future().add_done_callback(lambda future: _over(said, future))
-        else:
-            call.said()._block = lambda limit: self._wait(call.said(), work)  # type: ignore[method-assign]
+            return said._complete()
+        # Who waits finds the end where no future does: of sends and receives, and of GPUs.
+        said._block = lambda limit: self._wait(said, work, limit)  # type: ignore[method-assign]
+        if self._name in _ENDS_KNOWN:
+            with suppress(RuntimeError):
+                work.get_future().add_done_callback(lambda future: _over(said, future))
 
-    def _wait(self, said: Work, work: Any) -> None:
-        """On a GPU it orders the stream, and does not mean that the operation is done: nothing is said of its end."""
-        said._operation = None
+    def _wait(self, said: Work, work: Any, limit: float | None) -> None:
+        if self._name not in _ENDS_KNOWN:
+            said._operation = None  # it orders the GPU's stream, and does not mean that the operation is done
         try:
-            work.wait()
+            if limit is None:
+                work.wait()
+            else:
+                work.wait(timedelta(seconds=limit))
         except Exception as error:
-            said._fail(error)
+            said._fail(error, "timed_out" if "imed out" in str(error) else "error")
         else:
             said._complete()
 
