@@ -23,12 +23,18 @@ def test_the_training_loop_runs():
     assert re.search(r"^(\d+) batches, and the GIL taken \1 times for them$", told, re.M), told
 
 
+def test_the_hooks_of_four_ranks_run():
+    told = run(sys.executable, ROOT / "examples" / "python" / "collective_hooks.py", "50")
+    assert re.search(r"^4 ranks, 50 steps each: 200 all_reduce completed, the slowest \d+ us$", told, re.M), told
+    assert re.search(r"^rank 2 was refused at step 25: a gradient is not a number$", told, re.M), told
+
+
 def test_the_examples_are_clean_under_strict(tmp_path):
     pytest.importorskip("mypy", reason="mypy is not installed")
     import ringmain
 
     package = Path(ringmain.__file__).resolve().parents[1]
-    told = run(sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, ROOT / "examples" / "python" / "training.py",
+    told = run(sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, *sorted((ROOT / "examples" / "python").glob("*.py")),
                env={**os.environ, "MYPYPATH": str(package)}, cwd=tmp_path)
     assert told.startswith("Success")
 
