@@ -1,10 +1,10 @@
 // A library of somebody else's, which Python loads: it calls for operations, and says their ends,
 // in a thread that has never run Python.
-#include <ringmain/adapters/sources/collective/communicator.hpp>
-
 #include <array>
 #include <cstdint>
 #include <thread>
+
+#include "adapters/sources/collective/communicator.hpp"
 
 using namespace ringmain;
 

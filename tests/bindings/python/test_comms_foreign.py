@@ -11,6 +11,7 @@ import pytest
 from ringmain import comms
 
 BUILD = Path(os.environ.get("RINGMAIN_BUILD", "build/release"))
+SOURCE = Path(os.environ.get("RINGMAIN_SOURCE", Path(__file__).resolve().parents[3]))
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def issue(tmp_path_factory):
         pytest.skip("there is no C++ compiler; set CXX")
     libraries = next(BUILD.rglob("libringmain_collective.so")).parent
     made = tmp_path_factory.mktemp("foreign") / "issue_in_cpp.so"
-    subprocess.run([compiler, "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{BUILD / 'headers'}", Path(__file__).with_name("issue_in_cpp.cpp"),
+    subprocess.run([compiler, "-std=c++20", "-O1", "-shared", "-fPIC", f"-iquote{SOURCE}", Path(__file__).with_name("issue_in_cpp.cpp"),
                     "-o", made, f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lringmain_collective", "-lringmain", "-pthread"], check=True)
     function = ctypes.CDLL(str(made)).issue_in_another_thread
     function.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
