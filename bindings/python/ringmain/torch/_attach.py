@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from ._distributed import Distributed
 from ._gpu import GpuTrace
 from ._hooks import BackendNames, CompileCallbacks, GuardVerdicts, MonitorEvents
 from ._profiler import ProfilerLoan
@@ -108,11 +109,12 @@ def _lacks(surface: Surface) -> str:
 
 def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guards: bool = True,
            gpu_trace: bool | None = None, monitor: bool = True, backends: bool = True,
-           waits: bool = True, profiler: bool = True) -> Attachment:
+           waits: bool = True, profiler: bool = True, distributed: bool = True) -> Attachment:
     """Puts PyTorch's events on the bus (without one: on Bus.process()) from now on; report() says which of PyTorch's
     interfaces are live.
 
     gpu_trace: None takes it where PyTorch was built for a GPU; True activates it anyway, which cannot be undone.
+    distributed: what process groups do; from PyTorch 2.14 on attach before traffic, for groups that are there already.
     profiler: CUDA's source, if there is one, steps aside for torch.profiler where that needs CUPTI's one place.
     The same bus again returns the existing attachment; another bus raises AlreadyAttached.
     """
@@ -139,7 +141,8 @@ def attach(bus: Any = None, *, callbacks: bool = True, trace: bool = True, guard
             (trace, TraceTap(publishers, _when_dynamo_is_there)), (callbacks, CompileCallbacks(publishers)),
             (guards, GuardVerdicts(publishers)), (gpu_trace is not False, GpuTrace(publishers, gpu_trace)),
             (monitor, MonitorEvents(publishers)), (backends, BackendNames(publishers)),
-            (waits, WaitCounters(publishers, bus is Bus._of_process)), (profiler, ProfilerLoan(publishers))]
+            (waits, WaitCounters(publishers, bus is Bus._of_process)), (profiler, ProfilerLoan(publishers)),
+            (distributed, Distributed(publishers))]
         attachment = _attached = Attachment(bus, publishers, [surface for _, surface in wanted])
         dynamo_loaded = "torch._dynamo.callback" in sys.modules
         for asked_for, surface in wanted:

@@ -8,7 +8,6 @@ has got, again and again later.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import re
 import threading
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from .. import _cuda_library
+from ._patch import Patch
 from ._surface import Publishers, Surface, log
 
 BORROWER = "torch.profiler"
@@ -121,7 +121,7 @@ class ProfilerHook:
         self.loan = loan
         self._wanted_by: list[object] = []
         self._lock = threading.RLock()
-        self._patches: list[_Patch] = []
+        self._patches: list[Patch] = []
 
     def connect(self, by: object) -> str:
         """Returns "" or why it does not stand."""
@@ -153,7 +153,7 @@ class ProfilerHook:
         missing = [name for name in ("_prepare_trace", "__exit__") if name not in vars(profile or object)]
         if missing:
             return f"torch.autograd.profiler.profile of this PyTorch has no {', '.join(missing)}"
-        self._patches = [_Patch(profile, "_prepare_trace", self._prepare), _Patch(profile, "__exit__", self._exit)]
+        self._patches = [Patch(profile, "_prepare_trace", self._prepare), Patch(profile, "__exit__", self._exit)]
         return ""
 
     def _prepare(self, original: Callable[..., Any], profiler: Any, *args: Any, **kwargs: Any) -> Any:
@@ -169,27 +169,6 @@ class ProfilerHook:
             return original(profiler, *args, **kwargs)
         finally:
             self.loan.end(profiler)
-
-
-class _Patch:
-    """A function of ours in the place of a class's own. What others put around it stays theirs: ours then only hands on."""
-
-    def __init__(self, owner: type, name: str, call: Callable[..., Any]) -> None:
-        self._owner, self._name = owner, name
-        self._original = original = vars(owner)[name]
-        self._stands = True
-
-        @functools.wraps(original)
-        def instead(*args: Any, **kwargs: Any) -> Any:
-            return call(original, *args, **kwargs) if self._stands else original(*args, **kwargs)
-
-        self._instead = instead
-        setattr(owner, name, instead)
-
-    def take_out(self) -> None:
-        self._stands = False
-        if vars(self._owner).get(self._name) is self._instead:
-            setattr(self._owner, self._name, self._original)
 
 
 loan = Loan(_cuda_library.loaded)

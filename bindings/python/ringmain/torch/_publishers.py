@@ -8,6 +8,7 @@ import ringmain
 import ringmain._native as _native
 from ringmain import events
 
+from ._collectives import Collectives, LedgerCollectives
 from ._surface import CudaWatch, GuardHook
 from ._tap import CHANNELS
 
@@ -41,6 +42,7 @@ class BusPublishers:
     def __init__(self, bus: Bus) -> None:
         self._tap = _native.CompileTap(bus._native)
         self._bus = bus._native
+        self._python_bus = bus
         self._channels: dict[str, Channel] = {}
         for name in CHANNELS:
             self._channels[name] = bus.channel(events.all_events[name])
@@ -69,6 +71,9 @@ class BusPublishers:
 
     def watch_cuda(self) -> CudaWatch:
         return _native.CudaWatch(self._bus)
+
+    def collectives(self) -> Collectives:
+        return LedgerCollectives(self._python_bus)
 
     def guard_hook(self, chained: object) -> GuardHook:
         hook: GuardHook = _native.GuardHook(self._tap, chained)

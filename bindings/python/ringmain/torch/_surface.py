@@ -6,6 +6,8 @@ import logging
 import threading
 from typing import Any, Protocol
 
+from ._collectives import Collectives
+
 log = logging.getLogger("ringmain.torch")
 
 
@@ -49,6 +51,8 @@ class Publishers(Protocol):
     def compile_ended(self, trigger: int, compile_id: str) -> None: ...
 
     def watch_cuda(self) -> CudaWatch: ...
+
+    def collectives(self) -> Collectives: ...
 
     def guard_hook(self, chained: Any) -> GuardHook: ...
 
