@@ -322,9 +322,15 @@ void bind_collective(nb::module_& m) {
           nb::arg("source"), nb::arg("rank"), nb::arg("size"), nb::arg("ranks"))
       .def("issue", with_call([](Group& group, const Call& call, bool ends) {
              return group.issue(call, ends);
-           }))
+           }),
+           nb::arg("op"), nb::arg("sequence"), nb::arg("bytes"), nb::arg("in_elements"),
+           nb::arg("out_elements"), nb::arg("correlation"), nb::arg("dtype"), nb::arg("backend"),
+           nb::arg("peer"), nb::arg("device"), nb::arg("asynchronous"), nb::arg("ends"))
       .def("was_issued",
-           with_call([](Group& group, const Call& call, bool) { group.was_issued(call); }))
+           with_call([](Group& group, const Call& call, bool) { group.was_issued(call); }),
+           nb::arg("op"), nb::arg("sequence"), nb::arg("bytes"), nb::arg("in_elements"),
+           nb::arg("out_elements"), nb::arg("correlation"), nb::arg("dtype"), nb::arg("backend"),
+           nb::arg("peer"), nb::arg("device"), nb::arg("asynchronous"), nb::arg("ends"))
       .def("end", &Group::end, nb::arg("reason"), nb::arg("operations"));
   nb::class_<Collectives>(m, "Collectives", "The ledger of a bus, for groups. Threads: any.")
       .def(

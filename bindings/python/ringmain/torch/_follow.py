@@ -66,7 +66,7 @@ class Works:
     def wait(self, original: Callable[..., Any], work: Any, *args: Any, **kwargs: Any) -> Any:
         """In the place of Work.wait()."""
         found = self._handed_out.get(id(work)) if self._handed_out else None
-        if found is None or found.work() is not work or not (found.ends or not work.is_completed()):
+        if found is None or found.work() is not work or (not found.ends and getattr(work, "is_completed", bool)()):
             return original(work, *args, **kwargs)
         since_ns = found.operation.wait_began()
         try:

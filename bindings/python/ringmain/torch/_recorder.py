@@ -70,6 +70,7 @@ class Recorder:
         self._collectives = collectives
         self._groups = groups
         self._failed = failed
+        self._process = os.getpid()
         self._lock = threading.Lock()  # one looks at a time
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -97,6 +98,8 @@ class Recorder:
 
     def look(self) -> None:
         """Tells what is new. Never raises."""
+        if os.getpid() != self._process:
+            return  # a forked child: its groups are the parent's, and a lock may be held for ever
         try:
             with self._lock:
                 self._look()

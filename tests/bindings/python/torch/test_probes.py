@@ -32,8 +32,10 @@ def report(bus, fresh_dynamo):
 def test_as_it_is_nothing_is_lacking(report):
     report("backend registry")
     whole = ringmain.torch.attach(ringmain.torch._attach._attached.bus).report()
-    assert [surface.lacks for surface in whole.surfaces] == [""] * len(whole.surfaces), whole
-    assert ", without" not in str(whole)
+    hooked = hasattr(torch.distributed.ProcessGroup, "register_pre_hook")
+    known = {"torch.distributed": "" if hooked else "the ends of what C++ calls for: DDP, functional collectives"}
+    assert [surface.lacks for surface in whole.surfaces] == [known.get(surface.name, "") for surface in whole.surfaces], whole
+    assert str(whole).count(", without") == (not hooked)
 
 
 def test_a_trace_that_goes_to_another_logger_is_not_live(report, monkeypatch):
