@@ -71,3 +71,18 @@ def heard(bus, attached):
     listening = Heard(bus, "compile.*", "torch.*")
     listening.forget()
     return listening
+
+
+@pytest.fixture
+def eventually():
+    """Waits for a condition; False if it does not come in a minute."""
+    import threading
+    import time
+
+    def wait_for(condition):
+        end = time.monotonic() + 60
+        while not condition() and time.monotonic() < end:
+            threading.Event().wait(0.001)
+        return condition()
+
+    return wait_for
