@@ -55,17 +55,11 @@ struct Book {
     auto found = Ledger::of(bus);
     if (!found) throw nb::value_error(found.error().message.c_str());
     ledger = std::move(found).value();
-    if (const auto conflict = run::hold_channels(bus, channels))
+    if (const auto conflict = run::hold_channel(bus, issued))
       throw nb::value_error(conflict->message.c_str());
   }
-  template <class E>
-  [[nodiscard]] ringmain::Channel<E>& channel() const noexcept {
-    return *std::get<run::ChannelHeld<E>>(channels).channel;
-  }
   std::shared_ptr<Ledger> ledger;
-  std::tuple<run::ChannelHeld<Issued>, run::ChannelHeld<collective::Group>,
-             run::ChannelHeld<collective::Wait>>
-      channels;
+  run::ChannelHeld<Issued> issued;  // for what the ledger is not to remember
 };
 using Shared = std::shared_ptr<const Book>;
 
@@ -104,8 +98,7 @@ class Operation {
   }
   /// The caller begins to wait; returns when, for wait_ended(). 0: nobody listens.
   [[nodiscard]] std::int64_t wait_began() const noexcept {
-    const auto& channel = book_->channel<collective::Wait>();
-    if (!channel.wanted()) return 0;
+    if (!book_->ledger->waits_heard()) return 0;
     say_wait(collective::Edge::begin, 0);
     return engine::now_ns();
   }
@@ -125,7 +118,7 @@ class Operation {
     said.thread = this_thread();
     said.operations = 1;
     said.edge = edge;
-    book_->channel<collective::Wait>().post(said);
+    book_->ledger->say(said);
   }
 
   Shared book_;
@@ -181,7 +174,7 @@ class Group {
     said.description = Name(description);
     said.backend = Name(backend);
     collective::write_ranks(said.ranks, ranks);
-    book_->channel<collective::Group>().post(said);
+    book_->ledger->say(said);
   }
 
   /// `ends`: somebody will say what becomes of it. False: it is published, and not remembered.
@@ -194,17 +187,17 @@ class Group {
         id = book_->ledger->issue(said);
       } else if (book_->ledger->heard()) {
         id = said.op_id = new_op_id();
-        book_->channel<Issued>().post(said);
+        (void)book_->issued.channel->post(said);
       }
     }
     return {book_, std::make_shared<Operation>(book_, id, said.op, name_, source_, rank_)};
   }
   /// It was called for, before now and in a thread that was not there to say it.
   void was_issued(const Call& call) {
-    if (!book_->channel<Issued>().wanted()) return;
+    if (!book_->issued.channel->wanted()) return;
     Issued said = issued(call);
     said.op_id = new_op_id();
-    book_->channel<Issued>().post(said);
+    (void)book_->issued.channel->post(said);
   }
   /// What is open is cancelled.
   void end(std::string_view reason, std::uint64_t operations) noexcept {
@@ -212,7 +205,7 @@ class Group {
     book_->ledger->end_group(name_, reason_of(reason));
     collective::Group said = about(collective::GroupChange::ended);
     said.operations = operations;
-    book_->channel<collective::Group>().post(said);
+    book_->ledger->say(said);
   }
 
  private:
@@ -233,7 +226,7 @@ class Group {
     said.in_elements = call.in_elements;
     said.out_elements = call.out_elements;
     said.correlation = call.correlation;
-    said.op = Name(collective::operation_name(call.op));
+    said.op = collective::operation_name(call.op);
     said.group = name_;
     said.dtype = Name(call.dtype);
     said.backend = Name(call.backend);
@@ -257,9 +250,7 @@ class Collectives {
   explicit Collectives(NativeBus& bus) : book_(std::make_shared<const Book>(bus.bus())) {}
   [[nodiscard]] const Shared& book() const noexcept { return book_; }
   [[nodiscard]] bool heard() const noexcept { return book_->ledger->heard(); }
-  [[nodiscard]] bool waits_heard() const noexcept {
-    return book_->channel<collective::Wait>().wanted();
-  }
+  [[nodiscard]] bool waits_heard() const noexcept { return book_->ledger->waits_heard(); }
 
  private:
   Shared book_;

@@ -14,7 +14,7 @@ class Method(NamedTuple):
     give: int | None = None
     get: int | None = None
     peer: int | None = None
-    op: str = ""  # the word for it, where its name is not one
+    op: str = ""  # another spelling, where the table of all sources (collective_names.hpp) does not have this one
     point_to_point: bool = False
 
 
@@ -26,37 +26,28 @@ METHODS: dict[str, Method] = {
     "reduce": Method(0, 0, peer=1),
     "allgather": _INTO,
     "_allgather_base": _INTO,
-    "all_gather_single": _INTO._replace(op="all_gather"),
+    "all_gather_single": _INTO,
     "allgather_coalesced": _INTO,
-    "allgather_into_tensor_coalesced": _INTO._replace(op="all_gather_coalesced"),
+    "allgather_into_tensor_coalesced": _INTO,
     "all_gather_single_coalesced": _INTO._replace(op="all_gather_coalesced"),
     "gather": _INTO._replace(peer=2),
     "scatter": _INTO._replace(peer=2),
     "reduce_scatter": _INTO,
     "_reduce_scatter_base": _INTO,
-    "reduce_scatter_single": _INTO._replace(op="reduce_scatter"),
-    "reduce_scatter_tensor_coalesced": _INTO._replace(op="reduce_scatter_coalesced"),
+    "reduce_scatter_single": _INTO,
+    "reduce_scatter_tensor_coalesced": _INTO,
     "reduce_scatter_single_coalesced": _INTO._replace(op="reduce_scatter_coalesced"),
     "alltoall": _INTO,
     "alltoall_base": _INTO,
-    "all_to_all_single": _INTO._replace(op="all_to_all"),
+    "all_to_all_single": _INTO,
     "barrier": Method(),
-    "monitored_barrier": Method(op="barrier"),
+    "monitored_barrier": Method(),
     "send": Method(give=0, peer=1, point_to_point=True),
     "recv": Method(get=0, peer=1, point_to_point=True),
     "recv_anysource": Method(get=0, op="recv", point_to_point=True),
 }
 
-# HookOpName's words that are no method's in small letters; None: no operation on data.
-HOOK_WORDS: dict[str, str | None] = {
-    "SPLIT": None,
-    "NEW_WINDOW": None,
-    "ALLGATHER_BASE": "all_gather",
-    "ALLGATHER_INTO_TENSOR_COALESCED": "all_gather_coalesced",
-    "REDUCE_SCATTER_BASE": "reduce_scatter",
-    "REDUCE_SCATTER_TENSOR_COALESCED": "reduce_scatter_coalesced",
-    "ALLTOALL_BASE": "all_to_all",
-}
+MAKING_HOOKS = ("SPLIT", "NEW_WINDOW")  # of HookOpName: no operations on data
 POINT_TO_POINT_HOOKS = ("SEND", "RECV")
 
 # As PyTorch's recorder writes them: the word for it here, and how large one is.
@@ -144,13 +135,12 @@ def _argument(args: tuple[Any, ...], named: Mapping[str, Any], place: int | None
 def hooked(args: Any) -> Called | None:
     """A pre hook's arguments; None: no operation on data."""
     name: str = args.name.name
-    op = HOOK_WORDS.get(name, name.lower())
-    if op is None:
+    if name in MAKING_HOOKS:
         return None
     give, get = moved(list(args.input_tensors)), moved(list(args.output_tensors))
     if not get.device_type and name in ("ALLREDUCE", "ALLREDUCE_COALESCED", "BROADCAST", "REDUCE"):
         get = give  # in place
-    return Called(op, give, get, int(args.root), bool(args.async_op))
+    return Called(name, give, get, int(args.root), bool(args.async_op))
 
 
 def recorded(entry: Mapping[str, Any], backend: str, correlation: int) -> Call:
@@ -158,8 +148,7 @@ def recorded(entry: Mapping[str, Any], backend: str, correlation: int) -> Call:
     give = _sizes(entry.get("input_sizes", ()), entry.get("input_dtypes", ()))
     get = _sizes(entry.get("output_sizes", ()), entry.get("output_dtypes", ()))
     written = str(entry.get("profiling_name", ""))
-    op = written.partition(":")[2] or written
-    return Call(op.partition(" ")[0], int(entry.get("collective_seq_id", 0)), max(give.bytes, get.bytes), give.elements,
+    return Call(written.partition(" ")[0], int(entry.get("collective_seq_id", 0)), max(give.bytes, get.bytes), give.elements,
                 get.elements, correlation, give.dtype or get.dtype, backend)
 
 

@@ -293,7 +293,7 @@ def test_a_refusal_fails_the_call_before_the_backend_sees_it(bus, heard):
 
     hooked = Hooked(bus, Refusing(bus))
     group = hooked.group()
-    with pytest.raises(CollectiveVetoed, match="no allreduce now"):
+    with pytest.raises(CollectiveVetoed, match="no ALLREDUCE now"):
         group.allreduce([torch.ones(1)])
     assert group.number == 0 and not hooked.errors and not hooked.calls.here.begun
 
