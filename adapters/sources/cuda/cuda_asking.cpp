@@ -1,15 +1,35 @@
 // What does the control ask of CUPTI? All of it under its lock `asking_`, and nothing is published
 // here.
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "adapters/sources/cuda/cuda_callback.hpp"
 #include "adapters/sources/cuda/cuda_control.hpp"
 #include "adapters/sources/cuda/cuda_ending.hpp"
 
 namespace ringmain::cuda {
+namespace {
 
-/// From here on calls are published, those that are heard at this moment. False: it has left by
-/// leave(), which waits for no lock.
+/// What CUPTI answers when it is asked about this subscription.
+abi::Result answer_about(abi::Subscriber subscriber, const Cupti& cupti) noexcept {
+  std::uint32_t on = 0;
+  return cupti.callback_state(&on, subscriber, abi::kState, abi::kFatalError);
+}
+
+SourceNotice loss_of(const Attachment& at, abi::Result why) noexcept {
+  SourceNotice notice = notice_of(at, SourceState::lost);
+  notice.result = why;
+  notice.reason =
+      std::string_view("CUPTI no longer tells of calls: another tool has ended it (cuptiFinalize)");
+  return notice;
+}
+
+}  // namespace
+
+/// From here on calls are published, those that are heard at this moment. False: it was ended
+/// meanwhile, by leave() or in a callback, which wait for no lock.
 Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
   const Ending::Asking may(ending);
   if (!may) return too_late();
@@ -27,23 +47,46 @@ Result<bool> Control::subscribe(Attachment& to, SourceNotice& notice) {
   subscriber_ = place.value();
   ending.watch_for();
   to.state.compare_exchange_strong(before, SourceState::attached);
-  switchboard.to = &to;
-  const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
-  abi::Result unused = abi::kSuccess;
-  answers_ = !enabled_.forgotten(to, subscriber_, unused);
-  if (answer == abi::kSuccess) return to.epoch == epoch;
-  notice.result = answer;
-  if (enabled_.refused_all()) {
-    (void)unsubscribe(to);
+  if (auto error = ask_for_calls(to, notice)) {
     SourceState attached = SourceState::attached;
     to.state.compare_exchange_strong(attached, before);
+    return std::move(*error);
+  }
+  return to.epoch == epoch && !to.ended;
+}
+
+/// An Error: its place is given up again.
+std::optional<Error> Control::ask_for_calls(Attachment& to, SourceNotice& notice) {
+  const bool answered = answer_about(subscriber_, to.cupti) == abi::kSuccess;
+  hear(to);
+  const abi::Result answer = enabled_.serve(to.heard(), to, subscriber_);
+  abi::Result denial = abi::kSuccess;
+  answers_ = !enabled_.forgotten(to, subscriber_, denial);
+  const bool dead = answered && !answers_ && denial != abi::kSuccess;
+  if (dead || enabled_.refused_all()) {
+    notice.result = dead ? denial : answer;
+    (void)unsubscribe(to, dead);
+    if (dead) {
+      return Error{Error::Code::conflict,
+                   "CUDA is not heard, as another tool ended CUPTI (cuptiFinalize) while calls "
+                   "were asked of it: try again"};
+    }
     return Error{Error::Code::refused, "CUPTI tells of no call: it answers " +
                                            to.cupti.text_of(answer) +
                                            "; look whether this user may trace"};
   }
+  if (answer == abi::kSuccess) return std::nullopt;
+  notice.result = answer;
   told_refusal_ = {enabled_.refused(), answer};
   to.warning = told_refusal_.text(to.cupti);
-  return to.epoch == epoch;
+  return std::nullopt;
+}
+
+/// Calls are published from now on, unless a callback has ended it, which says so before it looks
+/// whether they are: one of the two sees the other.
+void Control::hear(Attachment& to) noexcept {
+  switchboard.to = &to;
+  if (to.ended) switchboard.to = nullptr;
 }
 
 /// What CUPTI is asked for becomes what is listened to.
@@ -77,20 +120,39 @@ bool Control::end_what_was_left(const Cupti& cupti, std::string_view owner) noex
 ///
 /// Returns CUPTI's answer: refused, the place may stay taken, and nothing is published all the
 /// same.
-abi::Result Control::unsubscribe(Attachment& from) noexcept {
+abi::Result Control::unsubscribe(Attachment& from, bool dead) noexcept {
   switchboard.to = nullptr;
   if (subscriber_ == nullptr) return abi::kSuccess;
   abi::Result answer = abi::kSuccess;
   const Ending::Asking may(ending);
-  if (from.state != SourceState::lost && may) {
+  dead = dead || from.state == SourceState::lost;
+  if (!dead && may) {
     (void)enabled_.serve(0, from, subscriber_);  // refused: then there is nothing to end
     answer = from.cupti.unsubscribe(subscriber_);
   }
-  if (from.state == SourceState::lost || answer != abi::kSuccess) left_ = subscriber_;
+  if (dead || answer != abi::kSuccess) left_ = subscriber_;
   enabled_.ended(from);
   told_refusal_ = {};
   subscriber_ = nullptr;
   return answer;
+}
+
+/// CUPTI refused to end the subscription, which goes on. As is_lost(): true if CUPTI answers
+/// nothing more about it.
+bool Control::is_dead(Attachment& at, SourceNotice& notice) noexcept {
+  const Ending::Asking may(ending);
+  const abi::Result answer =
+      may && answers_ ? answer_about(left_, at.cupti) : abi::Result{abi::kSuccess};
+  if (answer != abi::kSuccess) {
+    SourceState attached = SourceState::attached;
+    if (!at.state.compare_exchange_strong(attached, SourceState::lost)) return false;
+    notice = loss_of(at, answer);
+    return true;
+  }
+  subscriber_ = std::exchange(left_, nullptr);
+  hear(at);
+  serve_interest(at);
+  return false;
 }
 
 /// CUPTI says nothing when another tool ends it; whoever finds it out publishes `notice` after he
@@ -103,10 +165,7 @@ bool Control::is_lost(Attachment& at, SourceNotice& notice) noexcept {
   SourceState attached = SourceState::attached;
   if (!at.state.compare_exchange_strong(attached, SourceState::lost)) return false;
   switchboard.to = nullptr;
-  notice = notice_of(at, SourceState::lost);
-  notice.result = why;
-  notice.reason =
-      std::string_view("CUPTI no longer tells of calls: another tool has ended it (cuptiFinalize)");
+  notice = loss_of(at, why);
   return true;
 }
 

@@ -16,8 +16,12 @@ namespace {
 constexpr std::string_view kNotEnded =
     "CUPTI did not end the subscription, so that its place may stay taken";
 
+// This thread holds `turn_` of its process's Control.
+constinit thread_local bool has_turn __attribute__((tls_model("initial-exec"))) = false;
+
+/// Or in what CUPTI calls while it is asked: the driver loads tools when it is started.
 bool in_callback() noexcept {
-  return in_subscriber() || switchboard.presence.inside();
+  return has_turn || in_subscriber() || switchboard.presence.inside();
 }
 
 /// `by` is of one thread at a time. After the last words, which leave() says when who was inside
@@ -77,10 +81,22 @@ std::optional<Error> Control::refusal() const {
   if (in_callback()) {
     return Error{Error::Code::refused,
                  "the source of CUDA's calls is not attached, lent or taken back inside a "
-                 "callback; do it in a thread of the program's"};
+                 "callback, or while this thread does so already; do it in a thread of the "
+                 "program's"};
   }
   if (ending.begun()) return too_late();
   return std::nullopt;
+}
+
+Control::Turn::Turn(Control& control) : control_(control) {
+  control.turn_.lock();
+  has_turn = true;
+  control.tend();
+}
+Control::Turn::~Turn() {
+  has_turn = false;
+  control_.turn_.unlock();
+  control_.tend_if_nobody_does();
 }
 
 /// Under `turn_`.
@@ -130,6 +146,7 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
     let_go(held);  // callbacks know of it already, and nobody else would end it
     throw;
   }
+  if (held->state != SourceState::attached) return held;  // it is lost already, which was said
   SourceNotice attached = notice_of(*held, SourceState::attached);
   attached.result = notice.result;
   attached.reason =
@@ -251,7 +268,9 @@ void Control::tend_if_nobody_does() noexcept {
   while (to_finish_) {
     std::unique_lock turn(turn_, std::try_to_lock);
     if (!turn.owns_lock()) return;  // who has it looks again before it gives it up
+    has_turn = true;
     tend();
+    has_turn = false;
   }
 }
 
@@ -266,26 +285,22 @@ Result<bool> Control::lend(const Held& which, std::string_view to) {
   if (current_ != which || which->state != SourceState::attached) return false;
   SourceNotice notice;
   bool lost = false;
+  bool is_lent = false;
   abi::Result answer = abi::kSuccess;
   {
     const std::lock_guard asking(asking_);
     lost = is_lost(*which, notice);
     if (!lost) answer = unsubscribe(*which);
     SourceState attached = SourceState::attached;
-    if (!lost && answer == abi::kSuccess)
-      which->state.compare_exchange_strong(attached, SourceState::lent);
-    if (answer != abi::kSuccess) {  // then it stays
-      subscriber_ = std::exchange(left_, nullptr);
-      switchboard.to = which.get();
-      serve_interest(*which);
-    }
+    if (answer != abi::kSuccess)
+      lost = is_dead(*which, notice);
+    else if (!lost)
+      is_lent = which->state.compare_exchange_strong(attached, SourceState::lent);
   }
   (void)switchboard.presence.wait_until_none(-1);
-  if (lost) {
-    say(*which, notice);
-    return false;
-  }
-  if (answer != abi::kSuccess) {
+  if (lost) say(*which, notice);
+  if (which->state != (is_lent ? SourceState::lent : SourceState::attached)) return false;
+  if (!is_lent) {
     SourceNotice kept = notice_of(*which, SourceState::attached);
     kept.result = answer;
     kept.reason = kNotEnded;
@@ -314,6 +329,7 @@ Result<bool> Control::take_back(const Held& which) {
     if (!done && answer.result != abi::kMultipleSubscribers) return done.error();
     if (!done || !done.value()) return false;
   }
+  if (which->state != SourceState::attached) return false;  // it is lost already, which was said
   SourceNotice attached = notice_of(*which, SourceState::attached);
   attached.result = answer.result;
   attached.reason = std::string_view(which->warning);

@@ -2,7 +2,8 @@
 // calls and static objects may come while the process ends.
 //
 // Two locks. `turn_` is held through a whole attach(), detach(), lend() or take_back(), also while
-// it waits for callbacks; none of these is called inside callbacks, so nobody waits for himself.
+// it waits for callbacks; none of these is called inside callbacks, or by what CUPTI itself calls
+// in a turn (the driver may load tools then), so nobody waits for himself.
 // `asking_` is held while CUPTI is asked for calls, which the bus's housekeeper does as well when
 // interest changes. No callback takes either, and nothing is published under `asking_`.
 #pragma once
@@ -46,7 +47,9 @@ class Control final : public engine::Born {
   [[nodiscard]] std::optional<Error> refusal() const;
   Result<bool> subscribe(Attachment& to, SourceNotice& notice);
   bool end_what_was_left(const Cupti& cupti, std::string_view owner) noexcept;
-  abi::Result unsubscribe(Attachment& from) noexcept;
+  std::optional<Error> ask_for_calls(Attachment& to, SourceNotice& notice);
+  abi::Result unsubscribe(Attachment& from, bool dead = false) noexcept;
+  void hear(Attachment& to) noexcept;
   void serve_interest(Attachment& to) noexcept;
   void tell_refusal() noexcept;
   void let_go(const Held& which) noexcept;
@@ -55,16 +58,10 @@ class Control final : public engine::Born {
   /// Holds `turn_`, and does before and afterwards what was left to be done.
   class Turn {
    public:
-    explicit Turn(Control& control) : control_(control) {
-      control.turn_.lock();
-      control.tend();
-    }
+    explicit Turn(Control& control);
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    ~Turn() {
-      control_.turn_.unlock();
-      control_.tend_if_nobody_does();
-    }
+    ~Turn();
 
    private:
     Control& control_;
@@ -73,6 +70,7 @@ class Control final : public engine::Born {
   void tend_if_nobody_does() noexcept;
   void finish_later(const Held& which) noexcept;
   [[nodiscard]] bool is_lost(Attachment& at, SourceNotice& notice) noexcept;
+  [[nodiscard]] bool is_dead(Attachment& at, SourceNotice& notice) noexcept;
   void become(Held now) noexcept;
 
   std::atomic<bool> used_{false};

@@ -62,6 +62,9 @@ bool take(std::atomic<int>& left);
 /// Does what a test has said by fake_cupti_during().
 void in_the_middle(std::string_view function);
 
+/// Asks what a test has given by fake_cupti_script(). 0: the function goes on.
+int scripted(const char* function);
+
 extern const Onlooker kOnlooker;
 /// A notice of the domain of states.
 void deliver_state(std::uint32_t cbid, int result, const char* message);

@@ -49,6 +49,11 @@ void fake_cupti_answer(const char* function, int result, unsigned times, const c
  * calling thread. */
 void fake_cupti_during(const char* function, void (*middle)(void*), void* with);
 
+/* At the begin of each function of CUPTI's, before it does anything, `at` is called with its name
+ * in the calling thread, and what it returns is answered; 0: the function goes on. Null: no more.
+ */
+void fake_cupti_script(int (*at)(const char* function, void* with), void* with);
+
 enum FakeHostility {
   FAKE_POISON = 1,      /* what a callback is given cannot be read once it returned */
   FAKE_NULL_PARAMS = 2, /* functionParams is null */
