@@ -24,8 +24,10 @@ void forget_what_was_missed(Kinds before, Kinds now, Handles& handles) noexcept 
 
 std::string Refusal::text(const Cupti& cupti) const {
   if (calls == 0 && answer == abi::kSuccess) return "CUPTI tells of all calls that are listened to";
-  return std::to_string(calls) + (calls == 1 ? " call" : " calls") +
-         " cannot be told of: CUPTI answers " + cupti.text_of(answer);
+  const std::string what =
+      calls == 0 ? "all calls are told of, but contexts and CUPTI's own end perhaps not"
+                 : std::to_string(calls) + (calls == 1 ? " call" : " calls") + " cannot be told of";
+  return what + ": CUPTI answers " + cupti.text_of(answer);
 }
 
 abi::Result Enabled::switch_calls(Kinds needed, Attachment& to, abi::Subscriber subscriber) {

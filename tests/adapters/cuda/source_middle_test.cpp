@@ -1,6 +1,5 @@
 // What if others act in the middle of an attach(), a detach(), a lend() or a take_back()? At each
 // moment at which it calls CUPTI, in another thread and in its own.
-#include <chrono>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -18,7 +17,6 @@
 namespace ringmain::cuda {
 namespace {
 
-constexpr auto kPatience = std::chrono::minutes(10);
 constexpr std::initializer_list<Doing> kAll{Doing::attach, Doing::detach, Doing::lend,
                                             Doing::take_back};
 constexpr std::uint32_t kRuntime = 2, kEventRecord = 135, kStreamSynchronize = 131;

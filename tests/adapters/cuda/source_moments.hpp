@@ -1,5 +1,6 @@
 // A source's life that can be interrupted at each moment at which it calls CUPTI.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -10,6 +11,8 @@
 #include "tests/adapters/cuda/source_fixture.hpp"
 
 namespace ringmain::cuda {
+
+constexpr auto kPatience = std::chrono::minutes(10);
 
 /// While it lives: at the `at`-th call of CUPTI's that this thread makes, counted from 0, `act` is
 /// called, and at each later one `then`. What `act` returns is what CUPTI answers; 0: it goes on.
