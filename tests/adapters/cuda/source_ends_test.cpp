@@ -366,30 +366,5 @@ TEST_F(SourceEndsTest, AForkedChildIsInert) {
   EXPECT_EQ(heard.size(), 2) << "the parent goes on";
 }
 
-struct CallsAtTheEnd {
-  cudaEvent_t event = nullptr;
-  ~CallsAtTheEnd() {
-    fake_cupti_deliver_late(2);
-    (void)cudaEventRecord(event, nullptr);
-    const char said[] = "the end\n";
-    (void)!::write(2, said, sizeof said - 1);
-  }
-};
-
-TEST_F(SourceEndsTest, CallsThatComeAtTheEndAreHarmless) {
-  EXPECT_EXIT(
-      {
-        static CallsAtTheEnd last;
-        last.event = event;
-        static Bus ended;
-        static Source source = attached(ended);
-        static auto heard = ended.channel<EventRecord>().subscribe([](const EventRecord&) {});
-        (void)ended.wait_told(kPatience);
-        record();
-        std::exit(0);
-      },
-      testing::ExitedWithCode(0), "the end");
-}
-
 }  // namespace
 }  // namespace ringmain::cuda

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <pthread.h>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -59,6 +60,57 @@ TEST_F(SourceExitTest, TheEndWaitsForAQuestionUnderWay) {
         fake_cupti_during("cuptiGetCallbackState", &answer_late, nullptr);
         while (!asks) std::this_thread::yield();  // it looks after itself
         std::exit(92);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+/// Destroyed after the source and its bus.
+struct CallsAtTheEnd {
+  cudaEvent_t event = nullptr;
+  int heard = 0;
+  ~CallsAtTheEnd() {
+    const auto delivered = fake_cupti_delivered();
+    fake_cupti_deliver_late(2);
+    if (cudaEventRecord(event, nullptr) != cudaSuccess) std::_Exit(93);
+    if (fake_cupti_delivered() != delivered + 2) std::_Exit(94);
+    std::_Exit(heard == 1 ? 0 : 95);
+  }
+};
+
+TEST_F(SourceExitTest, CallsThatComeAtTheEndAreHarmless) {
+  EXPECT_EXIT(
+      {
+        static CallsAtTheEnd last;
+        last.event = event;
+        static Bus ended;
+        static auto made = Source::attach(ended);
+        if (!made) std::_Exit(90);
+        static auto heard =
+            ended.channel<EventRecord>().subscribe_inline([](const EventRecord&) { ++last.heard; });
+        if (!ended.wait_told(kLong)) std::_Exit(91);
+        record();
+        std::exit(92);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+/// The process's first attach, which finds CUPTI. It is looked for again after a failure.
+TEST_F(SourceExitTest, AVersionThatCuptiDoesNotSayIsAskedForAgain) {
+  EXPECT_EXIT(
+      {
+        const auto refused_by = [&](const char* sentence) {
+          const auto refused = Source::attach(live());
+          return !refused && refused.error().message.find(sentence) != std::string::npos;
+        };
+        fake_cupti_answer("cuptiGetVersion", 999, 2, nullptr);
+        if (!refused_by("does not start: CUPTI_ERROR_UNKNOWN (999)")) std::_Exit(90);
+        fake_cupti_answer("cuptiGetResultString", 1, 1, nullptr);
+        if (!refused_by("does not start: CUPTI's error (999)")) std::_Exit(91);
+        fake_cupti_version(17);
+        if (!refused_by("is too old (its version is 17)")) std::_Exit(92);
+        fake_cupti_version(130001);
+        if (source().state() != SourceState::attached) std::_Exit(93);
+        std::_Exit(source().detach() == Detached::done ? 0 : 94);
       },
       testing::ExitedWithCode(0), "");
 }

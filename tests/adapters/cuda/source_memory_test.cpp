@@ -3,6 +3,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -60,6 +61,41 @@ TEST_F(SourceMemoryTest, OneThatEndsInACallbackWithoutMemoryGivesItsPlaceUp) {
     Source next = attached(bus);
     EXPECT_EQ(fake_cupti_subscribers(), 1);
   }
+}
+
+TEST_F(SourceMemoryTest, AThreadsFirstCallMayFindNoMemory) {
+  auto& channel = bus.channel<EventRecord>();
+  const auto heard = bus.heard<EventRecord>();
+  Source source = attached(bus);
+  long k = 1;
+  bool failed = true;
+  for (; failed; ++k) {
+    for (const long width : {1L, 1L << 40}) {  // that allocation, or all from it on
+      const Counts before = source.counts();
+      const auto no_memory = channel.stats().no_memory;
+      cudaError_t answer = cudaErrorUnknown;
+      std::thread([&] {
+        (void)cudaSetDevice(0);
+        (void)cudaStreamSynchronize(nullptr);  // not heard: what the fake itself has for a thread
+        fail_allocations(k, width);
+        answer = cudaEventRecord(event, nullptr);
+        failed = heal_allocations();
+        (void)cudaEventRecord(event, nullptr);  // in the same thread, with memory
+      }).join();
+      EXPECT_EQ(answer, cudaSuccess) << "the program's call";
+      const Counts now = source.counts();
+      EXPECT_EQ(now.published + now.refused, before.published + before.refused + 2)
+          << "allocation " << k;
+      EXPECT_GT(now.published, before.published) << "the second one is heard, allocation " << k;
+      EXPECT_EQ(channel.stats().no_memory - no_memory, now.refused - before.refused);
+      if (width != 1) {
+        EXPECT_EQ(now.refused - before.refused, failed ? 1 : 0) << "allocation " << k;
+      }
+    }
+  }
+  EXPECT_GT(k, 3) << "a thread's first call allocates next to nothing: the test sees too little";
+  bus.deliver();
+  EXPECT_EQ(heard.size(), source.counts().published);
 }
 
 TEST_F(SourceMemoryTest, DetachingInCallbacksLeavesNoMoreBehind) {

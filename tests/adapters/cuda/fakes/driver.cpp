@@ -1,4 +1,5 @@
 // The fake libcuda.so.1: how it begins, its devices and its contexts.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -75,10 +76,11 @@ void end_context(Context* context) {
 Context* context_of(CUcontext handle) {
   World& w = world();
   const std::lock_guard lock(w.mutex);
-  for (Context& context : w.contexts) {
-    if (number(handle) == number(&context) && context.live) return &context;
-  }
-  return nullptr;
+  // The newest first: there may be very many dead ones.
+  const auto found = std::find_if(
+      w.contexts.rbegin(), w.contexts.rend(),
+      [handle](const Context& each) { return number(handle) == number(&each) && each.live; });
+  return found == w.contexts.rend() ? nullptr : &*found;
 }
 
 CUresult need_begun() {
