@@ -203,6 +203,38 @@ TEST(HandlerTest, ItMayPublishOnTheThreadsOtherLane) {
   EXPECT_TRUE(bus.verify_accounting());
 }
 
+/// A thread that has its lanes looks for one in its table, and its handler publishes on another
+/// one, for which it would look there, too.
+TEST(HandlerTest, ItIsRefusedWhileItsThreadLooksForALane) {
+  if (!stops_after_each_instruction()) GTEST_SKIP() << "on x86-64 and without ThreadSanitizer only";
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>("first");
+  auto& tocks = bus.channel<Tick>("second");
+  auto& others = bus.channel<Tick>("third");
+  const auto hear = [](const Tick&) {};
+  const auto first = ticks.subscribe(hear), second = tocks.subscribe(hear),
+             third = others.subscribe(hear);
+  std::uint64_t refused = 0;
+  struct Other {
+    Channel<Tick>& channel;
+    std::uint64_t& refused;
+  } other{tocks, refused};
+  const auto act = [](void* with) {
+    const auto& o = *static_cast<Other*>(with);
+    if (o.channel.publish({1}).code == PublishCode::too_deep) ++o.refused;
+  };
+  (void)ticks.publish({1});
+  (void)tocks.publish({1});
+  bool reached = true;
+  for (long at = 1; reached; at += is_sanitized() ? 7 : 1) {
+    (void)others.publish({1});  // so that the lane that was used last is neither
+    Stopped stopped(at, act, &other);
+    reached = stopped.run([&] { (void)ticks.publish({1}); });
+  }
+  EXPECT_GT(refused, 0) << "it is let into the table in the middle of a look";
+  EXPECT_EQ(tocks.stats().too_deep, refused);
+}
+
 constinit engine::Presence presence;  // never destroyed, as its users' are
 
 /// The handler enters and leaves at each instruction of an entry, of the first one of a thread too.
