@@ -25,7 +25,10 @@ std::string no_watcher(const registry::RunNeeds& needs) {
 
 std::string nothing_to_watch(const registry::ProviderInfo& source) {
   if (const std::string why = no_watcher(source.run); !why.empty()) return why;
-  return source.name == "cuda" ? cuda::why_no_driver() : "";
+  if (source.name != "cuda") return "";
+  const std::string why = cuda::why_no_driver();
+  // As on a machine from which a program is started on others.
+  return why.empty() ? why : why + "; what it starts on a machine with a driver is heard there";
 }
 
 }  // namespace ringmain::cli
