@@ -101,7 +101,7 @@ abi::Result before(const char* function, bool needs_driver, std::string* owner =
   if (!driver && (needs_driver || t.version >= 130300)) return abi::kUnknown;
   const std::string_view called = function;
   if (called.substr(0, 14) == "cuptiSubscribe") cupti().finalized = false;  // it starts anew
-  if (cupti().finalized) {
+  if (cupti().finalized && called != "cuptiGetVersion") {
     if (called == "cuptiUnsubscribe" || called == "cuptiEnableCallback") ++cupti().dead_handles;
     return abi::kNotInitialized;
   }
