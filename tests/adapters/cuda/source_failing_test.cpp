@@ -128,6 +128,21 @@ TEST_F(SourceFailingTest, EachFunctionOfCuptisMayFailFromAnyMomentOn) {
   }
 }
 
+TEST_F(SourceFailingTest, OneCallThatWasRefusedIsAskedForAgain) {
+  const auto heard = bus.heard<EventRecord>();
+  Source source = attached(bus);
+  const unsigned all = fake_cupti_enabled_count();
+  ASSERT_TRUE(source.lend("a tool").value());
+  {
+    const Failing failing("cuptiEnableCallback", 3, 1, 35);  // after its own state and contexts
+    ASSERT_TRUE(source.take_back().value());
+  }
+  EXPECT_EQ(fake_cupti_enabled_count(), all - 1);
+  const auto more = bus.heard<EventRecord>();  // needs no other calls
+  ASSERT_TRUE(bus.wait_told(kPatience));
+  EXPECT_EQ(fake_cupti_enabled_count(), all);
+}
+
 TEST_F(SourceFailingTest, ACuptiThatCannotSayWhatItMeansIsQuotedByNumber) {
   const auto said = bus.heard<SourceNotice>();
   const auto heard = bus.heard<EventRecord>();
