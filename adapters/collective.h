@@ -337,8 +337,8 @@ int32_t ringmain_abort_hook(const ringmain_communicator* communicator, ringmain_
                             const ringmain_hook_options* options, ringmain_hook** hook);
 /* Takes it away, from parts of the communicator, too. RINGMAIN_OK: no call of it is running or will
  * ever start, and `user` was destroyed. RINGMAIN_DEFERRED: called inside a callback or a hook; it
- * is called no more, and `user` is destroyed after the last running call. RINGMAIN_TIMEOUT: as
- * that; call again to wait. RINGMAIN_NOT_ATTACHED: it was removed before, its communicator is gone,
+ * is called no more, and `user` is destroyed after the last running call; call again outside to
+ * wait. RINGMAIN_TIMEOUT: as that. RINGMAIN_NOT_ATTACHED: it is over, its communicator is gone,
  * or it is NULL. The caller must hold no lock that the hook wants. */
 int32_t ringmain_hook_remove(ringmain_hook* hook, int64_t limit_ns);
 /* Removes it, without a limit, if that was not done; frees the handle. May be NULL. */

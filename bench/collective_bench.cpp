@@ -38,12 +38,10 @@ constexpr std::array<std::int64_t, 2> kSizes{512, 96};
 class Reported {
  public:
   explicit Reported(Bus& bus) : comm_(world(bus)) {
-    arguments_ = AllReduce{Tensor{.data = this,
-                                  .sizes = kSizes,
-                                  .dtype = Name("float32"),
-                                  .bytes = 196608,
-                                  .device = 0},
-                           ReduceOp::sum, true};
+    arguments_ = AllReduce{
+        Tensor{
+            .data = this, .sizes = kSizes, .dtype = Name("float32"), .bytes = 196608, .device = 0},
+        ReduceOp::sum, true};
   }
   [[gnu::always_inline]] bool all_reduce() {
     Operation operation;

@@ -46,11 +46,11 @@ class CommunicatorHold;
 
 /// What a communicator is called and of whom it consists.
 struct CommunicatorOptions {
-  std::string_view name;         // of the group: events' field `group`; not empty
-  std::string_view description;  // what its maker calls it
-  std::string_view backend;      // gloo, mpi …
-  std::string_view source;       // whose word its events are: torch, loopback …
-  std::int32_t rank = 0;         // below `size`
+  std::string_view name{};         // of the group: events' field `group`; not empty
+  std::string_view description{};  // what its maker calls it
+  std::string_view backend{};      // gloo, mpi …
+  std::string_view source{};       // whose word its events are: torch, loopback …
+  std::int32_t rank = 0;           // below `size`
   std::int32_t size = 1;
   std::int32_t device = kNoDevice;
   std::span<const int> ranks{};  // of its members, in the world; empty: not known
