@@ -6,6 +6,7 @@ without somebody who listens it does nothing. Hooks that come and go are on the 
 
 from __future__ import annotations
 
+import atexit
 import sys
 import threading
 import weakref
@@ -18,6 +19,7 @@ from ._follow import Works
 from ._groups import ENDS_KNOWN, ProcessGroup
 from ._methods import methods_of
 from ._patch import Patch
+from ._surface import log
 
 HOOK_ID = int.from_bytes(b"ringmain", "big")  # the caller of PyTorch picks it, and the same one would replace another's
 
@@ -52,11 +54,25 @@ def relay_of(group: Any) -> Relay:
     """The group's, registered at the first call."""
     relay = _relays.get(group)
     if relay is None:
+        if not _relays:
+            atexit.unregister(_let_go)
+            atexit.register(_let_go)
         relay = Relay()
         group.register_pre_hook(HOOK_ID, relay.pre)
         group.register_post_hook(HOOK_ID, relay.post)
         _relays[group] = relay
     return relay
+
+
+def _let_go() -> None:
+    """The interpreter ends, and PyTorch may drop a group's hooks only after it: it would ask for the GIL then, and the process
+    would die of it. Taking them out in traffic would be as bad, but who leaves a group behind has no more of it."""
+    for group in list(_relays):
+        try:
+            group.unregister_pre_hook(HOOK_ID)
+            group.unregister_post_hook(HOOK_ID)
+        except Exception:
+            log.debug("a group's hooks could not be taken out", exc_info=True)
 
 
 class _Begun(NamedTuple):

@@ -1,6 +1,8 @@
 """Process groups of one rank, in this process: what is said of them, and what is left of PyTorch's own."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -192,6 +194,17 @@ def test_a_refused_call_is_not_made(bus, alone, monkeypatch):
         assert not attachment.report()["torch.distributed"].errors
     dist.all_reduce(torch.ones(2))
     assert not heard.on("collective.completed")
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_program_may_end_without_destroying_its_groups(detached):
+    program = ("import torch, torch.distributed as dist, ringmain, ringmain.torch\n"
+               "bus = ringmain.Bus.process(); attachment = ringmain.torch.attach(bus)\n"
+               "bus.subscribe('collective.*', lambda batch: None)\n"
+               "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+               "dist.all_reduce(torch.ones(1)); dist.new_group([0])\n" + "attachment.detach()\n" * detached + "print('over')")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "over\n"), done.stderr
 
 
 def test_without_distributed_it_is_not_live_and_says_why(bus, monkeypatch):
