@@ -36,10 +36,13 @@ def job(folder, world, *options):
     return [rank.returncode for rank in ranks], said
 
 
+def judged(folder, world):
+    return subprocess.run([sys.executable, HERE / "collectives_judge.py", folder, str(world), *HOOKS], capture_output=True, text=True)
+
+
 def judge(folder, world):
-    judged = subprocess.run([sys.executable, HERE / "collectives_judge.py", folder, str(world), *HOOKS], capture_output=True,
-                            text=True)
-    assert judged.returncode == 0, judged.stdout + judged.stderr
+    said = judged(folder, world)
+    assert said.returncode == 0, said.stdout + said.stderr
 
 
 def test_torchrun_of_an_unchanged_program_is_heard_in_full(tmp_path):
@@ -47,6 +50,23 @@ def test_torchrun_of_an_unchanged_program_is_heard_in_full(tmp_path):
                            "--standalone", "--nproc-per-node", "2", JOB, tmp_path], env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     judge(tmp_path, 2)
+    find_what_is_planted(tmp_path)
+
+
+def find_what_is_planted(folder):
+    """The judge can say no."""
+    heard_by_0 = folder / "heard.0.jsonl"
+    lines = heard_by_0.read_text().splitlines()
+    issued = [line for line in lines if '"collective.issued"' in line]
+    assert issued
+    plants = {"one is missing": [line for line in lines if line != issued[5]], "one came twice": [*lines, issued[5]],
+              "one is another's": [line.replace('"op":"barrier"', '"op":"gather"') for line in lines],
+              "sequences are off": [line.replace('"event_sequence":4,', '"event_sequence":5,') for line in lines],
+              "no end": [line for line in lines if '"collective.completed"' not in line],
+              "no group ends": [line for line in lines if '"change":"ended"' not in line]}
+    for plant, planted in plants.items():
+        heard_by_0.write_text("\n".join(planted) + "\n")
+        assert judged(folder, 2).returncode == 1, plant
 
 
 @pytest.mark.parametrize("world", [2, 4])
