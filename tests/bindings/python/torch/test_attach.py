@@ -72,7 +72,7 @@ def test_detach_puts_everything_back(bus, fresh_dynamo):
 
 def test_what_is_not_asked_for_stays_out(bus, fresh_dynamo):
     with ringmain.torch.attach(bus, callbacks=False, trace=False, guards=False, gpu_trace=False, monitor=False,
-                               backends=False, waits=False, distributed=False) as none:
+                               backends=False, waits=False, profiler=False, distributed=False) as none:
         assert not [surface for surface in none.report().surfaces if surface.live]
         assert none.report()["guard verdicts"].why_not == "not asked for"
 
