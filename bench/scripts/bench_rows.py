@@ -320,6 +320,13 @@ ROWS = (
              lambda m: m.median("cuda_loss/sleeping_bus"), margin=0.0, by_class=False))),
     Row("10d", "a live handle of CUDA's", (
         Part("each", "bytes", "<=", 32, lambda m: m.median("cuda_memory/live_handle"), margin=0.0, by_class=False),)),
+    Row("11a", "an operation that a backend reports while nobody listens", (
+        Part("issue and completion against a load, a branch and a cycle", "ratio", "<=", 2,
+             lambda m: (m.median("collective/unheard")
+                        / (m.median("unheard/load_and_branch") + m.median("unheard/cycle"))), by_class=False),)),
+    Row("11b", "an operation that a worker hears of", (
+        Part("issue and completion against two bare enqueues with two looks at the clock", "ratio", "<=", 2,
+             ratio("collective/heard", "collective/bare_enqueues"), by_class=False),)),
 )
 
 

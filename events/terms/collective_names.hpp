@@ -46,7 +46,7 @@ struct OperationWord {
 };
 
 /// Sorted by name.
-inline constexpr OperationWord kOperations[] = {
+[[gnu::visibility("hidden")]] inline constexpr OperationWord kOperations[] = {
     {.name = "all_gather",
      .c10d = "allgather _allgather_base allgather_base all_gather_into_tensor "
              "all_gather_into_tensor_out",

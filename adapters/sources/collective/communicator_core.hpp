@@ -22,8 +22,8 @@ namespace ringmain::collective::detail {
 class CommunicatorCore;
 
 // Made when the library is loaded: a fork while a thread makes them would leave their guard locked.
-inline const Name has_ended("its communicator has ended");
-inline const Name was_aborted("its communicator was aborted");
+[[gnu::visibility("hidden")]] inline const Name has_ended("its communicator has ended");
+[[gnu::visibility("hidden")]] inline const Name was_aborted("its communicator was aborted");
 
 /// An abort hook has a row of its own, as each is called in a thread of its own.
 struct AbortRow {

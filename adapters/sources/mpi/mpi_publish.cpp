@@ -24,7 +24,7 @@ using collective::Issued;
 using collective::Ledger;
 using collective::Wait;
 
-constinit std::atomic<Channel<collective::Group>*> groups{nullptr};
+constinit std::atomic<Channel<collective::Group>*> group_channel{nullptr};
 /// nullptr until the program's bus has it. Never ended: programs end while they communicate.
 constinit std::atomic<Ledger*> the_ledger{nullptr};
 constinit std::atomic<Bus*> the_bus{nullptr};
@@ -56,7 +56,7 @@ Result<bool> publish_on(Bus& bus) {
   auto ledger = Ledger::of(bus);
   if (!ledger) return ledger.error();
   static auto* const held = new std::shared_ptr<Ledger>(std::move(ledger).value());
-  groups = found.value();
+  group_channel = found.value();
   the_bus = &bus;
   the_ledger = held->get();
   return true;
@@ -71,7 +71,7 @@ bool opened() noexcept {
 
 bool heard() noexcept {
   const Ledger* const ledger = the_ledger;
-  return ledger != nullptr && (ledger->hooked_or_heard() || groups.load()->wanted());
+  return ledger != nullptr && (ledger->hooked_or_heard() || group_channel.load()->wanted());
 }
 bool waits_are_heard() noexcept {
   const Ledger* const ledger = the_ledger;
