@@ -114,7 +114,9 @@ nb::dict dict_of(const collective::Aborted& told) {
   d["incident"] = told.incident;
   d["hooks"] = told.hooks;
   d["operations"] = told.operations;
-  d["stuck"] = told.stuck;
+  nb::list stuck;
+  for (const Name one : told.stuck) stuck.append(text(one));
+  d["stuck"] = stuck;
   return d;
 }
 

@@ -113,12 +113,14 @@ def test_an_abort_leaves_a_hook_that_is_stuck_names_it_and_fails_what_is_open(bu
         comm.register_abort_hook(lambda args: others.append((args.reason, args.asked_by)))
         comm.register_completion_hook(lambda end: ends.append(end.how))
         work = comm.all_reduce([1.0], async_op=True)  # the other rank never comes
-        told = comm.abort("a rank is missing", within=0.2)
-        with pytest.raises(comms.CommunicatorAborted, match="a rank is missing"):
-            work.wait()
-        with pytest.raises(comms.CommunicatorAborted):
-            comm.barrier()
-        meet.set()
+        try:
+            told = comm.abort("a rank is missing", within=0.2)
+            with pytest.raises(comms.CommunicatorAborted, match="a rank is missing"):
+                work.wait()
+            with pytest.raises(comms.CommunicatorAborted):
+                comm.barrier()
+        finally:
+            meet.set()
         return told, others, ends
 
     meet = threading.Event()
