@@ -49,85 +49,85 @@ enum class ReduceOp : std::uint8_t {
 [[nodiscard]] std::string_view to_string(ReduceOp op) noexcept;
 
 struct Send {
-  Tensor tensor;
+  Tensor tensor{};
   std::int32_t peer = kNoRank;
   bool async_op = false;
 };
 struct Recv : Send {};
 struct Broadcast {
-  Tensor tensor;
+  Tensor tensor{};
   std::int32_t root = kNoRank;
   bool async_op = false;
 };
 struct AllReduce {
-  Tensor tensor;
+  Tensor tensor{};
   ReduceOp op = ReduceOp::sum;
   bool async_op = false;
 };
 struct Reduce {
-  Tensor tensor;
+  Tensor tensor{};
   std::int32_t root = kNoRank;
   ReduceOp op = ReduceOp::sum;
   bool async_op = false;
 };
 struct AllGather {
-  Tensor input;
-  Tensors output;
+  Tensor input{};
+  Tensors output{};
   bool async_op = false;
 };
 struct AllGatherV : AllGather {};
 struct AllGatherSingle {
-  Tensor input, output;
+  Tensor input{}, output{};
   bool async_op = false;
 };
 struct ReduceScatter {
-  Tensors input;
-  Tensor output;
+  Tensors input{};
+  Tensor output{};
   ReduceOp op = ReduceOp::sum;
   bool async_op = false;
 };
 struct ReduceScatterV : ReduceScatter {};
 struct ReduceScatterSingle {
-  Tensor input, output;
+  Tensor input{}, output{};
   ReduceOp op = ReduceOp::sum;
   bool async_op = false;
 };
 struct AllToAllSingle {
-  Tensor input, output;
+  Tensor input{}, output{};
   bool async_op = false;
 };
 struct AllToAllVSingle {
-  Tensor input, output;
+  Tensor input{}, output{};
   std::span<const std::uint64_t> input_split_sizes{}, output_split_sizes{};
   bool async_op = false;
 };
 struct AllToAll {
-  Tensors input, output;
+  Tensors input{}, output{};
   bool async_op = false;
 };
 struct Barrier {
   bool async_op = false;
 };
 struct Scatter {
-  Tensor output;
-  Tensors input;  // at the root; elsewhere empty
+  Tensor output{};
+  Tensors input{};  // at the root; elsewhere empty
   std::int32_t root = kNoRank;
   bool async_op = false;
 };
 struct Gather {
-  Tensor input;
-  Tensors output;  // at the root; elsewhere empty
+  Tensor input{};
+  Tensors output{};  // at the root; elsewhere empty
   std::int32_t root = kNoRank;
   bool async_op = false;
 };
 struct GatherSingle {
-  Tensor input, output;
+  Tensor input{}, output{};
   std::int32_t root = kNoRank;
   bool async_op = false;
 };
 struct Split {
-  std::span<const int> ranks;  // of the new group, in this one
-  std::string_view name;
+  std::span<const int> ranks{};  // of the new group, in this one
+  std::string_view name{};
 };
 struct NewWindow {};
 struct BatchOpIssue {
@@ -137,8 +137,8 @@ struct BatchOpIssue {
 struct Finalize {};
 /// An operation that has no struct above.
 struct Other {
-  std::string_view op;  // its name, in whose words it may be: "exclusive_scan"
-  Tensors input, output;
+  std::string_view op{};  // its name, in whose words it may be: "exclusive_scan"
+  Tensors input{}, output{};
   std::int32_t peer = kNoRank;  // the other rank, or the root
   ReduceOp reduce = ReduceOp::other;
   bool point_to_point = false;
@@ -187,7 +187,7 @@ static_assert(std::variant_size_v<Arguments> == kOpNames + 1);
 
 /// What all of Arguments have in common: for who does not care which it is.
 struct ArgumentsView {
-  Tensors input, output;
+  Tensors input{}, output{};
   std::int32_t peer = kNoRank;  // the other rank, or the root
   ReduceOp reduce = ReduceOp::other;
   bool reduces = false;
