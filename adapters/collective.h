@@ -38,8 +38,7 @@ typedef void (*ringmain_collective_destroy_fn)(void* user);
 
 /* --- communicators --- */
 
-#define RINGMAIN_NO_RANK (-1)
-#define RINGMAIN_NO_DEVICE (-1)
+enum { RINGMAIN_NO_RANK = -1, RINGMAIN_NO_DEVICE = -1 };
 
 /* How the backend gives the group up; `reason` is a name. Called in the thread that aborts. */
 typedef void (*ringmain_give_up_fn)(void* user, uint32_t reason);

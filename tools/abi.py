@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What has been lost or changed since it was recorded, of the interface that compiled programs rely on?
 
-It compares the C ABI (bindings/c/ringmain.h, adapters/collective.h), what sources' libraries call of a run (adapters/run.h), the table of a
-plugin (adapters/plugin_table.hpp) and the layout of every event. abidiff compares functions and structs, by a library
+It compares the C ABI (bindings/c/ringmain.h, adapters/collective.h), what sources' libraries call of a run (adapters/run.h),
+the table of a plugin (adapters/plugin_table.hpp) and the layout of every event. abidiff compares functions and structs, by a library
 of empty functions made from these headers, with tests/abi/recorded.abi; constants, events and virtual functions are
 lines of tests/abi/recorded.txt. Names inside the C++ libraries change freely and are not looked at.
 
@@ -22,10 +22,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "tests" / "abi"
-HEADERS = ("bindings/c/ringmain.h", "adapters/run.h", "adapters/collective.h", "adapters/plugin_table.hpp")
+HEADERS = ("bindings/c/ringmain.h", "adapters/collective.h", "adapters/run.h", "adapters/plugin_table.hpp")
 # Which library has the functions of a header; those of the last header are in a plugin.
-LIBRARIES = {"bindings/c/ringmain.h": "libringmain.so", "adapters/run.h": "libringmain_run.so",
-             "adapters/collective.h": "libringmain_collective.so"}
+LIBRARIES = {"bindings/c/ringmain.h": "libringmain.so", "adapters/collective.h": "libringmain_collective.so",
+             "adapters/run.h": "libringmain_run.so"}
 ABIDW = ("abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--type-id-style", "hash")
 SKIPPED = 77
 

@@ -375,7 +375,12 @@ TEST_F(CHooksTest, HooksComeAndGoWhileOthersIssue) {
     });
   }
   for (int i = 0; i < 300; ++i) {
-    ringmain_hook* one = pre(Hooks::ask, &hooks_);
+    ringmain_hook* one = pre(
+        [](void* user, const ringmain_pre_hook_args*) {
+          ++Hooks::of(user).pre;
+          return std::uint32_t{0};
+        },
+        &hooks_);
     ringmain_hook* other = nullptr;
     expect_ok(ringmain_completion_hook(
         world_,
