@@ -145,7 +145,10 @@ TEST_F(CArgumentsTest, WhatOnlySomeHaveIsThere) {
 }
 
 TEST_F(CArgumentsTest, TensorsThatDoNotFitAreAnotherOperationOfTheSameWord) {
+  out_[0] = in_[1];
   expect_other(RINGMAIN_OP_ALL_REDUCE, 1, 1, "all_reduce");  // to other memory
+  out_[0].data = nullptr;
+  expect_other(RINGMAIN_OP_ALL_REDUCE, 1, 1, "all_reduce");  // to who knows where
   out_[0] = in_[0];
   expect_is<AllReduce>(RINGMAIN_OP_ALL_REDUCE, 1, 1);
   expect_other(RINGMAIN_OP_ALL_REDUCE, 0, 0, "all_reduce");
