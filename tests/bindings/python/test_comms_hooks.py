@@ -135,6 +135,14 @@ def test_completion_hooks_are_called_once_for_each_end_whoever_says_it(bus, comm
     assert ends[0].completed and ends[0].reason == "" and ends[0].group == "main" and ends[0].duration_ns >= 0
 
 
+def test_an_end_has_the_op_id_of_the_call_and_the_word_of_events(comm):
+    before, ends = [], []
+    comm.register_pre_hook(before.append)
+    comm.register_completion_hook(ends.append)
+    comm.all_gather_single([0], [1])
+    assert (before[0].name, ends[0].name) == ("all_gather_single", "all_gather") and before[0].op_id == ends[0].op_id
+
+
 def test_an_asynchronous_operation_is_completed_by_the_thread_of_the_rank_that_comes_last(bus):
     """Which is a foreign one for the other: its hook takes the GIL there."""
     first_called, threads = threading.Event(), {}

@@ -141,7 +141,10 @@ class PostHookArgs:
 
 
 class CompletionHookArgs:
-    """The end of an operation, said once, by whichever thread sees it."""
+    """The end of an operation, said once, by whichever thread sees it.
+
+    `name` is the word of events, which has one for all_gather and all_gather_single: what the pre hook got has the same op_id.
+    """
 
     __slots__ = ("name", "op_id", "record")
 
