@@ -74,19 +74,6 @@ void unheard(Repetition& repetition) {
 
 constexpr int kStretch = 2048;  // operations, of two events each
 
-/// Nanoseconds of one `what()`, the median of stretches with `between()` after each.
-template <class What, class Between>
-double time_stretches(What what, Between between) {
-  std::vector<double> ns;
-  for (int stretch = 0; stretch < 40; ++stretch) {
-    const std::int64_t since = ticks();
-    for (int i = 0; i < kStretch; ++i) what();
-    ns.push_back(ns_since(since) / kStretch);
-    between();
-  }
-  return median(ns);
-}
-
 void heard(Repetition& repetition) {
   TestBus bus;
   std::uint64_t issued = 0, completed = 0;
@@ -94,8 +81,8 @@ void heard(Repetition& repetition) {
   const auto ends = bus.channel<Completed>().subscribe([&](const Completed&) { ++completed; });
   Reported reported(bus);
   std::uint64_t lost = 0;
-  repetition.value(time_stretches([&] { lost += reported.all_reduce() ? 0u : 1u; },
-                                  [&] { (void)bus.deliver(); }));
+  repetition.value(time_stretches<kStretch>([&] { lost += reported.all_reduce() ? 0u : 1u; },
+                                            [&] { (void)bus.deliver(); }));
   if (lost != 0 || issued != completed || issued != std::uint64_t{40} * kStretch)
     repetition.fail("operations were lost");
 }
@@ -107,7 +94,7 @@ void bare_enqueues(Repetition& repetition) {
   auto ends = std::make_unique<RawQueue<Completed>>();
   std::uint64_t seen = 0;
   const auto hear = [&seen](const auto&) { ++seen; };
-  repetition.value(time_stretches(
+  repetition.value(time_stretches<kStretch>(
       [&] {
         const std::int64_t began = engine::now_ns();
         (void)begins->push([&]() noexcept {

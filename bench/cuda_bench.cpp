@@ -113,26 +113,14 @@ void empty_callback(Repetition& repetition) {
 
 constexpr int kStretch = 4096;  // events; a lane has room for 8,192
 
-/// Nanoseconds of one `what()`, the median of stretches with `between()` after each.
-template <class What, class Between>
-double time_stretches(What what, Between between) {
-  std::vector<double> ns;
-  for (int stretch = 0; stretch < 40; ++stretch) {
-    const std::int64_t since = ticks();
-    for (int i = 0; i < kStretch; ++i) what();
-    ns.push_back(ns_since(since) / kStretch);
-    between();
-  }
-  return median(ns);
-}
-
 void heard(Repetition& repetition) {
   TestBus bus;
   std::uint64_t heard = 0;
   const auto subscription =
       bus.channel<EventRecord>().subscribe([&heard](const EventRecord&) { ++heard; });
   Attached attached(bus);
-  repetition.value(time_stretches([&] { attached.call(); }, [&] { (void)bus.deliver(); }));
+  repetition.value(
+      time_stretches<kStretch>([&] { attached.call(); }, [&] { (void)bus.deliver(); }));
   if (heard != attached.published() || attached.refused() != 0) repetition.fail("events were lost");
 }
 
@@ -143,7 +131,7 @@ void bare_enqueue(Repetition& repetition) {
   std::uint64_t seen = 0;
   const auto hear = [&seen](const EventRecord&) { ++seen; };
   std::int64_t began = 0;
-  repetition.value(time_stretches(
+  repetition.value(time_stretches<kStretch>(
       [&] {
         began = engine::now_ns();
         (void)queue->push([&]() noexcept {
@@ -164,7 +152,7 @@ void nobody_listens(Repetition& repetition) {
   auto subscription = bus.channel<EventRecord>().subscribe([](const EventRecord&) {});
   Attached attached(bus);
   (void)subscription.reset();
-  repetition.value(time_stretches([&] { attached.call(); }, [] {}));
+  repetition.value(time_stretches<kStretch>([&] { attached.call(); }, [] {}));
   if (attached.published() != 0) repetition.fail("somebody listened");
 }
 /// The source has switched everything off, and CUPTI tells of the call all the same.

@@ -23,6 +23,20 @@ double time_each(What what) {
   return median(ns);
 }
 
+/// The same for what must not go on for long: the median of stretches of `kEach`, with `between()`
+/// after each.
+template <int kEach, class What, class Between>
+double time_stretches(What what, Between between) {
+  std::vector<double> ns;
+  for (int stretch = 0; stretch < 40; ++stretch) {
+    const std::int64_t since = ticks();
+    for (int i = 0; i < kEach; ++i) what();
+    ns.push_back(ns_since(since) / kEach);
+    between();
+  }
+  return median(ns);
+}
+
 /// What one cycle takes: a third of a multiplication in a chain of them, where each waits for the
 /// one before, which is three cycles on x86-64. Additions will not do: newer processors merge
 /// several of a chain into one.

@@ -21,8 +21,6 @@
 namespace ringmain::tests {
 namespace {
 
-using collective::AllReduce;
-using collective::Barrier;
 using collective::Communicator;
 using collective::CommunicatorOptions;
 using collective::Completed;
@@ -31,24 +29,9 @@ using collective::Group;
 using collective::GroupChange;
 using collective::How;
 using collective::Issued;
-using collective::Ledger;
 using collective::Operation;
-using collective::Shapes;
-using collective::Started;
-using collective::Tensor;
-using collective::Wait;
 
-class CommunicatorGroupsTest : public testing::Test {
- protected:
-  /// Issued, and under way.
-  Operation issue(const collective::Arguments& arguments) {
-    Operation operation;
-    EXPECT_TRUE(comm_.run(arguments, [&](const Operation& one) { operation = one; }));
-    return operation;
-  }
-  Bus bus_;
-  Communicator comm_ = Communicator::make(bus_, world()).value();
-};
+class CommunicatorGroupsTest : public OnCommunicator {};
 
 TEST_F(CommunicatorGroupsTest, ItsEndCancelsItsOwnAndRefusesWhatComes) {
   Heard<Failed> failed(bus_);

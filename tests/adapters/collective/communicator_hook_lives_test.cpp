@@ -23,36 +23,16 @@ using collective::Barrier;
 using collective::Communicator;
 using collective::CommunicatorOptions;
 using collective::CompletionHookArgs;
-using collective::Failed;
 using collective::Group;
 using collective::GroupChange;
 using collective::Hook;
-using collective::HookOptions;
-using collective::How;
-using collective::Issued;
-using collective::Ledger;
 using collective::Operation;
 using collective::OpName;
-using collective::Outcome;
 using collective::PostHookArgs;
 using collective::PreHookArgs;
 using collective::RemovableHandle;
 
-class CommunicatorHookLivesTest : public testing::Test {
- protected:
-  bool barrier() {
-    return comm_.run(Barrier{}, [](const Operation&) {});
-  }
-  /// A pre hook that counts.
-  static auto counts(int& calls) {
-    return [&calls](const PreHookArgs&) {
-      ++calls;
-      return Verdict::allow();
-    };
-  }
-  Bus bus_;
-  Communicator comm_ = Communicator::make(bus_, world()).value();
-};
+class CommunicatorHookLivesTest : public OnCommunicator {};
 
 TEST_F(CommunicatorHookLivesTest, WhatARemovedOneHoldsIsLetGoAtOnce) {
   const auto held = std::make_shared<int>(0);

@@ -24,8 +24,6 @@ using collective::Communicator;
 using collective::CommunicatorOptions;
 using collective::CompletionHookArgs;
 using collective::Failed;
-using collective::Group;
-using collective::GroupChange;
 using collective::Hook;
 using collective::HookOptions;
 using collective::How;
@@ -36,23 +34,8 @@ using collective::OpName;
 using collective::Outcome;
 using collective::PostHookArgs;
 using collective::PreHookArgs;
-using collective::RemovableHandle;
 
-class CommunicatorHooksTest : public testing::Test {
- protected:
-  bool barrier() {
-    return comm_.run(Barrier{}, [](const Operation&) {});
-  }
-  /// A pre hook that counts.
-  static auto counts(int& calls) {
-    return [&calls](const PreHookArgs&) {
-      ++calls;
-      return Verdict::allow();
-    };
-  }
-  Bus bus_;
-  Communicator comm_ = Communicator::make(bus_, world()).value();
-};
+class CommunicatorHooksTest : public OnCommunicator {};
 
 TEST_F(CommunicatorHooksTest, OneOperationIsOnePreAndOnePostWithOneId) {
   std::vector<std::uint64_t> before, after;

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include <gtest/gtest.h>
+
 #include "adapters/sources/collective/communicator.hpp"
 
 namespace ringmain::tests {
@@ -28,5 +30,29 @@ inline collective::CommunicatorOptions world() {
   options.size = 4;
   return options;
 }
+
+/// A bus, and one rank's end of "world".
+class OnCommunicator : public testing::Test {
+ protected:
+  /// Issued, and under way.
+  collective::Operation issue(const collective::Arguments& arguments) {
+    collective::Operation operation;
+    EXPECT_TRUE(comm_.run(arguments, [&](const collective::Operation& one) { operation = one; }));
+    return operation;
+  }
+  /// False: a hook refused.
+  bool barrier() {
+    return comm_.run(collective::Barrier{}, [](const collective::Operation&) {});
+  }
+  /// A pre hook that counts.
+  static auto counts(int& calls) {
+    return [&calls](const collective::PreHookArgs&) {
+      ++calls;
+      return Verdict::allow();
+    };
+  }
+  Bus bus_;
+  collective::Communicator comm_ = collective::Communicator::make(bus_, world()).value();
+};
 
 }  // namespace ringmain::tests

@@ -21,14 +21,11 @@
 namespace ringmain::tests {
 namespace {
 
-using collective::AllReduce;
 using collective::Barrier;
 using collective::Communicator;
 using collective::CommunicatorOptions;
 using collective::Completed;
 using collective::Failed;
-using collective::Group;
-using collective::GroupChange;
 using collective::How;
 using collective::Issued;
 using collective::Ledger;
@@ -38,17 +35,7 @@ using collective::Started;
 using collective::Tensor;
 using collective::Wait;
 
-class CommunicatorTest : public testing::Test {
- protected:
-  /// Issued, and under way.
-  Operation issue(const collective::Arguments& arguments) {
-    Operation operation;
-    EXPECT_TRUE(comm_.run(arguments, [&](const Operation& one) { operation = one; }));
-    return operation;
-  }
-  Bus bus_;
-  Communicator comm_ = Communicator::make(bus_, world()).value();
-};
+class CommunicatorTest : public OnCommunicator {};
 
 TEST_F(CommunicatorTest, AnOperationIsIssuedStartedAndCompletedUnderOneId) {
   Heard<Issued> issued(bus_);
