@@ -13,7 +13,7 @@
     comm.finalize()
 
 Hooks come and go at any time, from any thread; one that is to refuse says why. What happens is published on collective.*. Hooks of
-PyTorch's process groups: hooks_of(group). docs/python.md says what differs from torchcomms.
+a communicator that somebody else made: hooks_of(name). docs/python.md says what differs from torchcomms.
 """
 
 from ._args import AbortHookArgs, C10dPostHookArgs, C10dPreHookArgs, CompletionHookArgs, PostHookArgs, PreHookArgs, SplitPreHookArgs

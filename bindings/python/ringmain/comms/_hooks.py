@@ -192,8 +192,8 @@ class _OfGroup(Hooks):
 
 
 def hooks_of(group: Any, *, rank: int = -1, bus: Bus | None = None) -> Hooks:
-    """Where hooks of a process group of PyTorch's are registered, once ringmain.torch.attach() hears it. `group` is it, or the
-    name of any communicator of the bus, such as "default_pg"; `rank` is needed where several ranks live in this process."""
+    """Where hooks of a communicator that somebody else made are registered. `group` is its name, or a process group of PyTorch's
+    that a communicator of that name stands for; `rank` is needed where several ranks live in this process."""
     bus = bus if bus is not None else _attached_bus()
     _check.instance("bus", bus, Bus, "a ringmain.Bus")
     name = group if isinstance(group, str) else getattr(group, "group_name", None)
@@ -201,7 +201,7 @@ def hooks_of(group: Any, *, rank: int = -1, bus: Bus | None = None) -> Hooks:
         raise TypeError(f"group is {group!r}; give a torch.distributed.ProcessGroup, or a group's name")
     found = _native.Communicator.find(bus._native, name, _check.whole("rank", rank, -1, 2**31 - 1))
     if found is None:
-        raise LookupError(f"bus {bus.name!r} knows no group {name!r}; call ringmain.torch.attach(bus) first, and give hooks_of() that bus")
+        raise LookupError(f"bus {bus.name!r} knows no communicator {name!r}; make it by new_comm() or in C++, and give hooks_of() the bus that it is on")
     return _OfGroup(found, bus)
 
 

@@ -119,7 +119,7 @@ def group(tmp_path):
 
 def test_hooks_of_a_process_group_are_those_of_the_communicator_that_has_its_name(group):
     with ringmain.Bus("hooks of") as bus:
-        with pytest.raises(LookupError, match=r"call ringmain.torch.attach\(bus\) first"):
+        with pytest.raises(LookupError, match=r"make it by new_comm\(\) or in C\+\+"):
             comms.hooks_of(group, bus=bus)
         native = _native.Communicator.make(bus._native, _native.CommunicatorOptions(group.group_name, 0, 1, source="torch"))
         seen, tensor = [], torch.ones(3)
