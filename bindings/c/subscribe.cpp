@@ -7,26 +7,10 @@
 #include "bus/mailbox.hpp"
 
 #include "bindings/c/handles.hpp"
+#include "bindings/c/user.hpp"
 
 namespace ringmain::c {
 namespace {
-
-/// What belongs to a callback; destroyed once, by its last holder.
-class User {
- public:
-  User(void* user, ringmain_destroy_fn destroy) noexcept : user_(user), destroy_(destroy) {}
-  User(User&& other) noexcept
-      : user_(other.user_), destroy_(std::exchange(other.destroy_, nullptr)) {}
-  User& operator=(User&&) = delete;
-  ~User() {
-    if (destroy_ != nullptr) destroy_(user_);
-  }
-  [[nodiscard]] void* get() const noexcept { return user_; }
-
- private:
-  void* user_;
-  ringmain_destroy_fn destroy_;
-};
 
 static_assert(same(RINGMAIN_TIME_OF_WORKER, TimeFrom::worker) &&
               same(RINGMAIN_TIME_OF_PUBLISHER, TimeFrom::publisher) &&

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bindings/c/handles.hpp"
+#include "bindings/c/user.hpp"
 
 #include "adapters/collective.h"
 #include "adapters/sources/collective/communicator.hpp"
@@ -37,25 +38,8 @@ namespace ringmain::collective::c {
 using ringmain::c::fail;
 using ringmain::c::guarded;
 using ringmain::c::read_struct;
+using ringmain::c::User;
 using ringmain::c::write_struct;
-
-/// What belongs to a function of the caller's; destroyed once, by its last holder.
-class User {
- public:
-  User(void* user, ringmain_collective_destroy_fn destroy) noexcept
-      : user_(user), destroy_(destroy) {}
-  User(User&& other) noexcept
-      : user_(other.user_), destroy_(std::exchange(other.destroy_, nullptr)) {}
-  User& operator=(User&&) = delete;
-  ~User() {
-    if (destroy_ != nullptr) destroy_(user_);
-  }
-  [[nodiscard]] void* get() const noexcept { return user_; }
-
- private:
-  void* user_;
-  ringmain_collective_destroy_fn destroy_;
-};
 
 /// A list that is short but for a few: of those its memory may run out.
 template <class T>
