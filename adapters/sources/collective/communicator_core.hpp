@@ -61,9 +61,14 @@ class OneHook : public Registration, engine::Born {
   [[nodiscard]] SubscribeOptions subscribe_options() const;
 
  private:
+  [[nodiscard]] bool wait_for_who_removes(std::unique_lock<std::mutex>& lock,
+                                          const engine::Deadline& deadline) noexcept;
+
   const HookOptions options_;
   std::mutex mutex_;
   bool removed_ = false;
+  bool being_removed_ = false;  // a thread waits for its calls, and has what is else in on_
+  std::condition_variable was_removed_;
   std::vector<On> on_;
 };
 

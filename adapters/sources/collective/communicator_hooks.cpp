@@ -12,6 +12,16 @@ namespace ringmain::collective {
 namespace detail {
 namespace {
 
+/// After a wait that took too long: nobody need come again, for the last call takes the captures.
+void leave_to_its_calls(Subscription& hook) noexcept {
+  const engine::CallbackScope waits_for_nobody;
+  (void)hook.reset();
+}
+void forget(Subscription& hook) noexcept {
+  const engine::CallbackScope waits_for_nobody;
+  hook = {};
+}
+
 /// A pre hook that throws refuses, and its words are the reason.
 Verdict verdict_of(const PreHook& see, const PreHookArgs& args) noexcept {
   try {
@@ -136,10 +146,16 @@ Detached OneHook::remove(nanoseconds limit) noexcept {
   if (forked()) return Detached::was_not_attached;
   const engine::Deadline deadline(limit.count());
   std::vector<On> leaving;
-  std::shared_ptr<const void> function;
+  std::shared_ptr<const void> function;  // its captures end when everybody was told
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (being_removed_) {
+      if (engine::in_callback()) return Detached::deferred;
+      if (!wait_for_who_removes(lock, deadline)) return Detached::timeout;
+      if (on_.empty()) return Detached::done;
+    }
     removed_ = true;
+    being_removed_ = true;
     leaving.swap(on_);
     function = take_function();
   }
@@ -147,15 +163,28 @@ Detached OneHook::remove(nanoseconds limit) noexcept {
   Detached all = Detached::was_not_attached;
   for (On& one : leaving) {
     const Detached ended = one.hook.reset_for(nanoseconds(deadline.left_ns()));
+    if (ended == Detached::timeout) leave_to_its_calls(one.hook);
     if (ended == Detached::timeout || (ended == Detached::deferred && all != Detached::timeout) ||
         all == Detached::was_not_attached)
       all = ended;
   }
-  if (all == Detached::timeout || all == Detached::deferred) {
+  {
     const std::lock_guard lock(mutex_);
-    on_.swap(leaving);  // the next call waits for them again
+    being_removed_ = false;
+    if (all == Detached::timeout || all == Detached::deferred) on_.swap(leaving);
   }
+  was_removed_.notify_all();
   return all;
+}
+
+/// False: it took too long.
+bool OneHook::wait_for_who_removes(std::unique_lock<std::mutex>& lock,
+                                   const engine::Deadline& deadline) noexcept {
+  const auto nobody_does = [this] { return !being_removed_; };
+  const std::int64_t left = deadline.left_ns();
+  if (left >= 0) return was_removed_.wait_for(lock, nanoseconds(left), nobody_does);
+  was_removed_.wait(lock, nobody_does);
+  return true;
 }
 
 void OneHook::leave(const CommunicatorCore& comm) noexcept {
@@ -170,7 +199,7 @@ void OneHook::leave(const CommunicatorCore& comm) noexcept {
       on_.erase(at);
     }
     // Only a completion hook may be called still, by another source that says an end.
-    if (one.hook.reset_for(nanoseconds::zero()) == Detached::timeout) one.hook.release();
+    if (one.hook.reset_for(nanoseconds::zero()) == Detached::timeout) forget(one.hook);
   }
 }
 
@@ -185,7 +214,7 @@ bool OneHook::removed() noexcept {
 }
 bool OneHook::over() noexcept {
   const std::lock_guard lock(mutex_);
-  return removed_ && on_.empty();
+  return removed_ && on_.empty() && !being_removed_;
 }
 
 }  // namespace detail

@@ -1,5 +1,7 @@
 // Do hooks come, go and pass on to the parts of a group as they should?
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -141,6 +143,96 @@ TEST_F(CommunicatorHookLivesTest, RemovingWaitsForACallInAnotherThread) {
   go.notify_all();
   EXPECT_EQ(hook.reset(), Detached::done);
   caller.join();
+}
+
+/// A post hook that is being called, in a thread of its own, until it is let go.
+struct Called {
+  explicit Called(
+      const Communicator& comm, std::function<void()> at_the_end = [] {})
+      : handle(comm.register_post_hook([this, at_the_end, held = held](const PostHookArgs&) {
+                     inside = true;
+                     go.wait(false);
+                     at_the_end();
+                   })
+                   .value()),
+        caller([comm] { EXPECT_TRUE(comm.run(Barrier{}, [](const Operation&) {})); }) {
+    EXPECT_TRUE(eventually([this] { return inside.load(); }));
+  }
+  void let_go() {
+    go = true;
+    go.notify_all();
+    caller.join();
+  }
+  std::shared_ptr<int> held = std::make_shared<int>(0);
+  std::atomic<bool> inside{false}, go{false};
+  RemovableHandle handle;
+  std::thread caller;
+};
+
+TEST_F(CommunicatorHookLivesTest, TwoThatRemoveItAtOnceBothWait) {
+  RemovableHandle copy;
+  Detached within{};
+  Called called(comm_, [&] { within = copy.remove(); });
+  copy = called.handle;
+  Detached first{};
+  std::thread remover([&] { first = called.handle.remove(); });
+  EXPECT_TRUE(eventually([&] { return !copy.attached(); }));
+  EXPECT_EQ(copy.remove_for(nanoseconds(1)), Detached::timeout);
+  called.let_go();
+  remover.join();
+  EXPECT_EQ(first, Detached::done);
+  EXPECT_EQ(within, Detached::deferred);
+  EXPECT_EQ(copy.remove(), Detached::was_not_attached);
+}
+
+TEST_F(CommunicatorHookLivesTest, OneThatWaitsForAnotherThatRemovesItIsToldDone) {
+  Called called(comm_);
+  std::array<Detached, 2> told{};
+  std::array<std::thread, 2> removers;
+  for (std::size_t i = 0; i < 2; ++i)
+    removers[i] = std::thread([&, i] { told[i] = called.handle.remove(); });
+  EXPECT_TRUE(eventually([&] { return !called.handle.attached(); }));
+  called.let_go();
+  for (auto& one : removers) one.join();
+  // The second may come when all is over.
+  EXPECT_TRUE(told[0] == Detached::done || told[1] == Detached::done);
+  for (const Detached one : told)
+    EXPECT_TRUE(one == Detached::done || one == Detached::was_not_attached);
+}
+
+TEST_F(CommunicatorHookLivesTest, AfterARemovalThatGaveUpTheLastCallTakesWhatItHolds) {
+  Called called(comm_);
+  EXPECT_EQ(called.handle.remove_for(nanoseconds(1)), Detached::timeout);
+  called.handle = {};
+  EXPECT_GT(called.held.use_count(), 1);
+  called.let_go();
+  EXPECT_TRUE(eventually([&] { return called.held.use_count() == 1; }));
+}
+
+TEST_F(CommunicatorHookLivesTest, AfterTheEndOfAPartTheLastCallTakesWhatACompletionHookHolds) {
+  const auto held = std::make_shared<int>(0);
+  std::atomic<bool> inside{false}, go{false};
+  const RemovableHandle handle =
+      comm_
+          .register_completion_hook([&inside, &go, held](const CompletionHookArgs&) {
+            inside = true;
+            go.wait(false);
+          })
+          .value();
+  CommunicatorOptions options = world();
+  options.name = "half";
+  Communicator part = comm_.part(options).value();
+  std::uint64_t id = 0;
+  EXPECT_TRUE(part.run(Barrier{}, [&](const Operation& one) { id = one.id(); }));
+  std::thread other([this, id] { (void)collective::Ledger::of(bus_).value()->completed(id); });
+  EXPECT_TRUE(eventually([&] { return inside.load(); }));
+  part = {};
+  EXPECT_EQ(handle.remove(), Detached::done);  // from the whole; the part has no hooks any more
+  EXPECT_GT(held.use_count(), 1);
+  go = true;
+  go.notify_all();
+  other.join();
+  EXPECT_TRUE(eventually([&] { return held.use_count() == 1; }));
 }
 
 TEST_F(CommunicatorHookLivesTest, PartsHaveTheHooksOfTheirParentAndOneRemovalTakesThemFromAll) {
