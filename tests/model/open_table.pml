@@ -13,7 +13,7 @@
  * The one who wins tells: told_begun and told_ended count.
  * Checked  each id that found room ends once, begins at most once, is not told as begun after its end was
  *          told without a beginning; what is told are the words of its own id.
- * Not here: memory orders, and that an id may lie in two sets.
+ * Not here: memory orders, and that an id may lie in one of several places, which it never leaves.
  * Mutants  marked M
  * Run: spin -a [-D..] open_table.pml && gcc -O2 -DSAFETY -o pan pan.c && ./pan -m100000
  */
