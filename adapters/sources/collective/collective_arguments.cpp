@@ -37,7 +37,7 @@ Tensors one(const Tensor& tensor) noexcept {
 }
 
 struct View {
-  ArgumentsView v;
+  ArgumentsView& v;
 
   void operator()(const Send& a) noexcept {
     v.input = one(a.tensor);
@@ -131,14 +131,14 @@ std::string_view to_string(OpName op) noexcept {
 }
 
 ArgumentsView view_of(const Arguments& arguments) noexcept {
-  View view;
+  ArgumentsView view;
   std::visit(
       [&view](const auto& a) {
-        view(a);
-        if constexpr (requires { a.async_op; }) view.v.async_op = a.async_op;
+        View{view}(a);
+        if constexpr (requires { a.async_op; }) view.async_op = a.async_op;
       },
       arguments);
-  return view.v;
+  return view;
 }
 
 }  // namespace ringmain::collective

@@ -9,9 +9,7 @@
 #include "engine/system/fork.hpp"
 
 #include "bus/core/erased.hpp"
-#include "bus/origin.hpp"
 
-#include "adapters/launch/tid.hpp"
 #include "adapters/sources/collective/collective_ledger_core.hpp"
 
 namespace ringmain::collective {
@@ -30,23 +28,30 @@ void complete_with(E& said, std::uint64_t op_id, const Facts& facts) noexcept {
   fill(said.bytes, std::uint64_t{0}, facts.bytes);
   if (said.bytes == kNoBytes) said.bytes = 0;
   fill(said.stream, kNoStream, facts.stream);
-  fill(said.op, Name{}, facts.op);
-  fill(said.group, Name{}, facts.group);
-  fill(said.backend, Name{}, facts.backend);
-  fill(said.source, Name{}, facts.source);
-  fill(said.rank, kNoRank, facts.rank);
-  fill(said.group_size, std::int32_t{0}, facts.group_size);
-  fill(said.device, kNoDevice, facts.device);
+  fill(said.op, Name{}, facts.op());
+  fill(said.group, Name{}, facts.group());
+  fill(said.backend, Name{}, facts.dtype_backend.second());
+  fill(said.source, Name{}, facts.source_communicator.first());
+  fill(said.rank, kNoRank, facts.peer_rank.second());
+  fill(said.group_size, std::int32_t{0}, facts.size_device.first());
+  fill(said.device, kNoDevice, facts.size_device.second());
   if constexpr (requires { said.correlation; })
     fill(said.correlation, std::uint64_t{0}, facts.correlation);
-  if constexpr (requires { said.dtype; }) fill(said.dtype, Name{}, facts.dtype);
-  if constexpr (requires { said.peer; }) fill(said.peer, kNoRank, facts.peer);
+  if constexpr (requires { said.dtype; }) fill(said.dtype, Name{}, facts.dtype_backend.first());
+  if constexpr (requires { said.peer; }) fill(said.peer, kNoRank, facts.peer_rank.first());
 }
 
-Facts facts_of(const Issued& what, std::int64_t now, std::uint32_t communicator) noexcept {
-  return {what.sequence, what.bytes, what.correlation, what.stream,  now,
-          what.op,       what.group, what.dtype,       what.backend, what.source,
-          what.peer,     what.rank,  what.group_size,  what.device,  communicator};
+Facts facts_of(const Issued& what, std::uint32_t communicator) noexcept {
+  return {what.sequence,
+          what.bytes,
+          what.correlation,
+          what.stream,
+          0,
+          {what.op, what.group},
+          {what.dtype, what.backend},
+          {what.source, communicator},
+          {what.peer, what.rank},
+          {what.group_size, what.device}};
 }
 
 thread_local constinit Ledger::Mark marked{};
@@ -79,23 +84,24 @@ void Ledger::Core::tell_hooks(std::uint64_t op_id, std::uint32_t communicator,
   (void)ends.call({{op_id, completed, failed}, communicator});  // what it misses the bus counts
 }
 
-std::uint64_t Ledger::Core::issue(Issued what, std::uint32_t communicator) noexcept {
-  what.op_id = new_op_id();
-  if (what.thread == 0) what.thread = static_cast<std::int32_t>(run::this_tid());
-  ++issued;
-  channel<Issued>().post(what);
-  // Only this thread knows the id yet: nobody can end it before it is open.
-  if (!open.open(what.op_id, facts_of(what, engine::now_ns(), communicator))) {
-    ++unknown;
-    Failed said;
-    complete_with(said, what.op_id, facts_of(what, 0, communicator));
-    said.reason = no_room;
-    said.how = How::unknown;
-    said.thread = what.thread;
-    channel<Failed>().post(said);
-    tell_hooks(what.op_id, communicator, nullptr, &said);
-  }
-  return what.op_id;
+std::uint64_t Ledger::Core::issue(const Issued& what, std::uint32_t communicator) noexcept {
+  return issue_made(facts_of(what, communicator), [&what](std::uint64_t op_id) noexcept {
+    Issued said = what;
+    said.op_id = op_id;
+    if (said.thread == 0) said.thread = static_cast<std::int32_t>(run::this_tid());
+    return said;
+  });
+}
+
+void Ledger::Core::fail_without_room(std::uint64_t op_id, const Facts& facts) noexcept {
+  ++unknown;
+  Failed said;
+  complete_with(said, op_id, facts);
+  said.reason = no_room;
+  said.how = How::unknown;
+  said.thread = static_cast<std::int32_t>(run::this_tid());
+  channel<Failed>().post(said);
+  tell_hooks(op_id, facts.communicator(), nullptr, &said);
 }
 
 bool Ledger::Core::end_as(std::uint64_t op_id, How how, Name reason) noexcept {
@@ -108,7 +114,7 @@ bool Ledger::Core::end_as(std::uint64_t op_id, How how, Name reason) noexcept {
   said.how = how;
   said.thread = static_cast<std::int32_t>(run::this_tid());
   channel<Failed>().post(said);
-  tell_hooks(op_id, one->facts.communicator, nullptr, &said);
+  tell_hooks(op_id, one->facts.communicator(), nullptr, &said);
   return true;
 }
 
@@ -116,7 +122,7 @@ std::uint32_t Ledger::Core::end_communicator(std::uint32_t communicator, How how
                                              Name reason) noexcept {
   std::uint32_t ended = 0;
   open.for_each([&](std::uint64_t op_id, const Facts& facts) {
-    if (facts.communicator == communicator && end_as(op_id, how, reason)) ++ended;
+    if (facts.communicator() == communicator && end_as(op_id, how, reason)) ++ended;
   });
   return ended;
 }
@@ -151,7 +157,7 @@ bool Ledger::hooked_or_heard() const noexcept {
   return core_->hooked || core_->heard();
 }
 
-std::uint64_t Ledger::issue(Issued what) noexcept {
+std::uint64_t Ledger::issue(const Issued& what) noexcept {
   return heard() ? core_->issue(what, 0) : 0;
 }
 
@@ -166,6 +172,40 @@ bool Ledger::started(std::uint64_t op_id, Started what) noexcept {
   return true;
 }
 
+bool Ledger::completed(std::uint64_t op_id) noexcept {
+  const auto ended = core_->open.end(op_id);
+  if (!ended) return op_id != 0 && core_->late();
+  const Facts& facts = ended->facts;
+  const std::int64_t begun = ended->begun_at, issued = facts.issued_ns;
+  const auto make = [&facts, op_id, begun, issued]() noexcept {
+    Completed said;
+    said.op_id = op_id;
+    said.sequence = facts.sequence;
+    said.bytes = facts.bytes == kNoBytes ? 0 : facts.bytes;
+    said.correlation = facts.correlation;
+    said.stream = facts.stream;
+    said.queued_ns = begun != 0 ? begun - issued : 0;
+    said.duration_ns = engine::now_ns() - (begun != 0 ? begun : issued);
+    said.op = facts.op();
+    said.group = facts.group();
+    said.dtype = facts.dtype_backend.first();
+    said.backend = facts.dtype_backend.second();
+    said.rank = facts.peer_rank.second();
+    said.group_size = facts.size_device.first();
+    said.device = facts.size_device.second();
+    said.source = facts.source_communicator.first();
+    return said;
+  };
+  if (core_->ends.any()) [[unlikely]] {
+    const Completed said = make();
+    core_->channel<Completed>().post(said);
+    core_->tell_hooks(op_id, facts.communicator(), &said, nullptr);
+  } else {
+    (void)core_->channel<Completed>().publish_with(make);
+  }
+  return true;
+}
+
 bool Ledger::completed(std::uint64_t op_id, Completed what) noexcept {
   if (op_id == 0) return false;
   const auto ended = core_->open.end(op_id);
@@ -176,7 +216,7 @@ bool Ledger::completed(std::uint64_t op_id, Completed what) noexcept {
   if (what.duration_ns == 0)
     what.duration_ns = now - (ended->begun_at != 0 ? ended->begun_at : issued);
   core_->channel<Completed>().post(what);
-  core_->tell_hooks(op_id, ended->facts.communicator, &what, nullptr);
+  core_->tell_hooks(op_id, ended->facts.communicator(), &what, nullptr);
   return true;
 }
 
@@ -187,14 +227,14 @@ bool Ledger::failed(std::uint64_t op_id, Failed what) noexcept {
   complete_with(what, op_id, ended->facts);
   if (what.elapsed_ns == 0) what.elapsed_ns = engine::now_ns() - ended->facts.issued_ns;
   core_->channel<Failed>().post(what);
-  core_->tell_hooks(op_id, ended->facts.communicator, nullptr, &what);
+  core_->tell_hooks(op_id, ended->facts.communicator(), nullptr, &what);
   return true;
 }
 
 std::uint32_t Ledger::end_group(Name group, Name reason) noexcept {
   std::uint32_t ended = 0;
   core_->open.for_each([&](std::uint64_t op_id, const Facts& facts) {
-    if (facts.group == group && core_->end_as(op_id, How::cancelled, reason)) ++ended;
+    if (facts.group() == group && core_->end_as(op_id, How::cancelled, reason)) ++ended;
   });
   return ended;
 }
@@ -231,7 +271,7 @@ std::uint64_t Ledger::mark() const noexcept {
 std::uint64_t Ledger::marked_as(Name op) const noexcept {
   const std::uint64_t id = mark();
   const auto facts = core_->open.find(id);
-  return facts && facts->op == op ? id : 0;
+  return facts && facts->op() == op ? id : 0;
 }
 
 Ledger::Inside::Inside(const Ledger& ledger, std::uint64_t op_id) noexcept : before_(marked) {

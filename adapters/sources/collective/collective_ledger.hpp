@@ -59,12 +59,13 @@ class Ledger {
   /// Issues it: it has an id from here on, which is returned and which its other words need. 0:
   /// nobody listens; each word on 0 is harmless. `op_id` of `what` is not read, and `thread` 0 is
   /// the caller's. If kOpenMax are open already, it fails as `unknown` at once.
-  std::uint64_t issue(Issued what) noexcept;
+  std::uint64_t issue(const Issued& what) noexcept;
   /// Its first kernel runs. Fields of `what` that are as they are made come from what issue() was
   /// told: op, group, sequence, bytes … False: it has begun or ended, which is counted as late.
   bool started(std::uint64_t op_id, Started what = {}) noexcept;
   /// As started(). False: it has ended.
-  bool completed(std::uint64_t op_id, Completed what = {}) noexcept;
+  bool completed(std::uint64_t op_id) noexcept;
+  bool completed(std::uint64_t op_id, Completed what) noexcept;
   bool failed(std::uint64_t op_id, Failed what) noexcept;
   /// A group has ended: what is open in it failed as cancelled. How many. One that is issued
   /// meanwhile may stay open.

@@ -1,37 +1,61 @@
 // Of what does a ledger consist? Channels, what is open, and who has asked to hear of ends.
 #pragma once
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <tuple>
 #include <vector>
 
+#include "engine/system/clock.hpp"
 #include "engine/system/fork.hpp"
 #include "engine/system/open_table.hpp"
 #include "engine/system/ref.hpp"
 
 #include "bus/core/bus_core.hpp"
 #include "bus/hooks.hpp"
+#include "bus/origin.hpp"
 
 #include "events/collective.hpp"
 #include "events/collective_life.hpp"
 #include "events/collective_shapes.hpp"
 
 #include "adapters/launch/channel_of.hpp"
+#include "adapters/launch/tid.hpp"
 #include "adapters/sources/collective/collective_hook.hpp"
 #include "adapters/sources/collective/collective_ledger.hpp"
 
 namespace ringmain::collective {
 
 namespace detail {
-class CommunicatorHold;
+class CommunicatorGate;
 
 /// By what a communicator is found.
 struct Entered {
   Name group;
   std::int32_t rank = kNoRank;
-  std::weak_ptr<CommunicatorHold> hold{};
+  std::weak_ptr<CommunicatorGate> gate{};
+};
+
+/// Two fields of an event in one word. They are put together in registers: a load of a word that
+/// was stored in two halves waits for both.
+template <class A, class B = A>
+class Two {
+ public:
+  Two() = default;
+  constexpr Two(A first, B second) noexcept
+      : word_(std::bit_cast<std::uint32_t>(first) |
+              std::uint64_t{std::bit_cast<std::uint32_t>(second)} << 32) {}
+  [[nodiscard]] constexpr A first() const noexcept {
+    return std::bit_cast<A>(static_cast<std::uint32_t>(word_));
+  }
+  [[nodiscard]] constexpr B second() const noexcept {
+    return std::bit_cast<B>(static_cast<std::uint32_t>(word_ >> 32));
+  }
+
+ private:
+  std::uint64_t word_ = 0;
 };
 
 /// What issue() was told, for those who say later what became of it.
@@ -41,12 +65,15 @@ struct Facts {
   std::uint64_t correlation = 0;
   std::uint64_t stream = kNoStream;
   std::int64_t issued_ns = 0;
-  Name op, group, dtype, backend, source;
-  std::int32_t peer = kNoRank;
-  std::int32_t rank = kNoRank;
-  std::int32_t group_size = 0;
-  std::int32_t device = kNoDevice;
-  std::uint32_t communicator = 0;  // its number; 0: it was issued through none
+  Two<Name> op_group;
+  Two<Name> dtype_backend;
+  Two<Name, std::uint32_t> source_communicator;  // its number; 0: it was issued through none
+  Two<std::int32_t> peer_rank;
+  Two<std::int32_t> size_device;
+
+  [[nodiscard]] Name op() const noexcept { return op_group.first(); }
+  [[nodiscard]] Name group() const noexcept { return op_group.second(); }
+  [[nodiscard]] std::uint32_t communicator() const noexcept { return source_communicator.second(); }
 };
 using Open = engine::OpenTable<Facts>;
 static_assert(2 * Open::bytes_each() <= 256);  // there are two places for each that may be open
@@ -95,6 +122,10 @@ struct Ledger::Core : engine::Born {
   [[nodiscard]] Channel<E>& channel() const noexcept {
     return *std::get<run::ChannelHeld<E>>(channels).channel;
   }
+  template <class E>
+  [[nodiscard]] const engine::ChannelLine* line() const noexcept {
+    return &std::get<run::ChannelHeld<E>>(channels).core->line;
+  }
   /// The bus has stopped: nothing is published any more.
   [[nodiscard]] bool stopped() const noexcept {
     return std::get<run::ChannelHeld<Group>>(channels).core->line.closing();
@@ -106,7 +137,20 @@ struct Ledger::Core : engine::Born {
   /// As Ledger::heard(), once somebody has asked.
   [[nodiscard]] bool heard() const noexcept;
   /// As Ledger::issue(); `communicator`: through which.
-  std::uint64_t issue(Issued what, std::uint32_t communicator) noexcept;
+  std::uint64_t issue(const Issued& what, std::uint32_t communicator) noexcept;
+  /// The same for what `make(op_id)` builds in its place in the queue; `facts` are of it.
+  template <class Make>
+  std::uint64_t issue_made(detail::Facts facts, const Make& make) noexcept {
+    const std::uint64_t op_id = new_op_id();
+    ++issued;
+    (void)channel<Issued>().publish_with([make, op_id]() noexcept { return make(op_id); });
+    facts.issued_ns = engine::now_ns();
+    // Only this thread knows the id yet: nobody can end it before it is open.
+    if (!open.open(op_id, facts)) [[unlikely]]
+      fail_without_room(op_id, facts);
+    return op_id;
+  }
+  void fail_without_room(std::uint64_t op_id, const detail::Facts& facts) noexcept;
   /// As Ledger::end_group(), of one communicator.
   std::uint32_t end_communicator(std::uint32_t communicator, How how, Name reason) noexcept;
   bool end_as(std::uint64_t op_id, How how, Name reason) noexcept;

@@ -43,7 +43,11 @@ std::string fault_of(const Ledger::Core& ledger, std::string_view name) {
 
 CommunicatorCore::CommunicatorCore(std::shared_ptr<Ledger> ledger,
                                    const CommunicatorOptions& options, Name parent_name)
-    : ledger_(std::move(ledger)),
+    : CommunicatorGate({ledger->core_->line<Issued>(), ledger->core_->line<Started>(),
+                        ledger->core_->line<Completed>(), ledger->core_->line<Failed>(),
+                        ledger->core_->line<Shapes>()},
+                       ledger->core_->hooked),
+      ledger_(std::move(ledger)),
       number(++this->ledger().communicators_made),
       name(options.name),
       description(options.description),
@@ -123,7 +127,7 @@ void CommunicatorCore::say_group(GroupChange change, std::uint32_t inherited) no
   said.hooks = inherited;
   said.thread = static_cast<std::int32_t>(run::this_tid());
   said.change = change;
-  if (change == GroupChange::ended) said.operations = collectives_;
+  if (change == GroupChange::ended) said.operations = collectives.total();
   write_ranks(said.ranks, ranks);
   reports().say(said);
 }
@@ -145,18 +149,20 @@ void CommunicatorCore::end() noexcept {
 }
 
 /// It can be found from here on.
-std::shared_ptr<CommunicatorHold> CommunicatorHold::enter(engine::Ref<CommunicatorCore> core) {
+std::shared_ptr<CommunicatorGate> CommunicatorHold::enter(engine::Ref<CommunicatorCore> core) {
   Ledger::Core& ledger = core->ledger();
   const std::lock_guard lock(ledger.communicators_mutex);
   auto& all = ledger.communicators;
-  std::erase_if(all, [](const Entered& one) { return one.hold.expired(); });
+  std::erase_if(all, [](const Entered& one) { return one.gate.expired(); });
   all.push_back({core->name, core->rank});
-  auto made = std::make_shared<CommunicatorHold>(std::move(core));  // the last that may fail
-  all.back().hold = made;
+  CommunicatorGate* const gate = core.get();
+  const std::shared_ptr<CommunicatorGate> made(std::make_shared<CommunicatorHold>(std::move(core)),
+                                               gate);  // the last that may fail
+  all.back().gate = made;
   return made;
 }
 
-std::shared_ptr<CommunicatorHold> CommunicatorHold::find(Ledger::Core& ledger, Name group,
+std::shared_ptr<CommunicatorGate> CommunicatorHold::find(Ledger::Core& ledger, Name group,
                                                          std::int32_t rank) {
   std::vector<Entered> all;
   {
@@ -168,8 +174,8 @@ std::shared_ptr<CommunicatorHold> CommunicatorHold::find(Ledger::Core& ledger, N
   }
   // Without the lock: what is held here may be the last copy, which ends its communicator.
   for (const Entered& one : all) {
-    auto held = one.hold.lock();
-    if (held != nullptr && (held->core->over & CommunicatorCore::kEnded) == 0) return held;
+    auto held = one.gate.lock();
+    if (held != nullptr && (held->over & CommunicatorGate::kEnded) == 0) return held;
   }
   return nullptr;
 }
@@ -228,7 +234,7 @@ Result<RemovableHandle> Communicator::parity(Result<Hook> made) {
 }
 
 detail::CommunicatorCore* Communicator::core() const noexcept {
-  return hold_ == nullptr ? nullptr : hold_->core.get();
+  return detail::core_of(gate_);
 }
 Name Communicator::name() const noexcept {
   return core() == nullptr ? Name() : core()->name;

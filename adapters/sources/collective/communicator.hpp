@@ -25,8 +25,6 @@
 #include <utility>
 #include <vector>
 
-#include "../../../engine/system/ref.hpp"
-
 #include "../../../bus/bus.hpp"
 #include "../../../bus/result.hpp"
 
@@ -36,12 +34,12 @@
 #include "collective_arguments.hpp"
 #include "collective_hook.hpp"
 #include "collective_ledger.hpp"
+#include "communicator_gate.hpp"
 
 namespace ringmain::collective {
 
 namespace detail {
 class CommunicatorCore;
-class CommunicatorHold;
 }  // namespace detail
 
 /// What a communicator is called and of whom it consists.
@@ -67,12 +65,25 @@ struct CommunicatorOptions {
 /// operation. It may outlive the communicator. Progress: as Ledger's.
 class Operation {
  public:
-  Operation() noexcept = default;  // one of which nobody hears
+  constexpr Operation() noexcept = default;  // one of which nobody hears
+  Operation(const Operation& other) noexcept
+      : core_(other.core_), id_(other.id_), op_(other.op_), reported_(other.reported_) {
+    if (core_ != nullptr) hold(core_);
+  }
+  Operation(Operation&& other) noexcept : Operation() { swap(other); }
+  Operation& operator=(Operation other) noexcept {
+    swap(other);
+    return *this;
+  }
+  constexpr ~Operation() {
+    if (core_ != nullptr) let_go(core_);
+  }
 
   /// 0: when it was issued nobody listened and there was no hook.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   bool started(Started what = {}) const noexcept;
-  bool completed(Completed what = {}) const noexcept;
+  bool completed() const noexcept { return reported_ && completed_in(core_, id_); }
+  bool completed(Completed what) const noexcept;
   bool failed(Failed what) const noexcept;
   /// As failed(), with How::error.
   bool failed(std::string_view reason) const noexcept;
@@ -95,17 +106,42 @@ class Operation {
   };
 
  private:
-  friend class Issuing;
   friend class detail::CommunicatorCore;
-  Operation(const detail::CommunicatorCore* core, std::uint64_t id, std::uint64_t reported,
+  Operation(const detail::CommunicatorCore* core, std::uint64_t id, bool reported,
             Name op) noexcept;
+  void swap(Operation& other) noexcept {
+    std::swap(core_, other.core_);
+    std::swap(id_, other.id_);
+    std::swap(op_, other.op_);
+    std::swap(reported_, other.reported_);
+  }
+  // Told by values: an operation whose address nobody gets stays in registers.
+  static void hold(const detail::CommunicatorCore* core) noexcept;
+  static void let_go(const detail::CommunicatorCore* core) noexcept;
+  static bool completed_in(const detail::CommunicatorCore* core, std::uint64_t id) noexcept;
   void say_wait(Edge edge, std::int64_t waited_ns) const noexcept;
-  [[nodiscard]] const detail::CommunicatorCore& core() const noexcept;
-  engine::Ref<const engine::Counted> held_;  // the core
+
+  const detail::CommunicatorCore* core_ = nullptr;  // one holder of it
   std::uint64_t id_ = 0;
-  std::uint64_t reported_ = 0;  // by which the ledger knows it; 0: it does not
   Name op_;
+  bool reported_ = false;  // the ledger knows it
 };
+
+namespace detail {
+inline constexpr Operation nothing_told{};
+
+/// What is known of a backend's call about which something is to be told.
+struct Call {
+  std::shared_ptr<CommunicatorGate> comm;  // none: it is over
+  Operation operation;
+  std::optional<Ledger::Inside> inside;
+  Name reason;
+  int exceptions = 0;
+  OpName name = OpName::other;
+  bool lifecycle = false;  // it is over when the backend's call is
+  bool go_on = true;
+};
+}  // namespace detail
 
 /// The call of the backend, from issue() to returned(). Lives in one thread, which is marked with
 /// the operation meanwhile, so that a source below adds to it (Ledger::Inside).
@@ -114,18 +150,26 @@ class [[nodiscard]] Issuing {
   Issuing(const Issuing&) = delete;
   Issuing& operator=(const Issuing&) = delete;
   /// Without a word before: as threw(), if an exception is leaving, else as returned(nullptr).
-  ~Issuing();
+  ~Issuing() {
+    if (told_) [[unlikely]]
+      leave();
+  }
 
   /// May the backend be called? False: a hook refused, or the communicator has ended.
-  explicit operator bool() const noexcept { return go_on_; }
+  explicit operator bool() const noexcept { return !told_ || call_.go_on; }
   /// Why not.
-  [[nodiscard]] Name reason() const noexcept { return reason_; }
-  [[nodiscard]] const Operation& operation() const noexcept { return operation_; }
+  [[nodiscard]] Name reason() const noexcept { return told_ ? call_.reason : Name(); }
+  [[nodiscard]] const Operation& operation() const noexcept {
+    return told_ ? call_.operation : detail::nothing_told;
+  }
   /// The backend's call has returned: post hooks are called. `work` is the backend's, for them.
-  void returned(const void* work = nullptr) noexcept { over(Outcome::issued, work, nullptr, {}); }
+  void returned(const void* work = nullptr) noexcept {
+    if (told_) [[unlikely]]
+      over(Outcome::issued, work, nullptr, {});
+  }
   /// A split: the part that this rank is in; nullptr: it is in none.
   void returned_part(const Communicator* part) noexcept {
-    over(Outcome::issued, nullptr, part, {});
+    if (told_) over(Outcome::issued, nullptr, part, {});
   }
   /// The backend did not take it: it failed, and post hooks are called.
   void threw(std::string_view what) noexcept;
@@ -135,18 +179,27 @@ class [[nodiscard]] Issuing {
  private:
   friend class Communicator;
   friend class detail::CommunicatorCore;
-  Issuing(const std::shared_ptr<detail::CommunicatorHold>& hold, const Arguments& arguments,
-          const Issued* said) noexcept;
+  [[gnu::always_inline]] Issuing(const std::shared_ptr<detail::CommunicatorGate>& comm,
+                                 const Arguments& arguments, const Issued* said) noexcept
+      : told_(comm != nullptr && !passed(*comm, arguments) && begin(comm, arguments, said)) {}
+  /// Nothing is to be done but to count it, and that is done.
+  [[gnu::always_inline]] static bool passed(detail::CommunicatorGate& comm,
+                                            const Arguments& arguments) noexcept {
+    if (!comm.quiet()) [[unlikely]]
+      return false;
+    if (is_collective(arguments)) comm.collectives.add();
+    return true;
+  }
+  /// Makes `call_`. False: nothing is to be told, and there is none.
+  bool begin(const std::shared_ptr<detail::CommunicatorGate>& comm, const Arguments& arguments,
+             const Issued* said) noexcept;
+  void leave() noexcept;
   void over(Outcome outcome, const void* work, const Communicator* part, Name reason) noexcept;
 
-  std::shared_ptr<detail::CommunicatorHold> hold_;  // none: it is over, or nobody is to be told
-  Operation operation_;
-  std::optional<Ledger::Inside> inside_;
-  Name reason_;
-  int exceptions_ = 0;
-  OpName name_ = OpName::other;
-  bool lifecycle_ = false;  // it is over when the backend's call is
-  bool go_on_ = true;
+  bool told_;
+  union {
+    detail::Call call_;
+  };
 };
 
 /// What an abort came to.
@@ -187,7 +240,7 @@ class Communicator {
   [[nodiscard]] bool ended() const noexcept;
   [[nodiscard]] bool aborted() const noexcept;
   [[nodiscard]] bool supports_abort() const noexcept;
-  explicit operator bool() const noexcept { return hold_ != nullptr; }
+  explicit operator bool() const noexcept { return gate_ != nullptr; }
   friend bool operator==(const Communicator&, const Communicator&) noexcept = default;
 
   /// Asks the pre hooks; then the backend may be called. Who refuses leaves a record: issued, and
@@ -198,13 +251,13 @@ class Communicator {
   /// nothing is issued; hooks are called with the id of the outer one.
   /// Progress: as Channel::post(), but for the hooks.
   [[nodiscard]] Issuing issue(const Arguments& arguments) const noexcept {
-    return Issuing(hold_, arguments, nullptr);
+    return Issuing(gate_, arguments, nullptr);
   }
   /// The same, and `said` is what is published of it, for a backend that knows it better than
   /// arguments say: op, bytes, elements, dtype, peer … Its group, rank, sequence and whose word it
   /// is are the communicator's.
   [[nodiscard]] Issuing issue(const Arguments& arguments, const Issued& said) const noexcept {
-    return Issuing(hold_, arguments, &said);
+    return Issuing(gate_, arguments, &said);
   }
   /// The backend's call, from issue() to returned(): `call(operation)`. False: refused, and it was
   /// not called. What it throws passes on.
@@ -271,12 +324,12 @@ class Communicator {
  private:
   friend class Issuing;
   friend class detail::CommunicatorCore;
-  explicit Communicator(std::shared_ptr<detail::CommunicatorHold> hold) noexcept
-      : hold_(std::move(hold)) {}
+  explicit Communicator(std::shared_ptr<detail::CommunicatorGate> gate) noexcept
+      : gate_(std::move(gate)) {}
   [[nodiscard]] static Result<RemovableHandle> parity(Result<Hook> made);
   [[nodiscard]] detail::CommunicatorCore* core() const noexcept;
 
-  std::shared_ptr<detail::CommunicatorHold> hold_;
+  std::shared_ptr<detail::CommunicatorGate> gate_;  // of its core
 };
 
 }  // namespace ringmain::collective

@@ -82,7 +82,7 @@ struct Incident {
   bool gives_up = false;
 };
 
-class CommunicatorCore : public engine::Counted {
+class CommunicatorCore : public engine::Counted, public CommunicatorGate {
  public:
   CommunicatorCore(std::shared_ptr<Ledger> ledger, const CommunicatorOptions& options, Name parent);
   ~CommunicatorCore() override;
@@ -95,10 +95,11 @@ class CommunicatorCore : public engine::Counted {
   void say_split() noexcept;
   void end() noexcept;
 
-  void issue(Issuing& issuing, const std::shared_ptr<CommunicatorHold>& hold,
+  /// False: nothing is to be told of it.
+  bool issue(Issuing& issuing, const std::shared_ptr<CommunicatorGate>& self,
              const Arguments& arguments, const Issued* said) noexcept;
-  void call_post(const Issuing& issuing, Outcome outcome, const void* work,
-                 const Communicator* part, Name reason) noexcept;
+  void call_post(const Call& call, Outcome outcome, const void* work, const Communicator* part,
+                 Name reason) noexcept;
   Aborted abort(std::string_view reason, std::string_view asked_by, nanoseconds within,
                 bool gives_up);
 
@@ -117,8 +118,6 @@ class CommunicatorCore : public engine::Counted {
   const bool follows_vetoes;
   const std::function<void(Name)> give_up;
 
-  enum : std::uint32_t { kEnded = 1, kAborted = 2 };
-  std::atomic<std::uint32_t> over{0};  // of these
   RowWhenAsked<PreHookArgs> pre;
   RowWhenAsked<PostHookArgs> post;
   std::mutex hooks_mutex;
@@ -126,12 +125,15 @@ class CommunicatorCore : public engine::Counted {
   std::vector<std::weak_ptr<AbortRow>> abort_rows;  // held by their hooks
 
  private:
-  [[nodiscard]] bool refuse_if_over(Issuing& issuing) const noexcept;
+  [[nodiscard]] bool refuse_if_over(Call& call) const noexcept;
   [[nodiscard]] bool end_if_over(std::uint64_t op_id) noexcept;
-  [[nodiscard]] Issued issued(const ArgumentsView& view, Name op) const noexcept;
-  void sign(Issued& what) const noexcept;
+  /// Has it said, and remembered. Its id.
+  [[nodiscard]] std::uint64_t issued(const ArgumentsView& view, Name op,
+                                     std::uint64_t sequence) noexcept;
+  /// The same as the backend says it, but for whose word it is.
+  [[nodiscard]] std::uint64_t issued(Issued said, std::uint64_t sequence) noexcept;
   void say_shapes(std::uint64_t op_id, const ArgumentsView& view, Name op) noexcept;
-  [[nodiscard]] PublishResult ask(const Issuing& issuing, const Arguments& arguments, bool async,
+  [[nodiscard]] PublishResult ask(const Call& call, const Arguments& arguments, bool async,
                                   Name op) noexcept;
   /// Lets go of hooks that were removed, but not of one that is being called. Throws
   /// std::bad_alloc.
@@ -142,23 +144,26 @@ class CommunicatorCore : public engine::Counted {
                         const AbortHookArgs& args, const std::shared_ptr<Incident>& incident,
                         nanoseconds within, std::vector<Name>& stuck) noexcept;
 
-  std::atomic<std::uint64_t> collectives_{0};
   std::mutex abort_mutex_;
   std::condition_variable abort_changed_;
   std::shared_ptr<Incident> aborting_;
 };
 
-/// The last of a communicator's copies ends it.
+/// The last of a communicator's copies ends it. They share this, and point to its gate.
 class CommunicatorHold {
  public:
   explicit CommunicatorHold(engine::Ref<CommunicatorCore> of) noexcept : core(std::move(of)) {}
   CommunicatorHold(const CommunicatorHold&) = delete;
   CommunicatorHold& operator=(const CommunicatorHold&) = delete;
   ~CommunicatorHold() { core->end(); }
-  [[nodiscard]] static std::shared_ptr<CommunicatorHold> enter(engine::Ref<CommunicatorCore> core);
-  [[nodiscard]] static std::shared_ptr<CommunicatorHold> find(Ledger::Core& ledger, Name group,
+  [[nodiscard]] static std::shared_ptr<CommunicatorGate> enter(engine::Ref<CommunicatorCore> core);
+  [[nodiscard]] static std::shared_ptr<CommunicatorGate> find(Ledger::Core& ledger, Name group,
                                                               std::int32_t rank);
   const engine::Ref<CommunicatorCore> core;
 };
+[[nodiscard]] inline CommunicatorCore* core_of(
+    const std::shared_ptr<CommunicatorGate>& gate) noexcept {
+  return static_cast<CommunicatorCore*>(gate.get());
+}
 
 }  // namespace ringmain::collective::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -53,11 +54,11 @@ const Name no_memory("there is no memory to ask the hooks");
 
 }  // namespace
 
-bool CommunicatorCore::refuse_if_over(Issuing& issuing) const noexcept {
+bool CommunicatorCore::refuse_if_over(Call& call) const noexcept {
   const std::uint32_t why = over;
   if (why == 0) return false;
-  issuing.go_on_ = false;
-  issuing.reason_ = (why & kEnded) != 0 ? has_ended : was_aborted;
+  call.go_on = false;
+  call.reason = (why & kEnded) != 0 ? has_ended : was_aborted;
   return true;
 }
 
@@ -72,30 +73,56 @@ bool CommunicatorCore::end_if_over(std::uint64_t op_id) noexcept {
   return true;
 }
 
-Issued CommunicatorCore::issued(const ArgumentsView& view, Name op) const noexcept {
+std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
+                                       std::uint64_t sequence) noexcept {
   const Size in = size_of(view.input), out = size_of(view.output);
-  Issued what;
-  what.bytes = std::max(in.bytes, out.bytes);
-  what.in_elements = in.elements;
-  what.out_elements = out.elements;
-  what.op = op;
-  if (!view.input.empty()) {
-    what.dtype = view.input.front().dtype;
-  } else if (!view.output.empty()) {
-    what.dtype = view.output.front().dtype;
-  }
-  what.peer = view.peer;
-  what.device = device;
-  what.asynchronous = view.async_op;
-  return what;
+  const Name dtype = !view.input.empty()    ? view.input.front().dtype
+                     : !view.output.empty() ? view.output.front().dtype
+                                            : Name();
+  const std::uint64_t bytes = std::max(in.bytes, out.bytes);
+  const auto make = [this, sequence, bytes, in_elements = in.elements, out_elements = out.elements,
+                     op, dtype, peer = view.peer,
+                     async = view.async_op](std::uint64_t op_id) noexcept {
+    Issued what;
+    what.op_id = op_id;
+    what.sequence = sequence;
+    what.bytes = bytes;
+    what.in_elements = in_elements;
+    what.out_elements = out_elements;
+    what.op = op;
+    what.group = name;
+    what.dtype = dtype;
+    what.backend = backend;
+    what.peer = peer;
+    what.rank = rank;
+    what.group_size = size;
+    what.device = device;
+    what.thread = static_cast<std::int32_t>(run::this_tid());
+    what.asynchronous = async;
+    what.source = source;
+    return what;
+  };
+  const Facts facts{sequence,
+                    bytes,
+                    0,
+                    kNoStream,
+                    0,
+                    {op, name},
+                    {dtype, backend},
+                    {source, number},
+                    {view.peer, rank},
+                    {size, device}};
+  return ledger().issue_made(facts, make);
 }
 
-void CommunicatorCore::sign(Issued& what) const noexcept {
-  what.group = name;
-  what.backend = backend;
-  what.source = source;
-  what.rank = rank;
-  what.group_size = size;
+std::uint64_t CommunicatorCore::issued(Issued said, std::uint64_t sequence) noexcept {
+  said.group = name;
+  said.backend = backend;
+  said.source = source;
+  said.rank = rank;
+  said.group_size = size;
+  said.sequence = sequence;
+  return ledger().issue(said, number);
 }
 
 void CommunicatorCore::say_shapes(std::uint64_t op_id, const ArgumentsView& view,
@@ -112,98 +139,108 @@ void CommunicatorCore::say_shapes(std::uint64_t op_id, const ArgumentsView& view
   reports().say(said);
 }
 
-PublishResult CommunicatorCore::ask(const Issuing& issuing, const Arguments& arguments, bool async,
+PublishResult CommunicatorCore::ask(const Call& call, const Arguments& arguments, bool async,
                                     Name op) noexcept {
-  const Communicator self(issuing.hold_);
+  const Communicator self(call.comm);
   const Ledger::Outside no_mark;  // what a hook calls for is an operation of its own
-  return pre.call({issuing.operation_.id(), &arguments, &self, op, issuing.name_, async});
+  return pre.call({call.operation.id(), &arguments, &self, op, call.name, async});
 }
 
-void CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<CommunicatorHold>& hold,
+bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<CommunicatorGate>& self,
                              const Arguments& arguments, const Issued* said) noexcept {
-  if (forked() || refuse_if_over(issuing)) return;
-  const ArgumentsView view = view_of(arguments);
-  const bool collective = !view.point_to_point && !view.lifecycle;
-  const std::uint64_t sequence = collective ? ++collectives_ : 0;
+  if (forked()) return false;
+  const auto begun = [&issuing]() -> Call& { return *::new (&issuing.call_) Call; };
+  if (over != 0) return refuse_if_over(begun());
+  const std::uint64_t sequence = is_collective(arguments) ? collectives.number() : 0;
   const bool heard = ledger().heard() || marks().shapes_heard();
-  if (!heard && !pre.any() && !post.any()) return;
+  if (!heard && !pre.any() && !post.any()) return false;
 
+  const ArgumentsView view = view_of(arguments);
   const Name op = said != nullptr ? said->op : word_of(arguments);
-  issuing.hold_ = hold;
-  issuing.name_ = op_name(arguments);
-  issuing.lifecycle_ = view.lifecycle;
-  issuing.exceptions_ = std::uncaught_exceptions();
+  Call& call = begun();
+  call.name = op_name(arguments);
+  call.lifecycle = view.lifecycle;
+  call.exceptions = std::uncaught_exceptions();
   const std::uint64_t outer = marks().mark();
   std::uint64_t id = outer, reported = outer == 0 ? 0 : marks().marked_as(op);
-  const bool told = issuing.name_ != OpName::finalize;  // a group's end is an event of its own
+  const bool told = call.name != OpName::finalize;  // a group's end is an event of its own
   if (outer == 0 && heard && told) {
-    Issued what = said != nullptr ? *said : issued(view, op);
-    sign(what);
-    what.sequence = sequence;
-    reported = id = ledger().issue(what, number);
+    reported = id = said != nullptr ? issued(*said, sequence) : issued(view, op, sequence);
   } else if (id == 0) {
     id = new_op_id();
   }
-  issuing.operation_ = Operation(this, id, reported, op);
-  if (end_if_over(outer == 0 ? id : 0)) return (void)refuse_if_over(issuing);
+  call.operation = Operation(this, id, reported != 0, op);
+  if (end_if_over(outer == 0 ? id : 0)) return refuse_if_over(call);
   if (told && marks().shapes_heard()) say_shapes(id, view, op);
+  call.comm = self;
   // From here on something is to be told when it is over.
-  if (!pre.any() && !post.any() && reported == 0) return;
+  if (!pre.any() && !post.any() && reported == 0) return true;
 
   if (pre.any()) {
-    const PublishResult asked = ask(issuing, arguments, view.async_op, op);
+    const PublishResult asked = ask(call, arguments, view.async_op, op);
     const bool guardless = asked == PublishCode::too_deep || asked == PublishCode::no_memory;
     if (asked == PublishCode::vetoed || guardless) {
-      issuing.go_on_ = !follows_vetoes;
-      issuing.reason_ = asked == PublishCode::vetoed     ? asked.why
-                        : asked == PublishCode::too_deep ? too_deep
-                                                         : no_memory;
+      call.go_on = !follows_vetoes;
+      call.reason = asked == PublishCode::vetoed     ? asked.why
+                    : asked == PublishCode::too_deep ? too_deep
+                                                     : no_memory;
     }
     // A hook may have given the group up.
-    if (!issuing.go_on_ || refuse_if_over(issuing))
-      return issuing.over(Outcome::refused, nullptr, nullptr, issuing.reason_);
+    if (!call.go_on || refuse_if_over(call)) {
+      issuing.over(Outcome::refused, nullptr, nullptr, call.reason);
+      return true;
+    }
   }
-  if (reported != 0) issuing.inside_.emplace(marks(), reported);
+  if (reported != 0) call.inside.emplace(marks(), reported);
+  return true;
 }
 
-void CommunicatorCore::call_post(const Issuing& issuing, Outcome outcome, const void* work,
+void CommunicatorCore::call_post(const Call& call, Outcome outcome, const void* work,
                                  const Communicator* part, Name reason) noexcept {
   if (!post.any()) return;
-  const Communicator self(issuing.hold_);
+  const Communicator self(call.comm);
   const Ledger::Outside no_mark;
   PostHookArgs args;
-  args.op_id = issuing.operation_.id();
+  args.op_id = call.operation.id();
   args.work = work;
   args.communicator = &self;
   args.new_comm = part;
-  args.op = issuing.operation_.op_;
+  args.op = call.operation.op_;
   args.reason = reason;
-  args.name = issuing.name_;
+  args.name = call.name;
   args.outcome = outcome;
   (void)post.call(args);  // what it misses the bus counts
 }
 
 }  // namespace detail
 
-Operation::Operation(const detail::CommunicatorCore* core, std::uint64_t id, std::uint64_t reported,
+Operation::Operation(const detail::CommunicatorCore* core, std::uint64_t id, bool reported,
                      Name op) noexcept
-    : held_(core), id_(id), reported_(reported), op_(op) {}
-
-const detail::CommunicatorCore& Operation::core() const noexcept {
-  return static_cast<const detail::CommunicatorCore&>(*held_);
+    : core_(core), id_(id), op_(op), reported_(reported) {
+  core_->engine::Counted::hold();
 }
 
+void Operation::hold(const detail::CommunicatorCore* core) noexcept {
+  core->engine::Counted::hold();
+}
+void Operation::let_go(const detail::CommunicatorCore* core) noexcept {
+  core->release();
+}
+
+bool Operation::completed_in(const detail::CommunicatorCore* core, std::uint64_t id) noexcept {
+  return core->reports().completed(id);
+}
 bool Operation::started(Started what) const noexcept {
-  return reported_ != 0 && core().reports().started(reported_, what);
+  return reported_ && core_->reports().started(id_, what);
 }
 bool Operation::completed(Completed what) const noexcept {
-  return reported_ != 0 && core().reports().completed(reported_, what);
+  return reported_ && core_->reports().completed(id_, what);
 }
 bool Operation::failed(Failed what) const noexcept {
-  return reported_ != 0 && core().reports().failed(reported_, what);
+  return reported_ && core_->reports().failed(id_, what);
 }
 bool Operation::failed(std::string_view reason) const noexcept {
-  if (reported_ == 0) return false;
+  if (!reported_) return false;
   Failed what;
   what.reason = Name(reason);
   what.thread = static_cast<std::int32_t>(run::this_tid());
@@ -211,7 +248,7 @@ bool Operation::failed(std::string_view reason) const noexcept {
 }
 
 std::int64_t Operation::begin_wait() const noexcept {
-  if (id_ == 0 || !core().marks().waits_heard()) return 0;
+  if (id_ == 0 || !core_->marks().waits_heard()) return 0;
   const std::int64_t now = engine::now_ns();
   say_wait(Edge::begin, 0);
   return now;
@@ -224,58 +261,58 @@ void Operation::say_wait(Edge edge, std::int64_t waited_ns) const noexcept {
   said.op_id = id_;
   said.duration_ns = waited_ns;
   said.op = op_;
-  said.group = core().name;
-  said.source = core().source;
-  said.rank = core().rank;
+  said.group = core_->name;
+  said.source = core_->source;
+  said.rank = core_->rank;
   said.thread = static_cast<std::int32_t>(run::this_tid());
   said.operations = 1;
   said.edge = edge;
-  core().reports().say(said);
+  core_->reports().say(said);
 }
 
-Issuing::Issuing(const std::shared_ptr<detail::CommunicatorHold>& hold, const Arguments& arguments,
-                 const Issued* said) noexcept {
-  if (hold == nullptr) return;
-  hold->core->issue(*this, hold, arguments, said);
-  if (!go_on_) hold_.reset();  // there is no call
+bool Issuing::begin(const std::shared_ptr<detail::CommunicatorGate>& comm,
+                    const Arguments& arguments, const Issued* said) noexcept {
+  return detail::core_of(comm)->issue(*this, comm, arguments, said);
 }
 
-Issuing::~Issuing() {
-  if (hold_ == nullptr) return;
-  if (std::uncaught_exceptions() > exceptions_) {
-    threw("the backend threw an exception");
-  } else {
-    returned();
+void Issuing::leave() noexcept {
+  if (call_.comm != nullptr) {
+    if (std::uncaught_exceptions() > call_.exceptions) {
+      threw("the backend threw an exception");
+    } else {
+      returned();
+    }
   }
+  call_.~Call();
 }
 
 void Issuing::threw(std::string_view what) noexcept {
-  if (hold_ != nullptr) over(Outcome::threw, nullptr, nullptr, Name(what));
+  if (told_ && call_.comm != nullptr) over(Outcome::threw, nullptr, nullptr, Name(what));
 }
 void Issuing::threw(Failed what) noexcept {
-  if (hold_ == nullptr) return;
-  inside_.reset();
+  if (!told_ || call_.comm == nullptr) return;
+  call_.inside.reset();
   if (what.thread == 0) what.thread = static_cast<std::int32_t>(run::this_tid());
-  (void)operation_.failed(what);
-  hold_->core->call_post(*this, Outcome::threw, nullptr, nullptr, what.reason);
-  hold_.reset();
+  (void)call_.operation.failed(what);
+  detail::core_of(call_.comm)->call_post(call_, Outcome::threw, nullptr, nullptr, what.reason);
+  call_.comm.reset();
 }
 
 void Issuing::over(Outcome outcome, const void* work, const Communicator* part,
                    Name reason) noexcept {
-  if (hold_ == nullptr) return;
-  inside_.reset();
+  if (call_.comm == nullptr) return;
+  call_.inside.reset();
   if (outcome != Outcome::issued) {
     Failed what;
     what.reason = reason;
     what.how = outcome == Outcome::refused ? How::vetoed : How::error;
     what.thread = static_cast<std::int32_t>(run::this_tid());
-    (void)operation_.failed(what);
-  } else if (lifecycle_) {
-    (void)operation_.completed();
+    (void)call_.operation.failed(what);
+  } else if (call_.lifecycle) {
+    (void)call_.operation.completed();
   }
-  hold_->core->call_post(*this, outcome, work, part, reason);
-  hold_.reset();
+  detail::core_of(call_.comm)->call_post(call_, outcome, work, part, reason);
+  call_.comm.reset();
 }
 
 }  // namespace ringmain::collective

@@ -2,7 +2,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -174,6 +176,41 @@ TEST(CommunicatorStressTest, ManyAbortAtOnceAndItHappensOnce) {
     EXPECT_EQ(hooks, 2);
     EXPECT_EQ(given_up, 1);
   }
+}
+
+// More threads than have a word of their own to count in.
+TEST(CommunicatorStressTest, EachCollectiveIsCountedOnceWhileListenersComeAndGo) {
+  enum : int { kCounting = 6 };
+  Bus bus;
+  const auto comm = Communicator::make(bus, world()).value();
+  std::mutex mutex;
+  std::set<std::uint64_t> numbers;
+  const auto hear = [&] {
+    return bus.channel<Issued>().subscribe_inline([&](const Issued& said) {
+      thread_local std::uint64_t last = 0;  // of this thread, which issues on nothing else
+      EXPECT_GT(said.sequence, last);
+      last = said.sequence;
+      const std::lock_guard lock(mutex);
+      EXPECT_TRUE(numbers.insert(said.sequence).second) << said.sequence;
+    });
+  };
+  std::atomic<int> issuing{kCounting};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kCounting; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kOperations; ++i) (void)comm.run(Barrier{}, [](const Operation&) {});
+      --issuing;
+    });
+  }
+  while (issuing != 0) {
+    const auto heard = hear();
+    std::this_thread::yield();
+  }
+  for (auto& thread : threads) thread.join();
+  Heard<Issued> next(bus);
+  (void)comm.run(Barrier{}, [](const Operation&) {});
+  ASSERT_EQ(next.all().size(), 1u);
+  EXPECT_EQ(next.all()[0].sequence, std::uint64_t{kCounting} * kOperations + 1);
 }
 
 }  // namespace
