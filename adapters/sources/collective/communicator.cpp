@@ -59,6 +59,7 @@ CommunicatorCore::CommunicatorCore(std::shared_ptr<Ledger> ledger,
       device(options.device),
       ranks(options.ranks.begin(), options.ranks.end()),
       follows_vetoes(options.follows_vetoes),
+      counts(options.counts),
       give_up(options.abort) {}
 
 CommunicatorCore::~CommunicatorCore() {
@@ -115,7 +116,8 @@ Result<std::uint32_t> CommunicatorCore::inherit(CommunicatorCore& from) {
   return static_cast<std::uint32_t>(hooks.size());
 }
 
-void CommunicatorCore::say_group(GroupChange change, std::uint32_t inherited) noexcept {
+void CommunicatorCore::say_group(GroupChange change, std::uint32_t inherited,
+                                 std::uint64_t operations) noexcept {
   Group said;
   said.group = name;
   said.description = description;
@@ -127,7 +129,7 @@ void CommunicatorCore::say_group(GroupChange change, std::uint32_t inherited) no
   said.hooks = inherited;
   said.thread = static_cast<std::int32_t>(run::this_tid());
   said.change = change;
-  if (change == GroupChange::ended) said.operations = collectives.total();
+  said.operations = operations;
   write_ranks(said.ranks, ranks);
   reports().say(said);
 }
@@ -142,10 +144,13 @@ void CommunicatorCore::say_split() noexcept {
   reports().say(said);
 }
 
-void CommunicatorCore::end() noexcept {
+void CommunicatorCore::end(const EndOptions& how) noexcept {
   if (forked() || (over.fetch_or(kEnded) & kEnded) != 0) return;
-  (void)ledger().end_communicator(number, How::cancelled, has_ended);
-  say_group(GroupChange::ended, 0);
+  if (how.cancels) {
+    (void)ledger().end_communicator(number, How::cancelled,
+                                    how.reason.empty() ? has_ended : Name(how.reason));
+  }
+  say_group(GroupChange::ended, 0, counts ? collectives.total() : how.operations);
 }
 
 /// It can be found from here on.
@@ -257,8 +262,14 @@ bool Communicator::aborted() const noexcept {
 bool Communicator::supports_abort() const noexcept {
   return core() != nullptr && core()->give_up != nullptr;
 }
-void Communicator::end() const noexcept {
-  if (core() != nullptr) core()->end();
+void Communicator::end(const EndOptions& how) const noexcept {
+  if (core() != nullptr) core()->end(how);
+}
+bool Communicator::shows_arguments() const noexcept {
+  return core() != nullptr && core()->shows_arguments();
+}
+bool Communicator::heard() const noexcept {
+  return core() != nullptr && (core()->ledger().heard() || core()->shows_arguments());
 }
 
 }  // namespace ringmain::collective

@@ -55,9 +55,28 @@ struct CommunicatorOptions {
   /// False: the backend calls for the operation also where a hook refuses it. It is not failed as
   /// vetoed then, and Issuing::reason() says why the hook refused.
   bool follows_vetoes = true;
+  /// False: the backend numbers its operations, and issue(arguments, said) takes `said.sequence`.
+  bool counts = true;
   /// How the backend gives the group up; empty: abort() is not supported. Called in the thread that
   /// aborts, after the abort hooks.
   std::function<void(Name reason)> abort{};
+};
+
+/// What a backend says of an operation beyond its arguments.
+struct IssueOptions {
+  /// False: nobody may ever say its end. Until the backend's call has returned it can fail; then it
+  /// is forgotten, and no end is published. It marks no thread.
+  bool ends = true;
+  /// False: the arguments are not filled in, because shows_arguments() was false. Hooks that were
+  /// registered since are called for the next operation.
+  bool shown = true;
+};
+
+/// How a communicator ends.
+struct EndOptions {
+  std::string_view reason{};     // why what is open is cancelled; empty: because it has ended
+  std::uint64_t operations = 0;  // that there were, where CommunicatorOptions::counts is false
+  bool cancels = true;           // false: what is open goes on, and somebody will say its end
 };
 
 /// What becomes of an operation; each word by any thread, in any order. The first of completed()
@@ -138,6 +157,8 @@ struct Call {
   Name reason;
   int exceptions = 0;
   OpName name = OpName::other;
+  IssueOptions how;
+  bool vetoed = false;
   bool lifecycle = false;  // it is over when the backend's call is
   bool go_on = true;
 };
@@ -159,8 +180,16 @@ class [[nodiscard]] Issuing {
   explicit operator bool() const noexcept { return !told_ || call_.go_on; }
   /// Why not.
   [[nodiscard]] Name reason() const noexcept { return told_ ? call_.reason : Name(); }
+  /// Did a hook refuse, or was there one that could not be asked? False: the communicator has
+  /// ended.
+  [[nodiscard]] bool vetoed() const noexcept { return told_ && call_.vetoed; }
   [[nodiscard]] const Operation& operation() const noexcept {
     return told_ ? call_.operation : detail::nothing_told;
+  }
+  /// Takes the thread's mark away before the call is over: what it calls for from here on is no
+  /// part of this operation.
+  void unmark() noexcept {
+    if (told_) call_.inside.reset();
   }
   /// The backend's call has returned: post hooks are called. `work` is the backend's, for them.
   void returned(const void* work = nullptr) noexcept {
@@ -180,8 +209,9 @@ class [[nodiscard]] Issuing {
   friend class Communicator;
   friend class detail::CommunicatorCore;
   [[gnu::always_inline]] Issuing(const std::shared_ptr<detail::CommunicatorGate>& comm,
-                                 const Arguments& arguments, const Issued* said) noexcept
-      : told_(comm != nullptr && !passed(*comm, arguments) && begin(comm, arguments, said)) {}
+                                 const Arguments& arguments, const Issued* said,
+                                 IssueOptions how) noexcept
+      : told_(comm != nullptr && !passed(*comm, arguments) && begin(comm, arguments, said, how)) {}
   /// Nothing is to be done but to count it, and that is done.
   [[gnu::always_inline]] static bool passed(detail::CommunicatorGate& comm,
                                             const Arguments& arguments) noexcept {
@@ -192,7 +222,7 @@ class [[nodiscard]] Issuing {
   }
   /// Makes `call_`. False: nothing is to be told, and there is none.
   bool begin(const std::shared_ptr<detail::CommunicatorGate>& comm, const Arguments& arguments,
-             const Issued* said) noexcept;
+             const Issued* said, IssueOptions how) noexcept;
   void leave() noexcept;
   void over(Outcome outcome, const void* work, const Communicator* part, Name reason) noexcept;
 
@@ -251,14 +281,21 @@ class Communicator {
   /// nothing is issued; hooks are called with the id of the outer one.
   /// Progress: as Channel::post(), but for the hooks.
   [[nodiscard]] Issuing issue(const Arguments& arguments) const noexcept {
-    return Issuing(gate_, arguments, nullptr);
+    return Issuing(gate_, arguments, nullptr, {});
   }
   /// The same, and `said` is what is published of it, for a backend that knows it better than
-  /// arguments say: op, bytes, elements, dtype, peer … Its group, rank, sequence and whose word it
-  /// is are the communicator's.
-  [[nodiscard]] Issuing issue(const Arguments& arguments, const Issued& said) const noexcept {
-    return Issuing(gate_, arguments, &said);
+  /// arguments say: op, bytes, elements, dtype, peer … Its group, rank, whose word it is, its
+  /// backend where `said` has none, and its sequence where CommunicatorOptions::counts is true, are
+  /// the communicator's.
+  [[nodiscard]] Issuing issue(const Arguments& arguments, const Issued& said,
+                              IssueOptions how = {}) const noexcept {
+    return Issuing(gate_, arguments, &said, how);
   }
+  /// Would anybody be told of an operation: a subscriber, or a hook? Would anybody be shown its
+  /// arguments: a hook, or a subscriber of collective.shapes? If not, who issues need not find out
+  /// what they are (IssueOptions::shown). Progress: wait-free.
+  [[nodiscard]] bool heard() const noexcept;
+  [[nodiscard]] bool shows_arguments() const noexcept;
   /// The backend's call, from issue() to returned(): `call(operation)`. False: refused, and it was
   /// not called. What it throws passes on.
   template <std::invocable<const Operation&> F>
@@ -319,7 +356,7 @@ class Communicator {
 
   /// What is open failed as cancelled; operations and hooks are refused from here on. May be called
   /// again. Publishes collective.group `ended`. Progress: lock-free.
-  void end() const noexcept;
+  void end(const EndOptions& how = {}) const noexcept;
 
  private:
   friend class Issuing;

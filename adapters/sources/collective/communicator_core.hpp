@@ -90,14 +90,21 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
   /// The hooks of `parent`, as many as it has now, in their order. How many.
   [[nodiscard]] Result<std::uint32_t> inherit(CommunicatorCore& parent);
   [[nodiscard]] Result<std::shared_ptr<OneHook>> add(std::shared_ptr<OneHook> made);
-  void say_group(GroupChange change, std::uint32_t inherited) noexcept;
+  /// `operations`: of a group that ended, how many there were.
+  void say_group(GroupChange change, std::uint32_t inherited,
+                 std::uint64_t operations = 0) noexcept;
   /// A split of this one; an empty `part`: this rank is in none.
   void say_split() noexcept;
-  void end() noexcept;
+  void end(const EndOptions& how) noexcept;
 
   /// False: nothing is to be told of it.
   bool issue(Issuing& issuing, const std::shared_ptr<CommunicatorGate>& self,
-             const Arguments& arguments, const Issued* said) noexcept;
+             const Arguments& arguments, const Issued* said, IssueOptions how) noexcept;
+  [[nodiscard]] bool shows_arguments() const noexcept {
+    return pre.any() || post.any() || marks().shapes_heard();
+  }
+  /// An operation whose end nobody will say is open no longer.
+  void forget(std::uint64_t op_id) noexcept { (void)ledger().open.end(op_id); }
   void call_post(const Call& call, Outcome outcome, const void* work, const Communicator* part,
                  Name reason) noexcept;
   Aborted abort(std::string_view reason, std::string_view asked_by, nanoseconds within,
@@ -115,7 +122,7 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
   const Name name, description, backend, source, parent;
   const std::int32_t rank, size, device;
   const std::vector<int> ranks;
-  const bool follows_vetoes;
+  const bool follows_vetoes, counts;
   const std::function<void(Name)> give_up;
 
   RowWhenAsked<PreHookArgs> pre;
@@ -126,6 +133,11 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
 
  private:
   [[nodiscard]] bool refuse_if_over(Call& call) const noexcept;
+  /// Its sequence: the count of collectives, or what the backend says.
+  [[nodiscard]] std::uint64_t numbered(const Arguments& arguments, const Issued* said) noexcept;
+  /// Asks the pre hooks; false: it does not go on.
+  [[nodiscard]] bool ask_hooks(Call& call, const Arguments& arguments, bool async,
+                               Name op) noexcept;
   [[nodiscard]] bool end_if_over(std::uint64_t op_id) noexcept;
   /// Has it said, and remembered. Its id.
   [[nodiscard]] std::uint64_t issued(const ArgumentsView& view, Name op,
@@ -155,7 +167,7 @@ class CommunicatorHold {
   explicit CommunicatorHold(engine::Ref<CommunicatorCore> of) noexcept : core(std::move(of)) {}
   CommunicatorHold(const CommunicatorHold&) = delete;
   CommunicatorHold& operator=(const CommunicatorHold&) = delete;
-  ~CommunicatorHold() { core->end(); }
+  ~CommunicatorHold() { core->end({}); }
   [[nodiscard]] static std::shared_ptr<CommunicatorGate> enter(engine::Ref<CommunicatorCore> core);
   [[nodiscard]] static std::shared_ptr<CommunicatorGate> find(Ledger::Core& ledger, Name group,
                                                               std::int32_t rank);

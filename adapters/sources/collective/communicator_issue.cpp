@@ -73,6 +73,11 @@ bool CommunicatorCore::end_if_over(std::uint64_t op_id) noexcept {
   return true;
 }
 
+std::uint64_t CommunicatorCore::numbered(const Arguments& arguments, const Issued* said) noexcept {
+  if (!counts) return said == nullptr ? 0 : said->sequence;
+  return is_collective(arguments) ? collectives.number() : 0;
+}
+
 std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
                                        std::uint64_t sequence) noexcept {
   const Size in = size_of(view.input), out = size_of(view.output);
@@ -117,7 +122,7 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
 
 std::uint64_t CommunicatorCore::issued(Issued said, std::uint64_t sequence) noexcept {
   said.group = name;
-  said.backend = backend;
+  if (said.backend == Name()) said.backend = backend;
   said.source = source;
   said.rank = rank;
   said.group_size = size;
@@ -147,13 +152,15 @@ PublishResult CommunicatorCore::ask(const Call& call, const Arguments& arguments
 }
 
 bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<CommunicatorGate>& self,
-                             const Arguments& arguments, const Issued* said) noexcept {
+                             const Arguments& arguments, const Issued* said,
+                             IssueOptions how) noexcept {
   if (forked()) return false;
   const auto begun = [&issuing]() -> Call& { return *::new (&issuing.call_) Call; };
   if (over != 0) return refuse_if_over(begun());
-  const std::uint64_t sequence = is_collective(arguments) ? collectives.number() : 0;
-  const bool heard = ledger().heard() || marks().shapes_heard();
-  if (!heard && !pre.any() && !post.any()) return false;
+  const std::uint64_t sequence = numbered(arguments, said);
+  const bool shapes = how.shown && marks().shapes_heard();
+  const bool heard = ledger().heard() || shapes;
+  if (!heard && !(how.shown && (pre.any() || post.any()))) return false;
 
   const ArgumentsView view = view_of(arguments);
   const Name op = said != nullptr ? said->op : word_of(arguments);
@@ -162,6 +169,8 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   call.lifecycle = view.lifecycle;
   call.exceptions = std::uncaught_exceptions();
   const std::uint64_t outer = marks().mark();
+  call.how = how;
+  if (outer != 0) call.how.ends = true;  // the outer one's end is not this one's to forget
   std::uint64_t id = outer, reported = outer == 0 ? 0 : marks().marked_as(op);
   const bool told = call.name != OpName::finalize;  // a group's end is an event of its own
   if (outer == 0 && heard && told) {
@@ -171,33 +180,36 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   }
   call.operation = Operation(this, id, reported != 0, op);
   if (end_if_over(outer == 0 ? id : 0)) return refuse_if_over(call);
-  if (told && marks().shapes_heard()) say_shapes(id, view, op);
+  if (told && shapes) say_shapes(id, view, op);
   call.comm = self;
   // From here on something is to be told when it is over.
   if (!pre.any() && !post.any() && reported == 0) return true;
 
-  if (pre.any()) {
-    const PublishResult asked = ask(call, arguments, view.async_op, op);
-    const bool guardless = asked == PublishCode::too_deep || asked == PublishCode::no_memory;
-    if (asked == PublishCode::vetoed || guardless) {
-      call.go_on = !follows_vetoes;
-      call.reason = asked == PublishCode::vetoed     ? asked.why
-                    : asked == PublishCode::too_deep ? too_deep
-                                                     : no_memory;
-    }
-    // A hook may have given the group up.
-    if (!call.go_on || refuse_if_over(call)) {
-      issuing.over(Outcome::refused, nullptr, nullptr, call.reason);
-      return true;
-    }
+  if (how.shown && pre.any() && !ask_hooks(call, arguments, view.async_op, op)) {
+    issuing.over(Outcome::refused, nullptr, nullptr, call.reason);
+    return true;
   }
-  if (reported != 0) call.inside.emplace(marks(), reported);
+  if (reported != 0 && call.how.ends) call.inside.emplace(marks(), reported);
   return true;
+}
+
+bool CommunicatorCore::ask_hooks(Call& call, const Arguments& arguments, bool async,
+                                 Name op) noexcept {
+  const PublishResult asked = ask(call, arguments, async, op);
+  const bool guardless = asked == PublishCode::too_deep || asked == PublishCode::no_memory;
+  if (asked == PublishCode::vetoed || guardless) {
+    call.vetoed = true;
+    call.go_on = !follows_vetoes;
+    call.reason = asked == PublishCode::vetoed     ? asked.why
+                  : asked == PublishCode::too_deep ? too_deep
+                                                   : no_memory;
+  }
+  return call.go_on && !refuse_if_over(call);  // a hook may have given the group up
 }
 
 void CommunicatorCore::call_post(const Call& call, Outcome outcome, const void* work,
                                  const Communicator* part, Name reason) noexcept {
-  if (!post.any()) return;
+  if (!call.how.shown || !post.any()) return;
   const Communicator self(call.comm);
   const Ledger::Outside no_mark;
   PostHookArgs args;
@@ -271,8 +283,8 @@ void Operation::say_wait(Edge edge, std::int64_t waited_ns) const noexcept {
 }
 
 bool Issuing::begin(const std::shared_ptr<detail::CommunicatorGate>& comm,
-                    const Arguments& arguments, const Issued* said) noexcept {
-  return detail::core_of(comm)->issue(*this, comm, arguments, said);
+                    const Arguments& arguments, const Issued* said, IssueOptions how) noexcept {
+  return detail::core_of(comm)->issue(*this, comm, arguments, said, how);
 }
 
 void Issuing::leave() noexcept {
@@ -310,6 +322,8 @@ void Issuing::over(Outcome outcome, const void* work, const Communicator* part,
     (void)call_.operation.failed(what);
   } else if (call_.lifecycle) {
     (void)call_.operation.completed();
+  } else if (!call_.how.ends) {
+    detail::core_of(call_.comm)->forget(call_.operation.id_);
   }
   detail::core_of(call_.comm)->call_post(call_, outcome, work, part, reason);
   call_.comm.reset();

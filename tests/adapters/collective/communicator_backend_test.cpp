@@ -85,6 +85,139 @@ TEST(CommunicatorBackendTest, OneThatFollowsNoVetoHearsWhyAndGoesOn) {
   EXPECT_EQ(completed.all().size(), 1u);
 }
 
+TEST(CommunicatorBackendTest, OneThatNumbersItsOperationsItselfSaysTheirSequences) {
+  Bus bus;
+  Heard<Issued> issued(bus);
+  Heard<collective::Group> groups(bus);
+  auto options = world();
+  options.counts = false;
+  const Communicator comm = Communicator::make(bus, options).value();
+  Issued said;
+  said.sequence = 77;
+  said.backend = Name("of this call");
+  comm.issue(collective::Barrier{}, said).returned();
+  comm.issue(collective::Barrier{}).returned();
+  EXPECT_EQ(issued.all().at(0).sequence, 77u);
+  EXPECT_EQ(issued.all().at(0).backend.view(), "of this call");
+  EXPECT_EQ(issued.all().at(1).sequence, 0u);
+  comm.end({.operations = 5});
+  EXPECT_EQ(groups.all().back().operations, 5u);
+}
+
+TEST(CommunicatorBackendTest, WhatNobodyEndsIsNotLeftOpenAndCanFailUntilItsCallIsOver) {
+  Bus bus;
+  Heard<Issued> issued(bus);
+  Heard<Failed> failed(bus);
+  Heard<Completed> completed(bus);
+  const auto ledger = Ledger::of(bus).value();
+  const Communicator comm = Communicator::make(bus, world()).value();
+  {
+    auto issuing = comm.issue(collective::Barrier{}, {}, {.ends = false});
+    EXPECT_EQ(ledger->mark(), 0u);
+    issuing.returned();
+    EXPECT_EQ(ledger->figures().open, 0u);
+    EXPECT_FALSE(issuing.operation().completed());
+  }
+  comm.issue(collective::Barrier{}, {}, {.ends = false}).threw("no such type");
+  const auto no = comm.pre_hook([](const PreHookArgs&) { return Verdict::veto(Name("no")); });
+  const auto refused = comm.issue(collective::Barrier{}, {}, {.ends = false});
+  EXPECT_TRUE(!refused && refused.vetoed());
+  EXPECT_EQ(issued.all().size(), 3u);
+  EXPECT_TRUE(completed.all().empty());
+  ASSERT_EQ(failed.all().size(), 2u);
+  EXPECT_EQ(failed.all()[0].how, How::error);
+  EXPECT_EQ(failed.all()[1].how, How::vetoed);
+  EXPECT_EQ(ledger->figures().open, 0u);
+}
+
+TEST(CommunicatorBackendTest, AnInnerOneThatNobodyEndsLeavesTheOuterOneOpen) {
+  Bus bus;
+  Heard<Completed> completed(bus);
+  const Communicator outer = Communicator::make(bus, world()).value();
+  const Communicator inner = Communicator::make(bus, world()).value();
+  Issued said;
+  said.op = Name("barrier");
+  auto issuing = outer.issue(collective::Barrier{}, said);
+  inner.issue(collective::Barrier{}, said, {.ends = false}).returned();
+  issuing.returned();
+  EXPECT_TRUE(issuing.operation().completed());
+  EXPECT_EQ(completed.all().size(), 1u);
+}
+
+TEST(CommunicatorBackendTest, HooksAreNotCalledWhereTheArgumentsAreNotFilledIn) {
+  Bus bus;
+  Heard<Issued> issued(bus);
+  const Communicator comm = Communicator::make(bus, world()).value();
+  EXPECT_TRUE(comm.heard());
+  EXPECT_FALSE(comm.shows_arguments());
+  int calls = 0;
+  const auto before = comm.pre_hook([&](const PreHookArgs&) {
+    ++calls;
+    return Verdict::allow();
+  });
+  const auto after = comm.post_hook([&](const PostHookArgs&) { ++calls; });
+  EXPECT_TRUE(comm.shows_arguments());  // and who asked before does not know that yet
+  comm.issue(collective::Other{"barrier"}, {}, {.shown = false}).returned();
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(issued.all().size(), 1u);
+  comm.issue(collective::Barrier{}, {}, {}).returned();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(CommunicatorBackendTest, ItIsHeardBySubscribersAndByHooksOfItsOwn) {
+  Bus bus;
+  const Communicator comm = Communicator::make(bus, world()).value();
+  EXPECT_FALSE(comm.heard());
+  {
+    const Heard<Failed> failed(bus);
+    EXPECT_TRUE(comm.heard());
+  }
+  {
+    const Heard<collective::Shapes> shapes(bus);
+    EXPECT_TRUE(comm.heard() && comm.shows_arguments());
+  }
+  EXPECT_FALSE(comm.heard());
+  const Communicator other = Communicator::make(bus, world()).value();
+  const auto after = other.post_hook([](const PostHookArgs&) {});
+  EXPECT_TRUE(other.heard() && !comm.heard());
+  EXPECT_FALSE(Communicator().heard() || Communicator().shows_arguments());
+}
+
+TEST(CommunicatorBackendTest, AnEndMayLeaveWhatIsUnderWayToWhoSaysItsEnd) {
+  Bus bus;
+  Heard<Completed> completed(bus);
+  Heard<Failed> failed(bus);
+  const Communicator comm = Communicator::make(bus, world()).value();
+  auto first = comm.issue(collective::Barrier{});
+  first.returned();
+  comm.end({.cancels = false});
+  EXPECT_TRUE(first.operation().completed());
+  const auto refused = comm.issue(collective::Barrier{});
+  EXPECT_TRUE(!refused && !refused.vetoed());
+  const Communicator other = Communicator::make(bus, world()).value();
+  auto second = other.issue(collective::Barrier{});
+  second.returned();
+  other.end({.reason = "destroyed"});
+  ASSERT_EQ(failed.all().size(), 1u);
+  EXPECT_EQ(failed.all()[0].how, How::cancelled);
+  EXPECT_EQ(failed.all()[0].reason.view(), "destroyed");
+  EXPECT_EQ(completed.all().size(), 1u);
+}
+
+TEST(CommunicatorBackendTest, AMarkThatIsTakenAwayMakesWhatFollowsAnOperationOfItsOwn) {
+  Bus bus;
+  Heard<Issued> issued(bus);
+  const auto ledger = Ledger::of(bus).value();
+  const Communicator comm = Communicator::make(bus, world()).value();
+  auto outer = comm.issue(collective::AllReduce{});
+  EXPECT_NE(ledger->mark(), 0u);
+  outer.unmark();
+  EXPECT_EQ(ledger->mark(), 0u);
+  comm.issue(collective::Barrier{}).returned();
+  outer.returned();
+  EXPECT_EQ(issued.all().size(), 2u);
+}
+
 TEST(CommunicatorBackendTest, ACallThatFailsSaysTheVendorsCodeOnce) {
   Bus bus;
   Heard<Failed> failed(bus);
