@@ -1,6 +1,6 @@
 // How does what a library written in Python or bound to it calls for (PyTorch's process groups)
-// become collective events? Through the ledger of the bus, with one object for each group, and one
-// for each call while it runs.
+// become collective events? Each group is a communicator of the bus, so that hooks hang on it; each
+// call has one object while it runs.
 #include "events/collective.hpp"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,14 +24,17 @@
 #include "events/terms/collective_ranks.hpp"
 
 #include "bindings/python/native/bus.hpp"
+#include "bindings/python/native/communicator_arguments.hpp"
 
 #include "adapters/launch/channel_of.hpp"
 #include "adapters/launch/tid.hpp"
 #include "adapters/sources/collective/collective_ledger.hpp"
+#include "adapters/sources/collective/communicator.hpp"
 
 namespace ringmain::python {
 namespace {
 
+using collective::Communicator;
 using collective::Completed;
 using collective::Failed;
 using collective::How;
@@ -59,27 +63,26 @@ struct Book {
       throw nb::value_error(conflict->message.c_str());
   }
   std::shared_ptr<Ledger> ledger;
-  run::ChannelHeld<Issued> issued;  // for what the ledger is not to remember
+  run::ChannelHeld<Issued> issued;  // for what was issued before now
 };
 using Shared = std::shared_ptr<const Book>;
 
 /// An operation that somebody has called for: what becomes of it. Threads: any.
 class Operation {
  public:
-  Operation(Shared book, std::uint64_t id, Name op, Name group, Name source, std::int32_t rank)
-      : book_(std::move(book)), id_(id), op_(op), group_(group), source_(source), rank_(rank) {}
-  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  explicit Operation(collective::Operation of) : of_(std::move(of)) {}
+  [[nodiscard]] std::uint64_t id() const noexcept { return of_.id(); }
   bool completed() const noexcept {
     Completed said;
     said.thread = this_thread();
-    return book_->ledger->completed(id_, said);
+    return of_.completed(said);
   }
   bool failed(std::string_view reason, How how) const noexcept {
     Failed said;
     said.reason = reason_of(reason);
     said.how = how;
     said.thread = this_thread();
-    return book_->ledger->failed(id_, said);
+    return of_.failed(said);
   }
   /// With what was raised where somebody waited for it.
   bool raised(std::string_view reason) const noexcept {
@@ -97,61 +100,69 @@ class Operation {
     }
   }
   /// The caller begins to wait; returns when, for wait_ended(). 0: nobody listens.
-  [[nodiscard]] std::int64_t wait_began() const noexcept {
-    if (!book_->ledger->waits_heard()) return 0;
-    say_wait(collective::Edge::begin, 0);
-    return engine::now_ns();
-  }
-  void wait_ended(std::int64_t since_ns) const noexcept {
-    if (since_ns != 0) say_wait(collective::Edge::end, engine::now_ns() - since_ns);
-  }
+  [[nodiscard]] std::int64_t wait_began() const noexcept { return of_.begin_wait(); }
+  void wait_ended(std::int64_t since_ns) const noexcept { of_.end_wait(since_ns); }
 
  private:
-  void say_wait(collective::Edge edge, std::int64_t duration_ns) const noexcept {
-    collective::Wait said;
-    said.op_id = id_;
-    said.duration_ns = duration_ns;
-    said.op = op_;
-    said.group = group_;
-    said.source = source_;
-    said.rank = rank_;
-    said.thread = this_thread();
-    said.operations = 1;
-    said.edge = edge;
-    book_->ledger->say(said);
-  }
-
-  Shared book_;
-  std::uint64_t id_;
-  Name op_, group_, source_;
-  std::int32_t rank_;
+  collective::Operation of_;
 };
 
-/// The call of the backend: its thread is marked with the operation until it is over.
+/// The call of the backend: its thread is marked with the operation until it is over. With the GIL.
 class Issuing {
  public:
-  Issuing(const Shared& book, std::shared_ptr<Operation> operation)
-      : operation_(std::move(operation)),
-        inside_(std::make_unique<Ledger::Inside>(*book->ledger, operation_->id())) {}
-  Issuing(Issuing&&) = default;
-  Issuing& operator=(Issuing&&) = delete;
-  ~Issuing() { over(); }
+  /// `inner`: of an operation of another source, whose ends are that one's to say.
+  Issuing(const Communicator& by, const collective::Arguments& arguments, const Issued& said,
+          collective::IssueOptions how, bool inner)
+      : async_op_(said.asynchronous) {
+    OfPython mine(&arguments, 0, async_op_);
+    held_.reset(new collective::Issuing(by.issue(arguments, said, how)));
+    const bool own = !inner && (*held_ || held_->vetoed());
+    operation_ = std::make_shared<Operation>(own ? held_->operation() : collective::Operation());
+    op_id_ = held_->operation().id();
+    if (*held_) return;
+    // PyTorch goes on where its group has just ended here.
+    refused_ = held_->vetoed();
+    reason_ = std::string(held_->reason().view());
+    if (mine.raised.is_valid()) error_ = std::move(mine.raised);
+    held_.reset();
+  }
+  Issuing(const Issuing&) = delete;
+  Issuing& operator=(const Issuing&) = delete;
+  /// A mark is its thread's own. Whoever lets go elsewhere of a call that never returned leaves it.
+  ~Issuing() {
+    if (!here()) (void)held_.release();
+  }
 
   [[nodiscard]] const std::shared_ptr<Operation>& operation() const noexcept { return operation_; }
-  void returned() noexcept { over(); }
-  void threw(std::string_view reason) noexcept {
-    over();
-    operation_->failed(reason, How::error);
+  [[nodiscard]] bool refused() const noexcept { return refused_; }
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  /// What a pre hook raised, or None.
+  [[nodiscard]] nb::object error() const { return error_; }
+  void unmark() noexcept {
+    if (held_ != nullptr && here()) held_->unmark();
+  }
+  void returned(nb::handle work) {
+    if (held_ == nullptr || !here()) return;
+    const void* const shown = work.is_none() ? nullptr : work.ptr();
+    const OfPython mine(shown, op_id_, async_op_);
+    held_->returned(shown);
+    held_.reset();
+  }
+  void threw(std::string_view reason) {
+    if (held_ == nullptr || !here()) return;
+    const OfPython mine(nullptr, op_id_, async_op_);
+    held_->threw(reason_of(reason).view());
+    held_.reset();
   }
 
  private:
-  void over() noexcept {
-    // A mark is its thread's own. Whoever lets go of a call that never returned leaves it alone.
-    if (std::this_thread::get_id() != thread_) (void)inside_.release();
-    inside_.reset();
-  }
+  [[nodiscard]] bool here() const noexcept { return std::this_thread::get_id() == thread_; }
+  std::unique_ptr<collective::Issuing> held_;
   std::shared_ptr<Operation> operation_;
-  std::unique_ptr<Ledger::Inside> inside_;
+  std::string reason_;
+  nb::object error_ = nb::none();
+  std::uint64_t op_id_ = 0;
+  bool async_op_, refused_ = false;
   std::thread::id thread_ = std::this_thread::get_id();
 };
 
@@ -164,33 +175,68 @@ struct Call {
   bool asynchronous = false;
 };
 
+/// What hooks are shown of it; `kind` is torchcomms' word, "" where it has none.
+struct Shown {
+  std::string kind;
+  nb::object inputs, outputs;
+  std::string reduce;
+  std::vector<std::uint64_t> input_split_sizes, output_split_sizes;
+  bool point_to_point = false;
+};
+
 class Group {
  public:
-  Group(Shared book, std::string_view name, std::string_view description, std::string_view backend,
-        std::string_view source, std::int32_t rank, std::int32_t size,
+  Group(const NativeBus& bus, Shared book, std::string_view name, std::string_view description,
+        std::string_view backend, std::string_view source, std::int32_t rank, std::int32_t size,
         const std::vector<int>& ranks)
       : book_(std::move(book)), name_(name), source_(source), rank_(rank), size_(size) {
-    collective::Group said = about(collective::GroupChange::made);
-    said.description = Name(description);
-    said.backend = Name(backend);
-    collective::write_ranks(said.ranks, ranks);
-    book_->ledger->say(said);
+    collective::CommunicatorOptions options;
+    options.name = name;
+    options.description = description;
+    options.backend = backend;
+    options.source = source;
+    options.rank = rank;
+    options.size = size;
+    options.ranks = ranks;
+    options.counts = false;    // PyTorch does
+    if (bus.closed()) return;  // nobody hears of it
+    Bus& on = bus.bus();
+    std::optional<Result<Communicator>> made;
+    {
+      const Released released;
+      made.emplace(Communicator::make(on, options));
+    }
+    if (!*made) throw nb::value_error(made->error().message.c_str());
+    comm_ = std::move(*made).value();
   }
 
-  /// `ends`: somebody will say what becomes of it. False: it is published, and not remembered.
-  /// Where the thread is inside another operation it is a part of that one, and nothing is said.
-  Issuing issue(const Call& call, bool ends) {
-    Issued said = issued(call);
-    std::uint64_t id = 0;
-    if (book_->ledger->mark() == 0) {
-      if (ends) {
-        id = book_->ledger->issue(said);
-      } else if (book_->ledger->heard()) {
-        id = said.op_id = new_op_id();
-        (void)book_->issued.channel->post(said);
-      }
+  [[nodiscard]] bool heard() const noexcept { return comm_.heard(); }
+  [[nodiscard]] bool shows() const noexcept { return comm_.shows_arguments(); }
+
+  /// `ends`: somebody will say what becomes of it. False: it is not left open. Where the thread is
+  /// inside another operation it is a part of that one: hooks are called, and nothing is said.
+  std::unique_ptr<Issuing> issue(const Call& call, bool ends, const Shown* shown) {
+    const bool inner = book_->ledger->mark() != 0;
+    if (shown == nullptr) {
+      const collective::Arguments none = collective::Other{.op = call.op};
+      return std::make_unique<Issuing>(comm_, none, issued(call),
+                                       collective::IssueOptions{ends, false}, inner);
     }
-    return {book_, std::make_shared<Operation>(book_, id, said.op, name_, source_, rank_)};
+    const PythonArguments arguments(shown->kind.empty() ? std::string(call.op) : shown->kind,
+                                    {shown->inputs,
+                                     shown->outputs,
+                                     call.peer,
+                                     shown->reduce,
+                                     call.asynchronous,
+                                     shown->point_to_point,
+                                     shown->input_split_sizes,
+                                     shown->output_split_sizes,
+                                     0,
+                                     {},
+                                     {}},
+                                    shown->kind.empty());
+    return std::make_unique<Issuing>(comm_, arguments.arguments(), issued(call),
+                                     collective::IssueOptions{ends, true}, inner);
   }
   /// It was called for, before now and in a thread that was not there to say it.
   void was_issued(const Call& call) {
@@ -199,26 +245,12 @@ class Group {
     said.op_id = new_op_id();
     (void)book_->issued.channel->post(said);
   }
-  /// What is open is cancelled.
-  void end(std::string_view reason, std::uint64_t operations) noexcept {
-    if (std::exchange(ended_, true)) return;
-    book_->ledger->end_group(name_, reason_of(reason));
-    collective::Group said = about(collective::GroupChange::ended);
-    said.operations = operations;
-    book_->ledger->say(said);
+  /// `cancels`: what is open is cancelled; else somebody says its end.
+  void end(std::string_view reason, std::uint64_t operations, bool cancels) noexcept {
+    comm_.end({reason_of(reason).view(), operations, cancels});
   }
 
  private:
-  [[nodiscard]] collective::Group about(collective::GroupChange change) const noexcept {
-    collective::Group said;
-    said.group = name_;
-    said.source = source_;
-    said.rank = rank_;
-    said.group_size = static_cast<std::uint32_t>(size_);
-    said.thread = this_thread();
-    said.change = change;
-    return said;
-  }
   [[nodiscard]] Issued issued(const Call& call) const {
     Issued said;
     said.sequence = call.sequence;
@@ -240,9 +272,9 @@ class Group {
   }
 
   Shared book_;
+  Communicator comm_;
   Name name_, source_;
   std::int32_t rank_, size_;
-  bool ended_ = false;
 };
 
 class Collectives {
@@ -265,17 +297,17 @@ How how_of(std::string_view word) {
   return static_cast<How>(found - std::begin(kWords));
 }
 
-/// Calls `f(call)` with what Python gave by position.
+/// Calls `f(group, call, ends, shown)` with what Python gave by position.
 template <class F>
 auto with_call(F f) {
   return [f](Group& group, std::string_view op, std::uint64_t sequence, std::uint64_t bytes,
              std::uint64_t in_elements, std::uint64_t out_elements, std::uint64_t correlation,
              std::string_view dtype, std::string_view backend, std::int32_t peer,
-             std::int32_t device, bool asynchronous, bool ends) {
+             std::int32_t device, bool asynchronous, bool ends, const Shown* shown) {
     return f(group,
              Call{op, sequence, bytes, in_elements, out_elements, correlation, dtype, backend, peer,
                   device, asynchronous},
-             ends);
+             ends, shown);
   };
 }
 
@@ -299,30 +331,56 @@ void bind_collective(nb::module_& m) {
       .def("__call__", &Operation::ended, nb::arg("future"));
   nb::class_<Issuing>(m, "CollectiveIssuing", "One call of a backend, in its thread.")
       .def_prop_ro("operation", &Issuing::operation)
-      .def("returned", &Issuing::returned)
+      .def_prop_ro("refused", &Issuing::refused)
+      .def_prop_ro("reason", &Issuing::reason)
+      .def_prop_ro("error", &Issuing::error)
+      .def("unmark", &Issuing::unmark)
+      .def("returned", &Issuing::returned, nb::arg("work").none() = nb::none())
       .def("threw", &Issuing::threw, nb::arg("reason"));
+  nb::class_<Shown>(m, "CollectiveShown", "What hooks are shown of a call.")
+      .def(
+          "__init__",
+          [](Shown* self, std::string kind, nb::object inputs, nb::object outputs,
+             std::string reduce, std::vector<std::uint64_t> input_split_sizes,
+             std::vector<std::uint64_t> output_split_sizes, bool point_to_point) {
+            new (self) Shown{std::move(kind),
+                             std::move(inputs),
+                             std::move(outputs),
+                             std::move(reduce),
+                             std::move(input_split_sizes),
+                             std::move(output_split_sizes),
+                             point_to_point};
+          },
+          nb::arg("kind"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("reduce"),
+          nb::arg("input_split_sizes"), nb::arg("output_split_sizes"), nb::arg("point_to_point"));
   nb::class_<Group>(m, "CollectiveGroup", "One rank's end of a group. Threads: any.")
       .def(
           "__init__",
-          [](Group* self, const Collectives& all, std::string_view name,
+          [](Group* self, const NativeBus& bus, const Collectives& all, std::string_view name,
              std::string_view description, std::string_view backend, std::string_view source,
              std::int32_t rank, std::int32_t size, const std::vector<int>& ranks) {
-            new (self) Group(all.book(), name, description, backend, source, rank, size, ranks);
+            new (self)
+                Group(bus, all.book(), name, description, backend, source, rank, size, ranks);
           },
-          nb::arg("collectives"), nb::arg("name"), nb::arg("description"), nb::arg("backend"),
-          nb::arg("source"), nb::arg("rank"), nb::arg("size"), nb::arg("ranks"))
-      .def("issue", with_call([](Group& group, const Call& call, bool ends) {
-             return group.issue(call, ends);
+          nb::arg("bus"), nb::arg("collectives"), nb::arg("name"), nb::arg("description"),
+          nb::arg("backend"), nb::arg("source"), nb::arg("rank"), nb::arg("size"), nb::arg("ranks"))
+      .def_prop_ro("heard", &Group::heard)
+      .def_prop_ro("shows", &Group::shows)
+      .def("issue", with_call([](Group& group, const Call& call, bool ends, const Shown* shown) {
+             return group.issue(call, ends, shown).release();
            }),
            nb::arg("op"), nb::arg("sequence"), nb::arg("bytes"), nb::arg("in_elements"),
            nb::arg("out_elements"), nb::arg("correlation"), nb::arg("dtype"), nb::arg("backend"),
-           nb::arg("peer"), nb::arg("device"), nb::arg("asynchronous"), nb::arg("ends"))
-      .def("was_issued",
-           with_call([](Group& group, const Call& call, bool) { group.was_issued(call); }),
+           nb::arg("peer"), nb::arg("device"), nb::arg("asynchronous"), nb::arg("ends"),
+           nb::arg("shown").none() = nb::none(), nb::rv_policy::take_ownership)
+      .def("was_issued", with_call([](Group& group, const Call& call, bool, const Shown*) {
+             group.was_issued(call);
+           }),
            nb::arg("op"), nb::arg("sequence"), nb::arg("bytes"), nb::arg("in_elements"),
            nb::arg("out_elements"), nb::arg("correlation"), nb::arg("dtype"), nb::arg("backend"),
-           nb::arg("peer"), nb::arg("device"), nb::arg("asynchronous"), nb::arg("ends"))
-      .def("end", &Group::end, nb::arg("reason"), nb::arg("operations"));
+           nb::arg("peer"), nb::arg("device"), nb::arg("asynchronous"), nb::arg("ends"),
+           nb::arg("shown").none() = nb::none())
+      .def("end", &Group::end, nb::arg("reason"), nb::arg("operations"), nb::arg("cancels") = true);
   nb::class_<Collectives>(m, "Collectives", "The ledger of a bus, for groups. Threads: any.")
       .def(
           "__init__", [](Collectives* self, NativeBus& bus) { new (self) Collectives(bus); },

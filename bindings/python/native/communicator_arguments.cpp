@@ -53,8 +53,8 @@ std::int32_t device_of(nb::handle tensor) {
 
 // --- from Python ---
 
-PythonArguments::PythonArguments(std::string op, GivenArguments given)
-    : op_(std::move(op)), given_(std::move(given)) {
+PythonArguments::PythonArguments(std::string op, GivenArguments given, bool other)
+    : op_(std::move(op)), given_(std::move(given)), other_(other) {
   read(given_.inputs, inputs_);
   read(given_.outputs, outputs_);
   arguments_ = made();
@@ -125,7 +125,7 @@ const Tensor& PythonArguments::one(const std::vector<Tensor>& of, const char* wh
 collective::Arguments PythonArguments::made() const {
   using namespace collective;
   const GivenArguments& g = given_;
-  const auto found = op_named(op_);
+  const auto found = other_ ? std::nullopt : op_named(op_);
   const auto input = [this]() -> const Tensor& { return one(inputs_, "input"); };
   const auto output = [this]() -> const Tensor& { return one(outputs_, "output"); };
   if (!found)

@@ -31,7 +31,8 @@ struct GivenArguments {
 class PythonArguments {
  public:
   /// Throws nanobind::python_error, nanobind::type_error, nanobind::value_error: one sentence.
-  PythonArguments(std::string op, GivenArguments given);
+  /// `other`: as an operation that has no struct of its own, whatever it is called.
+  PythonArguments(std::string op, GivenArguments given, bool other = false);
   PythonArguments(const PythonArguments&) = delete;
   PythonArguments& operator=(const PythonArguments&) = delete;
   [[nodiscard]] const collective::Arguments& arguments() const noexcept { return arguments_; }
@@ -47,6 +48,7 @@ class PythonArguments {
 
   const std::string op_;
   const GivenArguments given_;
+  const bool other_;
   std::vector<nb::object> kept_;  // the sequences
   std::vector<std::vector<std::int64_t>> sizes_;
   std::vector<collective::Tensor> inputs_, outputs_;

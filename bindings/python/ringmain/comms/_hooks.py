@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,6 @@ from .._bus import Bus, Subscription, name_of
 from .._native import Communicator as NativeCommunicator
 from ._args import AbortHookArgs, CompletionHookArgs, PostHookArgs
 from . import _styles
-
 
 
 class RemovableHandle:
@@ -191,18 +191,35 @@ class _OfGroup(Hooks):
         return f"<hooks of group {self._native.name!r}, rank {self._native.rank} of {self._native.size}>"
 
 
+_of_process_groups: weakref.WeakKeyDictionary[Any, _OfGroup] = weakref.WeakKeyDictionary()  # an id is known to each call
+
+
 def hooks_of(group: Any, *, rank: int = -1, bus: Bus | None = None) -> Hooks:
     """Where hooks of a communicator that somebody else made are registered. `group` is its name, or a process group of PyTorch's
-    that a communicator of that name stands for; `rank` is needed where several ranks live in this process."""
+    that ringmain.torch hears; `rank` is needed where several ranks live in this process. LookupError: the bus knows none, or it
+    has ended. Hooks stay until the group ends, or PyTorch is detached."""
     bus = bus if bus is not None else _attached_bus()
     _check.instance("bus", bus, Bus, "a ringmain.Bus")
-    name = group if isinstance(group, str) else getattr(group, "group_name", None)
+    name = group if isinstance(group, str) else _name_of(group)
     if not isinstance(name, str):
         raise TypeError(f"group is {group!r}; give a torch.distributed.ProcessGroup, or a group's name")
     found = _native.Communicator.find(bus._native, name, _check.whole("rank", rank, -1, 2**31 - 1))
     if found is None:
-        raise LookupError(f"bus {bus.name!r} knows no communicator {name!r}; make it by new_comm() or in C++, and give hooks_of() the bus that it is on")
-    return _OfGroup(found, bus)
+        raise LookupError(f"bus {bus.name!r} knows no communicator {name!r}, or it has ended; make it by new_comm() or in C++, or hear "
+                          "PyTorch's groups by ringmain.torch.attach(bus), and give hooks_of() the bus that it is on")
+    if isinstance(group, str):
+        return _OfGroup(found, bus)
+    known = _of_process_groups.get(group)
+    if known is None or known._native != found or known._native.ended or known._bus is not bus:
+        known = _of_process_groups[group] = _OfGroup(found, bus)
+    return known
+
+
+def _name_of(group: Any) -> Any:
+    try:
+        return getattr(group, "group_name", None)
+    except RuntimeError:  # PyTorch has destroyed it
+        return str(group)
 
 
 def _attached_bus() -> Bus:

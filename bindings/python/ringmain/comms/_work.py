@@ -9,14 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from .. import _check, _native
-
-
-class OperationVetoed(RuntimeError):
-    """A pre hook refused the operation; the backend was not called. `reason` is the hook's."""
-
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+from .._vetoed import OperationVetoed as OperationVetoed
 
 
 class CommunicatorAborted(RuntimeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ._collectives import Call
+from ._collectives import Call, Shown
 
 
 class Method(NamedTuple):
@@ -16,39 +16,51 @@ class Method(NamedTuple):
     peer: int | None = None
     op: str = ""  # another spelling, where the table of all sources (collective_names.hpp) does not have this one
     point_to_point: bool = False
+    kind: str = ""  # torchcomms' word, as hooks get it; "": it has none
 
 
 _INTO = Method(give=1, get=0)
 METHODS: dict[str, Method] = {
-    "allreduce": Method(0, 0),
+    "allreduce": Method(0, 0, kind="all_reduce"),
     "allreduce_coalesced": Method(0, 0),
-    "broadcast": Method(0, 0, peer=1),
-    "reduce": Method(0, 0, peer=1),
-    "allgather": _INTO,
-    "_allgather_base": _INTO,
-    "all_gather_single": _INTO,
+    "broadcast": Method(0, 0, peer=1, kind="broadcast"),
+    "reduce": Method(0, 0, peer=1, kind="reduce"),
+    "allgather": _INTO._replace(kind="all_gather"),
+    "_allgather_base": _INTO._replace(kind="all_gather_single"),
+    "all_gather_single": _INTO._replace(kind="all_gather_single"),
     "allgather_coalesced": _INTO,
     "allgather_into_tensor_coalesced": _INTO,
     "all_gather_single_coalesced": _INTO._replace(op="all_gather_coalesced"),
-    "gather": _INTO._replace(peer=2),
-    "scatter": _INTO._replace(peer=2),
-    "reduce_scatter": _INTO,
-    "_reduce_scatter_base": _INTO,
-    "reduce_scatter_single": _INTO,
+    "gather": _INTO._replace(peer=2, kind="gather"),
+    "scatter": _INTO._replace(peer=2, kind="scatter"),
+    "reduce_scatter": _INTO._replace(kind="reduce_scatter"),
+    "_reduce_scatter_base": _INTO._replace(kind="reduce_scatter_single"),
+    "reduce_scatter_single": _INTO._replace(kind="reduce_scatter_single"),
     "reduce_scatter_tensor_coalesced": _INTO,
     "reduce_scatter_single_coalesced": _INTO._replace(op="reduce_scatter_coalesced"),
-    "alltoall": _INTO,
-    "alltoall_base": _INTO,
-    "all_to_all_single": _INTO,
-    "barrier": Method(),
+    "alltoall": _INTO._replace(kind="all_to_all"),
+    "alltoall_base": _INTO._replace(kind="all_to_all_single"),
+    "all_to_all_single": _INTO._replace(kind="all_to_all_single"),
+    "barrier": Method(kind="barrier"),
     "monitored_barrier": Method(),
-    "send": Method(give=0, peer=1, point_to_point=True),
-    "recv": Method(get=0, peer=1, point_to_point=True),
-    "recv_anysource": Method(get=0, op="recv", point_to_point=True),
+    "send": Method(give=0, peer=1, point_to_point=True, kind="send"),
+    "recv": Method(get=0, peer=1, point_to_point=True, kind="recv"),
+    "recv_anysource": Method(get=0, op="recv", point_to_point=True, kind="recv"),
 }
 
 MAKING_HOOKS = ("SPLIT", "NEW_WINDOW")  # of HookOpName: no operations on data
 POINT_TO_POINT_HOOKS = ("SEND", "RECV")
+_HOOK_KINDS: dict[str, str] = {
+    "SEND": "send", "RECV": "recv", "BROADCAST": "broadcast", "ALLREDUCE": "all_reduce", "REDUCE": "reduce", "ALLGATHER": "all_gather",
+    "ALLGATHER_BASE": "all_gather_single", "REDUCE_SCATTER": "reduce_scatter", "REDUCE_SCATTER_BASE": "reduce_scatter_single",
+    "ALLTOALL": "all_to_all", "ALLTOALL_BASE": "all_to_all_single", "BARRIER": "barrier", "SCATTER": "scatter", "GATHER": "gather",
+}
+# Of how many tensors torchcomms' operations are, where it is one; PyTorch's may have several.
+_ONE_IN = {"send", "broadcast", "all_reduce", "reduce", "all_gather", "all_gather_single", "reduce_scatter_single", "all_to_all_single",
+           "all_to_all_v_single", "gather"}
+_ONE_OUT = {"recv", "all_gather_single", "reduce_scatter", "reduce_scatter_single", "all_to_all_single", "all_to_all_v_single", "scatter"}
+_REDUCTIONS = {"SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max", "BAND": "bit_and", "BOR": "bit_or",
+               "BXOR": "bit_xor", "PREMUL_SUM": "premul_sum"}
 
 # As PyTorch's recorder writes them: the word for it here, and how large one is.
 _DTYPES: dict[str, tuple[str, int]] = {
@@ -100,6 +112,13 @@ class Called(NamedTuple):
     get: Moved
     peer: int
     asynchronous: bool
+    kind: str = ""
+    inputs: Any = None  # tensors, or lists of them
+    outputs: Any = None
+    in_place: bool = False
+    reduction: Any = None
+    splits: tuple[Any, Any] = ((), ())  # of inputs and outputs
+    point_to_point: bool = False
 
     @property
     def device_type(self) -> str:
@@ -110,26 +129,65 @@ class Called(NamedTuple):
         return Call(self.op, sequence, max(self.give.bytes, self.get.bytes), self.give.elements, self.get.elements, correlation,
                     first.dtype, backend, self.peer, first.device, self.asynchronous)
 
+    def shown(self) -> Shown:
+        inputs = flat(self.inputs)
+        outputs = inputs if self.in_place else flat(self.outputs)
+        kind, (in_splits, out_splits) = self.kind, self.splits
+        if kind == "all_to_all_single" and (in_splits or out_splits):
+            kind = "all_to_all_v_single"
+        if (kind in _ONE_IN and len(inputs) != 1) or (kind in _ONE_OUT and len(outputs) != 1):
+            kind = ""
+        return Shown(kind, inputs, outputs, _REDUCTIONS.get(getattr(getattr(self.reduction, "op", self.reduction), "name", ""), "other"),
+                     list(in_splits), list(out_splits), self.point_to_point)
+
+
+def flat(value: Any) -> list[Any]:
+    """A tensor, or lists of them: all."""
+    if value is None:
+        return []
+    return [tensor for part in value for tensor in flat(part)] if isinstance(value, (list, tuple)) else [value]
+
 
 def called(name: str, method: Method, args: tuple[Any, ...], named: Mapping[str, Any]) -> Called:
     """A call of a method of ProcessGroup. Both kinds of its overloads: with options at the end, and without."""
     options = named.get("opts", args[-1] if args else None)
-    give = _argument(args, named, method.give, ("input", "tensor"))
-    get = _argument(args, named, method.get, ("output", "tensor"))
+    inputs = _argument(args, named, method.give, ("input", "tensor"))
+    outputs = _argument(args, named, method.get, ("output", "tensor"))
     peer = getattr(options, "rootRank", None)
     if peer is None and method.peer is not None:
         peer = args[method.peer] if len(args) > method.peer else \
             next((named[key] for key in ("root", "dstRank", "srcRank") if key in named), None)
-    return Called(method.op or name, give, get, peer if isinstance(peer, int) else -1,
-                  bool(getattr(options, "asyncOp", False)))
+    in_place = method.give is not None and method.give == method.get
+    give = moved(inputs)
+    return Called(method.op or name, give, give if in_place else moved(outputs), peer if isinstance(peer, int) else -1,
+                  bool(getattr(options, "asyncOp", False)), method.kind, inputs, outputs, in_place, _reduction(options, args, named),
+                  _splits(args, named) if method.kind == "all_to_all_single" else ((), ()), method.point_to_point)
 
 
-def _argument(args: tuple[Any, ...], named: Mapping[str, Any], place: int | None, words: tuple[str, ...]) -> Moved:
+def _argument(args: tuple[Any, ...], named: Mapping[str, Any], place: int | None, words: tuple[str, ...]) -> Any:
     if place is None:
-        return _NOTHING
+        return None
     if len(args) > place:
-        return moved(args[place])
-    return moved(next((value for key, value in named.items() if key.startswith(words)), None))
+        return args[place]
+    return next((value for key, value in named.items() if key.startswith(words) and not key.endswith("split_sizes")), None)
+
+
+def _reduction(options: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """ReduceOp, or one of its RedOpType."""
+    found = getattr(options, "reduceOp", None)
+    if found is None:
+        found = named.get("op")
+    return found if found is not None else next((one for one in args if type(one).__name__ in ("ReduceOp", "RedOpType")), _Sum)
+
+
+class _Sum:
+    name = "SUM"  # as PyTorch's own default
+
+
+def _splits(args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, Any]:
+    out_splits, in_splits = (args[place] if len(args) > place else named.get(key, ())
+                             for place, key in ((2, "output_split_sizes"), (3, "input_split_sizes")))
+    return in_splits, out_splits
 
 
 def hooked(args: Any) -> Called | None:
@@ -137,10 +195,11 @@ def hooked(args: Any) -> Called | None:
     name: str = args.name.name
     if name in MAKING_HOOKS:
         return None
-    give, get = moved(list(args.input_tensors)), moved(list(args.output_tensors))
-    if not get.device_type and name in ("ALLREDUCE", "ALLREDUCE_COALESCED", "BROADCAST", "REDUCE"):
-        get = give  # in place
-    return Called(name, give, get, int(args.root), bool(args.async_op))
+    inputs, outputs = list(args.input_tensors), list(args.output_tensors)
+    give, get = moved(inputs), moved(outputs)
+    in_place = not outputs and name in ("ALLREDUCE", "ALLREDUCE_COALESCED", "BROADCAST", "REDUCE")
+    return Called(name, give, give if in_place else get, int(args.root), bool(args.async_op), _HOOK_KINDS.get(name, ""), inputs, outputs,
+                  in_place, point_to_point=name in POINT_TO_POINT_HOOKS)
 
 
 def recorded(entry: Mapping[str, Any], backend: str, correlation: int) -> Call:

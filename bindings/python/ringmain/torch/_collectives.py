@@ -1,7 +1,7 @@
 """Through what are collectives reported, and who may refuse one?
 
-The protocol is small on purpose: a group issues a call, which may be refused; the call returns or raises; the operation
-that it stands for ends once. All of it publishes through C++, by the bus's one ledger of operations.
+The protocol is small on purpose: a group issues a call, which its hooks may refuse; the call returns or raises; the operation
+that it stands for ends once. In C++ each group is a communicator of the bus, on which the hooks hang (comms.hooks_of).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import ringmain._native as _native
+from ringmain._vetoed import OperationVetoed
 
 if TYPE_CHECKING:
     from ringmain import Bus
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 SOURCE = "torch"
 
 
-class CollectiveVetoed(RuntimeError):
-    """A hook refused this collective before it was issued."""
+class CollectiveVetoed(OperationVetoed):
+    """A hook refused this collective, and PyTorch was not called. `reason` is the hook's; what it raised is the cause."""
 
 
 class Call(NamedTuple):
@@ -35,6 +36,18 @@ class Call(NamedTuple):
     peer: int = -1  # the other rank, or the root
     device: int = -1
     asynchronous: bool = False
+
+
+class Shown(NamedTuple):
+    """What hooks are shown of a call, in the order in which C++ takes it. Tensors are the caller's own."""
+
+    kind: str  # torchcomms' word; "": it has none
+    inputs: Sequence[object]
+    outputs: Sequence[object]
+    reduce: str = "other"
+    input_split_sizes: Sequence[int] = ()
+    output_split_sizes: Sequence[int] = ()
+    point_to_point: bool = False
 
 
 class Operation(Protocol):
@@ -60,12 +73,15 @@ class Operation(Protocol):
 
 
 class Issuing(Protocol):
-    """The backend's call, in its thread, which is marked with the operation until it is over."""
+    """The backend's call, in its thread, which is marked with the operation until it is over. Post hooks are called then."""
 
     @property
     def operation(self) -> Operation: ...
 
-    def returned(self) -> None: ...
+    def unmark(self) -> None:
+        """What the thread calls for from here on is no part of it."""
+
+    def returned(self, work: object = None) -> None: ...
 
     def threw(self, reason: str) -> None: ...
 
@@ -73,14 +89,23 @@ class Issuing(Protocol):
 class Group(Protocol):
     """One rank's end of a group."""
 
-    def issue(self, call: Call, ends: bool) -> Issuing:
-        """`ends`: somebody will say what becomes of it. Raises CollectiveVetoed: then the backend is not to be called."""
+    @property
+    def heard(self) -> bool:
+        """Somebody is told of its operations: a subscriber, or a hook."""
+
+    @property
+    def shows(self) -> bool:
+        """Somebody is shown their tensors: a hook, or a subscriber of collective.shapes."""
+
+    def issue(self, call: Call, ends: bool, shown: Shown | None = None) -> Issuing:
+        """`ends`: somebody will say what becomes of it. Without `shown` no hook is called. Raises CollectiveVetoed: then the
+        backend is not to be called."""
 
     def was_issued(self, call: Call) -> None:
-        """Nobody was there to say it when it was."""
+        """Nobody was there to say it when it was, and no hook is called."""
 
-    def end(self, reason: str, operations: int) -> None:
-        """What is open is cancelled. Again: nothing."""
+    def end(self, reason: str, operations: int, cancels: bool = True) -> None:
+        """Its hooks end. What is open is cancelled, unless somebody goes on saying its end. Again: nothing."""
 
 
 class Collectives(Protocol):
@@ -100,26 +125,38 @@ class Collectives(Protocol):
 
 
 class LedgerGroup:
-    """A group of the bus's ledger. Nobody can refuse there."""
+    """A communicator of the bus."""
 
-    def __init__(self, native: _native.CollectiveGroup) -> None:
-        self._native = native
+    def __init__(self, native: _native.CollectiveGroup, name: str) -> None:
+        self._native, self._name = native, name
 
-    def issue(self, call: Call, ends: bool) -> Issuing:
-        issuing: Issuing = self._native.issue(*call, ends)
+    @property
+    def heard(self) -> bool:
+        return self._native.heard
+
+    @property
+    def shows(self) -> bool:
+        return self._native.shows
+
+    def issue(self, call: Call, ends: bool, shown: Shown | None = None) -> Issuing:
+        issuing = self._native.issue(*call, ends, None if shown is None else _native.CollectiveShown(*shown))
+        if issuing.refused:
+            op = (shown.kind if shown is not None else "") or call.op
+            raise CollectiveVetoed(f"a hook refused {op} of group {self._name!r}: {issuing.reason}", issuing.reason) from issuing.error
         return issuing
 
     def was_issued(self, call: Call) -> None:
         self._native.was_issued(*call, False)
 
-    def end(self, reason: str, operations: int) -> None:
-        self._native.end(reason, operations)
+    def end(self, reason: str, operations: int, cancels: bool = True) -> None:
+        self._native.end(reason, operations, cancels)
 
 
 class LedgerCollectives:
     """The ledger of one bus."""
 
     def __init__(self, bus: Bus) -> None:
+        self._bus = bus._native
         self._native = _native.Collectives(bus._native)
 
     @property
@@ -135,4 +172,5 @@ class LedgerCollectives:
         return int(self._native.open)
 
     def group(self, name: str, description: str, backend: str, rank: int, size: int, ranks: Sequence[int]) -> Group:
-        return LedgerGroup(_native.CollectiveGroup(self._native, name, description, backend, SOURCE, rank, size, list(ranks)))
+        return LedgerGroup(_native.CollectiveGroup(self._bus, self._native, name, description, backend, SOURCE, rank, size,
+                                                   list(ranks)), name)

@@ -127,6 +127,14 @@ class Groups:
         for known in ended:
             known.reporter.end(reason, known.operations)
 
+    def leave(self) -> None:
+        """We hear of none any more. What is open goes on, and its future says its end."""
+        with self._lock:
+            left = list(self._known.values())
+            self._known.clear()
+        for known in left:
+            known.reporter.end("PyTorch is not listened to any more", known.operations, False)
+
     def _add(self, group: Any) -> ProcessGroup:
         key = id(group)
         with self._lock:

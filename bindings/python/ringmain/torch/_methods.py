@@ -58,7 +58,7 @@ class MethodCalls:
             try:
                 known = self._groups.of(group)
                 before = known.begin()
-                if self._collectives.heard:
+                if known.reporter.heard:
                     issuing, backend = self._issue(known, name, method, before, args, kwargs)
             except CollectiveVetoed:
                 self._over(known, before, method)
@@ -73,7 +73,7 @@ class MethodCalls:
                 self._over(known, before, method)
                 raise
             if issuing is not None:
-                issuing.returned()
+                issuing.returned(work)
                 ends = not self._works.follow(work, issuing.operation, backend)
                 if work is not None and backend in ENDS_KNOWN:
                     self._works.hand_out(work, issuing.operation, ends)
@@ -88,7 +88,8 @@ class MethodCalls:
         backend = known.backend_of(said.device_type)
         sequence = known.sequence(before, method.point_to_point)
         known.operations += 1
-        return known.reporter.issue(said.call(sequence, before + 1, backend), backend in ENDS_KNOWN), backend
+        shown = said.shown() if known.reporter.shows else None
+        return known.reporter.issue(said.call(sequence, before + 1, backend), backend in ENDS_KNOWN, shown), backend
 
     def _over(self, known: ProcessGroup | None, before: int, method: Method) -> None:
         try:

@@ -93,6 +93,7 @@ class _Thread(threading.local):
         self.in_methods = 0  # of ProcessGroup's, that Python called
         self.taken: Operation | None = None  # the last that a backend took
         self.ends_by_wait = False  # that one, and by nothing else
+        self.refusal: CollectiveVetoed | None = None  # the last; PyTorch makes a RuntimeError of it
 
 
 class HookCalls:
@@ -133,12 +134,15 @@ class HookCalls:
     def _method(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         here = self.here
         begun = len(here.begun)
-        here.taken = None
+        here.taken = here.refusal = None
         here.in_methods += 1
         try:
             work = original(*args, **kwargs)
         except BaseException as error:
             self.end_from(begun, str(error) or type(error).__name__)
+            refusal, here.refusal = here.refusal, None
+            if refusal is not None and error is not refusal and str(refusal) in str(error):
+                raise refusal from refusal.__cause__
             raise
         finally:
             here.in_methods -= 1
@@ -177,11 +181,12 @@ class GroupHooks:
         calls, known = self._calls, self._known
         try:
             point_to_point = args.name.name in POINT_TO_POINT_HOOKS
-            if calls.collectives.heard:
+            if known.reporter.heard:
                 self._issue(args, point_to_point)
             if point_to_point and known.counts_point_to_point:
                 known.point_to_point += 1
-        except CollectiveVetoed:
+        except CollectiveVetoed as refusal:
+            calls.here.refusal = refusal
             raise
         except Exception as error:
             calls.failed(error)
@@ -194,12 +199,13 @@ class GroupHooks:
         calls.settle()
         begun = calls.here.begun
         for outer in begun:
-            outer.issuing.returned()  # this one is called for by a hook, and no part of that one
+            outer.issuing.unmark()  # this one is called for by a hook, and no part of that one
         backend = known.backend_of(said.device_type)
         before = known.number()
         sequence = known.sequence(before, point_to_point)
         known.operations += 1
-        issuing = known.reporter.issue(said.call(sequence, before + 1, backend), backend in ENDS_KNOWN)
+        shown = said.shown() if known.reporter.shows else None
+        issuing = known.reporter.issue(said.call(sequence, before + 1, backend), backend in ENDS_KNOWN, shown)
         begun.append(_Begun(self, args.op_id, issuing, backend, _depth()))
 
     def post(self, args: Any) -> None:
@@ -212,7 +218,7 @@ class GroupHooks:
             calls.end_from(place + 1, _NO_POST)
             one = here.begun.pop()
             operation = one.issuing.operation
-            one.issuing.returned()
+            one.issuing.returned(args.work)
             followed = calls.works.follow(args.work, operation, one.backend)
             if not followed and not here.in_methods:
                 calls.works.lost(operation)

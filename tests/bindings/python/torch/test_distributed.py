@@ -10,7 +10,7 @@ import ringmain.torch
 import torch
 import torch.distributed as dist
 from heard import Heard
-from ringmain.torch import CollectiveVetoed, _methods, _publishers
+from ringmain.torch import _methods
 from ringmain.torch._groups import Groups
 
 pytestmark = pytest.mark.skipif(not (dist.is_available() and dist.is_gloo_available()), reason="this PyTorch has no gloo")
@@ -171,28 +171,6 @@ def test_a_call_that_raises_has_failed_and_the_program_is_told_by_pytorch(bus, s
     [failed] = heard.on("collective.failed")
     assert failed["how"] == "error" and failed["reason"] == str(raised.value).splitlines()[0]
     assert failed["op_id"] == heard.on("collective.issued")[0]["op_id"]
-    assert not heard.on("collective.completed")
-
-
-def test_a_refused_call_is_not_made(bus, alone, monkeypatch):
-    class Refusing(_publishers.LedgerCollectives):
-        def group(self, *of):
-            group = super().group(*of)
-            group.issue = refuse
-            return group
-
-    def refuse(call, ends):
-        raise CollectiveVetoed(f"no {call.op} today")
-
-    monkeypatch.setattr(_publishers, "LedgerCollectives", Refusing)
-    heard = Heard(bus, "collective.*")
-    with attach(bus) as attachment:
-        number = alone._get_sequence_number_for_group()
-        with pytest.raises(RuntimeError, match="no (allreduce|ALLREDUCE) today"):
-            dist.all_reduce(torch.ones(2))
-        assert alone._get_sequence_number_for_group() == number
-        assert not attachment.report()["torch.distributed"].errors
-    dist.all_reduce(torch.ones(2))
     assert not heard.on("collective.completed")
 
 

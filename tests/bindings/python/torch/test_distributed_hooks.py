@@ -286,10 +286,10 @@ def test_a_wait_for_what_is_done_is_none(hooked, heard):
 def test_a_refusal_fails_the_call_before_the_backend_sees_it(bus, heard):
     class Refusing(LedgerCollectives):
         def group(self, *of):
-            return SimpleNamespace(issue=refuse, end=lambda *_: None)
+            return SimpleNamespace(heard=True, shows=False, issue=refuse, end=lambda *_: None)
 
-    def refuse(call, ends):
-        raise CollectiveVetoed(f"no {call.op} now")
+    def refuse(call, ends, shown):
+        raise CollectiveVetoed(f"no {call.op} now", "now")
 
     hooked = Hooked(bus, Refusing(bus))
     group = hooked.group()
