@@ -29,6 +29,17 @@ def test_the_hooks_of_four_ranks_run():
     assert re.search(r"^rank 2 was refused at step 25: a gradient is not a number$", told, re.M), told
 
 
+def test_hooks_on_pytorchs_groups_refuse_what_is_beyond_the_budget():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
+        pytest.skip("this PyTorch has no gloo")
+    told = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+               ROOT / "examples" / "python" / "torchrun_hooks.py", "20", env={**os.environ, "OMP_NUM_THREADS": "1"})
+    # 64 x 128 and 128 floats fit into 64 KiB, the next 128 x 128 do not, and the last 128 do.
+    assert sorted(re.findall(r"^rank .*$", told, re.M)) == [
+        f"rank {rank}: 64 all_reduce issued, 20 refused, 0 without the guard" for rank in range(2)], told
+
+
 def test_the_examples_are_clean_under_strict(tmp_path):
     pytest.importorskip("mypy", reason="mypy is not installed")
     import ringmain
