@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from heard import Heard
+from ringmain import comms
 from ringmain.torch._collectives import CollectiveVetoed, LedgerCollectives
 from ringmain.torch._follow import Works
 from ringmain.torch._groups import Groups
@@ -296,6 +297,40 @@ def test_a_refusal_fails_the_call_before_the_backend_sees_it(bus, heard):
     with pytest.raises(CollectiveVetoed, match="no ALLREDUCE now"):
         group.allreduce([torch.ones(1)])
     assert group.number == 0 and not hooked.errors and not hooked.calls.here.begun
+
+
+def test_a_refusal_that_pytorch_made_an_error_of_its_own_is_raised_again_where_python_called(bus, hooked, heard):
+    group = hooked.group()
+    relay = group.pre[HOOK_ID]
+
+    def as_pytorch(args):
+        try:
+            relay(args)
+        except Exception as error:
+            raise RuntimeError(f"CollectiveVetoed: {error}") from None
+
+    group.pre[HOOK_ID] = as_pytorch
+    seen = []
+    comms.hooks_of(group, bus=bus).register_pre_hook(lambda args: seen.append((args.name, args.async_op, len(args.inputs))) or "no")
+    with pytest.raises(CollectiveVetoed) as refused:
+        group.allreduce([torch.ones(1)])
+    assert refused.value.reason == "no"
+    with pytest.raises(RuntimeError, match="a hook refused all_reduce") as of_cpp:
+        group.run("ALLREDUCE", None, [torch.ones(1)], async_op=True)
+    assert not isinstance(of_cpp.value, CollectiveVetoed) and group.number == 0
+    assert seen == [("all_reduce", False, 1), ("all_reduce", True, 1)]
+    assert [(event["how"], event["sequence"]) for event in heard.on("collective.failed")] == [("vetoed", 1)] * 2
+
+
+def test_on_nccl_a_refusal_is_paired_and_nothing_stays_open(bus, hooked, heard):
+    group = hooked.group("0", "nccl")
+    handle = comms.hooks_of(group, bus=bus).register_pre_hook(lambda args: False, name="guard")
+    with pytest.raises(CollectiveVetoed):
+        group.allreduce([torch.ones(1)])
+    assert hooked.collectives.open == 0 and handle.remove() == "done"
+    group.allreduce([torch.ones(1)])
+    assert hooked.collectives.open == 0 and len(heard.on("collective.issued")) == 2
+    assert [event["reason"] for event in heard.on("collective.failed")] == ["vetoed by guard"]
 
 
 def test_what_goes_wrong_in_us_does_not_reach_pytorch(bus, heard):
