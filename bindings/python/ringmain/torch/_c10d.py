@@ -51,14 +51,15 @@ METHODS: dict[str, Method] = {
 MAKING_HOOKS = ("SPLIT", "NEW_WINDOW")  # of HookOpName: no operations on data
 POINT_TO_POINT_HOOKS = ("SEND", "RECV")
 _HOOK_KINDS: dict[str, str] = {
-    "SEND": "send", "RECV": "recv", "BROADCAST": "broadcast", "ALLREDUCE": "all_reduce", "REDUCE": "reduce", "ALLGATHER": "all_gather",
-    "ALLGATHER_BASE": "all_gather_single", "REDUCE_SCATTER": "reduce_scatter", "REDUCE_SCATTER_BASE": "reduce_scatter_single",
-    "ALLTOALL": "all_to_all", "ALLTOALL_BASE": "all_to_all_single", "BARRIER": "barrier", "SCATTER": "scatter", "GATHER": "gather",
+    "SEND": "send", "RECV": "recv", "BROADCAST": "broadcast", "ALLREDUCE": "all_reduce", "REDUCE": "reduce",
+    "ALLGATHER": "all_gather", "ALLGATHER_BASE": "all_gather_single", "REDUCE_SCATTER": "reduce_scatter",
+    "REDUCE_SCATTER_BASE": "reduce_scatter_single", "ALLTOALL": "all_to_all", "ALLTOALL_BASE": "all_to_all_single",
+    "BARRIER": "barrier", "SCATTER": "scatter", "GATHER": "gather",
 }
 # Of how many tensors torchcomms' operations are, where it is one; PyTorch's may have several.
-_ONE_IN = {"send", "broadcast", "all_reduce", "reduce", "all_gather", "all_gather_single", "reduce_scatter_single", "all_to_all_single",
-           "all_to_all_v_single", "gather"}
-_ONE_OUT = {"recv", "all_gather_single", "reduce_scatter", "reduce_scatter_single", "all_to_all_single", "all_to_all_v_single", "scatter"}
+_ONE_EACH = {"all_gather_single", "reduce_scatter_single", "all_to_all_single", "all_to_all_v_single"}
+_ONE_IN = _ONE_EACH | {"send", "broadcast", "all_reduce", "reduce", "all_gather", "gather"}
+_ONE_OUT = _ONE_EACH | {"recv", "reduce_scatter", "scatter"}
 _REDUCTIONS = {"SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max", "BAND": "bit_and", "BOR": "bit_or",
                "BXOR": "bit_xor", "PREMUL_SUM": "premul_sum"}
 
@@ -137,8 +138,9 @@ class Called(NamedTuple):
             kind = "all_to_all_v_single"
         if (kind in _ONE_IN and len(inputs) != 1) or (kind in _ONE_OUT and len(outputs) != 1):
             kind = ""
-        return Shown(kind, inputs, outputs, _REDUCTIONS.get(getattr(getattr(self.reduction, "op", self.reduction), "name", ""), "other"),
-                     list(in_splits), list(out_splits), self.point_to_point)
+        reduction = getattr(getattr(self.reduction, "op", self.reduction), "name", "")
+        return Shown(kind, inputs, outputs, _REDUCTIONS.get(reduction, "other"), list(in_splits), list(out_splits),
+                     self.point_to_point)
 
 
 def flat(value: Any) -> list[Any]:
@@ -160,8 +162,9 @@ def called(name: str, method: Method, args: tuple[Any, ...], named: Mapping[str,
     in_place = method.give is not None and method.give == method.get
     give = moved(inputs)
     return Called(method.op or name, give, give if in_place else moved(outputs), peer if isinstance(peer, int) else -1,
-                  bool(getattr(options, "asyncOp", False)), method.kind, inputs, outputs, in_place, _reduction(options, args, named),
-                  _splits(args, named) if method.kind == "all_to_all_single" else ((), ()), method.point_to_point)
+                  bool(getattr(options, "asyncOp", False)), method.kind, inputs, outputs, in_place,
+                  _reduction(options, args, named), _splits(args, named) if method.kind == "all_to_all_single" else ((), ()),
+                  method.point_to_point)
 
 
 def _argument(args: tuple[Any, ...], named: Mapping[str, Any], place: int | None, words: tuple[str, ...]) -> Any:
@@ -198,8 +201,8 @@ def hooked(args: Any) -> Called | None:
     inputs, outputs = list(args.input_tensors), list(args.output_tensors)
     give, get = moved(inputs), moved(outputs)
     in_place = not outputs and name in ("ALLREDUCE", "ALLREDUCE_COALESCED", "BROADCAST", "REDUCE")
-    return Called(name, give, give if in_place else get, int(args.root), bool(args.async_op), _HOOK_KINDS.get(name, ""), inputs, outputs,
-                  in_place, point_to_point=name in POINT_TO_POINT_HOOKS)
+    return Called(name, give, give if in_place else get, int(args.root), bool(args.async_op), _HOOK_KINDS.get(name, ""),
+                  inputs, outputs, in_place, point_to_point=name in POINT_TO_POINT_HOOKS)
 
 
 def recorded(entry: Mapping[str, Any], backend: str, correlation: int) -> Call:

@@ -142,7 +142,8 @@ class LedgerGroup:
         issuing = self._native.issue(*call, ends, None if shown is None else _native.CollectiveShown(*shown))
         if issuing.refused:
             op = (shown.kind if shown is not None else "") or call.op
-            raise CollectiveVetoed(f"a hook refused {op} of group {self._name!r}: {issuing.reason}", issuing.reason) from issuing.error
+            words = f"a hook refused {op} of group {self._name!r}: {issuing.reason}"
+            raise CollectiveVetoed(words, issuing.reason) from issuing.error
         return issuing
 
     def was_issued(self, call: Call) -> None:

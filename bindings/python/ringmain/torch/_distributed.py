@@ -90,8 +90,9 @@ class Distributed(Surface):
     def lacks(self) -> str:
         parts = list(self._missing)
         if self._methods is not None:
-            parts.append("the ends of what C++ calls for (DDP, functional collectives), and hooks on it" if self._recorder is not None
-                         else "what C++ calls for (DDP, functional collectives): PyTorch's recorder is off")
+            parts.append("the ends of what C++ calls for (DDP, functional collectives), and hooks on it"
+                         if self._recorder is not None else
+                         "what C++ calls for (DDP, functional collectives): PyTorch's recorder is off")
             parts += [f"{name} (somebody took ours out)" for name in self._methods.gone()]
         if self._hooks is not None and self._hooks.missed:
             parts.append(f"the groups {', '.join(self._hooks.missed)}, which took no hooks")
