@@ -323,7 +323,7 @@ void Issuing::over(Outcome outcome, const void* work, const Communicator* part,
   } else if (call_.lifecycle) {
     (void)call_.operation.completed();
   } else if (!call_.how.ends) {
-    detail::core_of(call_.comm)->forget(call_.operation.id_);
+    detail::core_of(call_.comm)->forget(call_.operation.id());
   }
   detail::core_of(call_.comm)->call_post(call_, outcome, work, part, reason);
   call_.comm.reset();
