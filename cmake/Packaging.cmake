@@ -40,7 +40,7 @@ install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapt
 
 # The same of collective operations.
 set(collective_headers collective_arguments.hpp collective_hook.hpp collective_ledger.hpp communicator.hpp
-  communicator_gate.hpp torchcomms.hpp torchcomms_arguments.hpp torchcomms_calls.hpp)
+  communicator_gate.hpp loopback.hpp torchcomms.hpp torchcomms_arguments.hpp torchcomms_calls.hpp)
 list(TRANSFORM collective_headers PREPEND "${PROJECT_SOURCE_DIR}/adapters/sources/collective/")
 install(FILES ${collective_headers}
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/collective")

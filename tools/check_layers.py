@@ -30,7 +30,7 @@ C_INTERFACE = "bindings/c/ringmain.h"
 PUBLIC_FILES = (C_INTERFACE, "adapters/sources/cuda/cuda_options.hpp", "adapters/sources/cuda/cuda_source.hpp",
                 *(f"adapters/sources/collective/{name}.hpp" for name in
                   ("collective_arguments", "collective_hook", "collective_ledger", "communicator", "communicator_gate",
-                   "torchcomms", "torchcomms_arguments", "torchcomms_calls")))
+                   "loopback", "torchcomms", "torchcomms_arguments", "torchcomms_calls")))
 # Sources whose installed headers other sources may include: they say one thing together (docs/adr/0021).
 SHARED_SOURCES = ("sources/collective", "sources/cuda")
 USERS = ("examples/", "tests/install/consumer/")

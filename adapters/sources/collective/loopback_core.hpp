@@ -1,0 +1,233 @@
+// Where do ranks meet? All that is shared by the ranks of a group, and by one rank's threads.
+//
+// One lock for a group. Whoever waits, waits on its condition variable, and is woken at each
+// decision. While data moves the lock is free: the meeting is `moving`, and nobody gives it up.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "adapters/sources/collective/loopback.hpp"
+#include "adapters/sources/collective/loopback_plan.hpp"
+
+namespace ringmain::collective::loopback::detail {
+
+using Clock = std::chrono::steady_clock;
+class Group;
+class EndSayer;
+
+/// How an operation has ended, for all ranks of its meeting.
+struct Ending {
+  bool completed = true;
+  How how = How::error;  // of a failed one
+  std::string reason{};
+};
+[[nodiscard]] inline Ending failed_as(How how, std::string reason) {
+  return {false, how, std::move(reason)};
+}
+/// "50 ms"
+[[nodiscard]] std::string text_of(nanoseconds limit);
+
+/// Which meeting: the n-th collective of the group, or the n-th send from one rank to another.
+struct Key {
+  std::int32_t from = kNoRank, to = kNoRank;
+  std::uint64_t number = 0;
+  [[nodiscard]] bool one_to_one() const noexcept { return from != kNoRank; }
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+/// And as whom: a rank; of a send and its receive 0 or 1.
+struct Place {
+  Key key;
+  std::size_t at = 0;
+};
+
+/// One rank's operation, and what its Work says of it. What is not constant is read and written
+/// with the lock of its group.
+struct Pending {
+  Pending(std::shared_ptr<Group> of, std::string called)
+      : group(std::move(of)), what(std::move(called)) {}
+  const std::shared_ptr<Group> group;
+  const std::string what;          // "all_reduce of group 'world'"
+  Operation operation{};           // set before its first meeting
+  std::atomic<bool> begun{false};  // data of the first part moves
+  EndSayer* said_by = nullptr;     // asynchronous: whose thread says the end
+  std::vector<Place> places{};     // of its parts; a batch has several
+  std::size_t left = 0;            // parts that are not decided
+  nanoseconds limit{0};
+  std::optional<Clock::time_point> deadline{};
+  std::optional<Ending> failure{};  // of the first part that failed
+  std::optional<Ending> ending{};   // all parts are decided
+  bool over = false;                // and the end was said
+  std::shared_ptr<Group> part{};    // of a split
+  std::shared_ptr<WindowState> window{};
+};
+
+/// One rank, come to a meeting.
+struct Come {
+  std::shared_ptr<Pending> pending;
+  Plan plan;
+};
+
+class Group {
+ public:
+  Group(std::string called, std::int32_t ranks);
+
+  /// The number that this rank's next one has.
+  [[nodiscard]] Place next_collective(std::int32_t rank);
+  [[nodiscard]] Place next_one_to_one(bool sends, std::int32_t rank, std::int32_t peer);
+
+  /// Hands one rank's part over; whoever is the last moves the data. Progress: blocking, but it
+  /// does not wait for other ranks.
+  void come(const Place& place, Come come);
+  /// A hook has refused: this rank does not come.
+  void refuse(const Place& place, const std::string& why);
+  /// Decides a meeting where this rank cannot take part.
+  void fail(const Place& place, const Ending& ending);
+  /// All that is not decided fails, and so does what comes later.
+  void abort(const std::string& why);
+  /// The same of what needs that rank.
+  void leave(std::int32_t rank);
+
+  /// With the lock. Returns when `pending` has an ending, for which its deadline may see.
+  void await(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Pending>& pending);
+  /// With the lock: it has waited long enough. False: its data is moving.
+  bool time_out(const std::shared_ptr<Pending>& pending);
+  /// With the lock: takes one signal from `count`, for which it waits no longer than `limit` (0:
+  /// for ever), an abort, or the leaving of `from`.
+  [[nodiscard]] Ending await_signal(std::unique_lock<std::mutex>& lock, std::int32_t from,
+                                    nanoseconds limit, std::uint64_t& count);
+  /// With the lock: may that rank be reached? Else why not.
+  [[nodiscard]] std::optional<Ending> unreachable(std::int32_t rank) const;
+
+  const std::string name;
+  const std::int32_t size;
+  std::mutex mutex;
+  std::condition_variable changed;
+
+ private:
+  struct Meeting {
+    enum class State : std::uint8_t { gathering, moving, decided };
+    State state = State::gathering;
+    std::vector<std::optional<Come>> here;  // by place
+    std::vector<bool> accounted;            // by place: has come, or was refused
+    std::string refused{};                  // who has refused, and why
+    Ending ending{};
+  };
+  using Meetings = std::map<Key, Meeting>;
+
+  [[nodiscard]] Meetings::iterator find_or_make(const Key& key);
+  [[nodiscard]] Ending gave_up() const;
+  [[nodiscard]] Ending left(std::int32_t rank) const;
+  /// Why no meeting of that key can be held any more.
+  [[nodiscard]] std::optional<Ending> over_for(const Key& key) const;
+  void decide(const Key& key, const Ending& ending);
+  void part_over(Pending& pending, const Ending& ending);
+  /// Once each rank has come, or was refused, nobody asks for it any more.
+  void forget_if_accounted(Meetings::iterator at);
+  /// Those that are gathering and for which `is` holds fail.
+  template <class Is>
+  void decide_all(const Is& is, const Ending& ending);
+  [[nodiscard]] Ending hold(const Key& key, std::span<Come* const> all) const noexcept;
+  void split(std::span<Come* const> all) const;
+  void make_window(std::span<Come* const> all) const;
+  [[nodiscard]] std::string missing_from(const Key& key, const Meeting& meeting) const;
+
+  Meetings meetings_;
+  std::vector<std::uint64_t> collectives_;  // counted, by rank
+  std::map<std::tuple<bool, std::int32_t, std::int32_t>, std::uint64_t> one_to_one_;  // and by pair
+  std::optional<std::string> aborted_;
+  std::vector<bool> gone_;
+};
+
+struct WindowState {
+  std::vector<Piece> memory;  // by rank; empty ones of ranks that have closed it
+  std::vector<bool> closed;
+  std::uint64_t element_bytes = 0;
+  Name dtype{};
+  std::vector<std::vector<std::uint64_t>> signals;  // by from, to
+};
+
+/// The thread that says the ends of one rank's asynchronous operations.
+class EndSayer {
+ public:
+  explicit EndSayer(std::shared_ptr<Group> group) : group_(std::move(group)) {}
+  /// Throws std::system_error: there is no thread to be had.
+  static void start(const std::shared_ptr<EndSayer>& self);
+  /// False: it stops, and will not say the end of this one.
+  [[nodiscard]] bool watch(const std::shared_ptr<Pending>& pending);
+  /// Returns when all is said, unless called in that very thread, which ends after its hooks then.
+  void stop();
+  /// Is the caller the thread of this one? It may have ended.
+  [[nodiscard]] static bool is_here(const EndSayer* one) noexcept;
+
+ private:
+  void run();
+  [[nodiscard]] std::shared_ptr<Pending> take_one_with_ending();
+  void await_next(std::unique_lock<std::mutex>& lock);
+
+  const std::shared_ptr<Group> group_;
+  // With the lock of the group.
+  std::vector<std::shared_ptr<Pending>> open_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+/// One rank's end of a group.
+class End : public std::enable_shared_from_this<End> {
+ public:
+  End(std::shared_ptr<Group> of, std::int32_t as, std::vector<int> of_world, std::string_view word);
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+  ~End();
+
+  /// `parts` of a batch; of any other operation itself.
+  Work call(const Arguments& arguments, std::span<const Arguments> parts);
+  [[nodiscard]] Result<Rank> split(const Split& what);
+  [[nodiscard]] Result<Window> new_window(const Tensor& memory);
+  Work finalize();
+  /// An operation of a window, which `act` does with the lock.
+  Work on_window(std::string_view op, Tensors input, std::int32_t peer,
+                 const std::function<Ending(std::unique_lock<std::mutex>&)>& act);
+  [[nodiscard]] CommunicatorOptions options(std::string_view name) const;
+
+  const std::shared_ptr<Group> group;
+  const std::int32_t rank;
+  const std::vector<int> world;  // the group's ranks, in the world
+  const std::string source;
+  Communicator comm;
+  std::atomic<std::int64_t> timeout_ns{0};
+
+ private:
+  [[nodiscard]] std::shared_ptr<Pending> pending(std::string_view op) const;
+  /// It would wait in the thread that says the ends: then it is refused.
+  [[nodiscard]] bool refused_here(Pending& pending) const;
+  [[nodiscard]] std::vector<Place> take_places(std::span<const Arguments> parts);
+  void refuse(Pending& pending, std::span<const Place> places, Name reason) const;
+  /// Goes to the meetings, or sees to it that they fail.
+  void go(const std::shared_ptr<Pending>& pending, std::span<const Place> places,
+          std::vector<Planned> plans) const;
+  /// Waits for its ending. False: it failed, and that is said.
+  [[nodiscard]] bool await(const std::shared_ptr<Pending>& pending, Issuing& issuing) const;
+  /// What both have in common: all but what comes after a success.
+  [[nodiscard]] bool meet(const std::shared_ptr<Pending>& pending, std::span<const Place> places,
+                          Planned plan, Issuing& issuing) const;
+
+  const std::shared_ptr<EndSayer> sayer_;
+};
+
+/// Who waits for it may go on. Said on the bus it was before.
+void set_over(Pending& pending);
+[[nodiscard]] Failed failed_of(const Ending& ending);
+
+}  // namespace ringmain::collective::loopback::detail

@@ -1,0 +1,319 @@
+// How does one rank call for an operation, and who says its end? Whoever waits for it itself, or
+// the rank's own thread.
+#include <algorithm>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "adapters/launch/tid.hpp"
+#include "adapters/sources/collective/loopback_core.hpp"
+
+namespace ringmain::collective::loopback::detail {
+namespace {
+
+thread_local const EndSayer* here = nullptr;
+
+void say_end(Pending& pending) {
+  if (pending.ending->completed) {
+    (void)pending.operation.completed();
+  } else {
+    (void)pending.operation.failed(failed_of(*pending.ending));
+  }
+  set_over(pending);
+}
+
+}  // namespace
+
+Failed failed_of(const Ending& ending) {
+  Failed what;
+  what.how = ending.how;
+  what.reason = Name(ending.reason);
+  what.thread = static_cast<std::int32_t>(run::this_tid());
+  return what;
+}
+
+void set_over(Pending& pending) {
+  const std::lock_guard lock(pending.group->mutex);
+  pending.over = true;
+  pending.group->changed.notify_all();
+}
+
+// --- the thread of asynchronous operations ---
+
+bool EndSayer::is_here(const EndSayer* one) noexcept {
+  return one != nullptr && here == one;
+}
+
+void EndSayer::start(const std::shared_ptr<EndSayer>& self) {
+  const std::lock_guard lock(self->group_->mutex);
+  if (self->stopping_ || self->thread_.joinable()) return;
+  self->thread_ = std::thread([self] {
+    here = self.get();
+    self->run();
+  });
+}
+
+bool EndSayer::watch(const std::shared_ptr<Pending>& pending) {
+  const std::lock_guard lock(group_->mutex);
+  if (stopping_) return false;
+  open_.push_back(pending);
+  pending->said_by = this;
+  group_->changed.notify_all();
+  return true;
+}
+
+void EndSayer::stop() {
+  std::thread ending;
+  {
+    const std::lock_guard lock(group_->mutex);
+    stopping_ = true;
+    ending.swap(thread_);
+    group_->changed.notify_all();
+  }
+  if (!ending.joinable()) return;
+  if (is_here(this)) {
+    ending.detach();
+  } else {
+    ending.join();
+  }
+}
+
+std::shared_ptr<Pending> EndSayer::take_one_with_ending() {
+  const auto found = std::find_if(open_.begin(), open_.end(),
+                                  [](const auto& one) { return one->ending.has_value(); });
+  if (found == open_.end()) return nullptr;
+  auto taken = std::move(*found);
+  open_.erase(found);
+  return taken;
+}
+
+void EndSayer::run() {
+  std::unique_lock lock(group_->mutex);
+  while (!stopping_ || !open_.empty()) {
+    if (auto ended = take_one_with_ending()) {
+      lock.unlock();
+      say_end(*ended);
+      ended.reset();
+      lock.lock();
+    } else {
+      await_next(lock);
+    }
+  }
+}
+
+/// Until something is decided, or the first deadline is over.
+void EndSayer::await_next(std::unique_lock<std::mutex>& lock) {
+  std::shared_ptr<Pending> first;
+  for (const auto& one : open_) {
+    if (one->deadline && (first == nullptr || *one->deadline < *first->deadline)) first = one;
+  }
+  if (first == nullptr) return group_->changed.wait(lock);
+  if (group_->changed.wait_until(lock, *first->deadline) == std::cv_status::timeout &&
+      !first->ending && !group_->time_out(first)) {
+    first->deadline.reset();  // its data is moving, and that has an end
+  }
+}
+
+// --- one rank's end ---
+
+End::End(std::shared_ptr<Group> of, std::int32_t as, std::vector<int> of_world,
+         std::string_view word)
+    : group(std::move(of)),
+      rank(as),
+      world(std::move(of_world)),
+      source(word),
+      sayer_(std::make_shared<EndSayer>(group)) {}
+
+End::~End() {
+  group->leave(rank);
+  sayer_->stop();
+  comm.end();
+}
+
+CommunicatorOptions End::options(std::string_view name) const {
+  CommunicatorOptions options;
+  options.name = name;
+  options.backend = "loopback";
+  options.source = source;
+  options.rank = rank;
+  options.size = group->size;
+  options.ranks = world;
+  options.abort = [all = group](Name reason) { all->abort(std::string(reason.view())); };
+  return options;
+}
+
+std::shared_ptr<Pending> End::pending(std::string_view op) const {
+  auto made = std::make_shared<Pending>(group, std::string(op) + " of group '" + group->name + "'");
+  made->limit = nanoseconds(timeout_ns.load());
+  return made;
+}
+
+bool End::refused_here(Pending& pending) const {
+  if (!EndSayer::is_here(sayer_.get())) return false;
+  pending.ending = failed_as(
+      How::error, pending.what +
+                      ": called in the thread that says the ends of asynchronous operations, which "
+                      "it would hold up; call it in another, or with async_op");
+  pending.over = true;
+  return true;
+}
+
+std::vector<Place> End::take_places(std::span<const Arguments> parts) {
+  std::vector<Place> places;
+  places.reserve(parts.size());
+  for (const Arguments& part : parts) {
+    const ArgumentsView view = view_of(part);
+    if (!view.point_to_point) {
+      places.push_back(group->next_collective(rank));
+    } else if (0 <= view.peer && view.peer < group->size) {
+      const bool sends = op_name(part) == OpName::send;
+      places.push_back(group->next_one_to_one(sends, rank, view.peer));
+    }
+  }
+  return places;
+}
+
+void End::refuse(Pending& pending, std::span<const Place> places, Name reason) const {
+  const std::string why(reason.view());
+  for (const Place& place : places) group->refuse(place, why);
+  const How how = comm.ended() ? How::cancelled : comm.aborted() ? How::aborted : How::vetoed;
+  pending.ending = failed_as(how, pending.what + ": " + why);
+  pending.over = true;
+}
+
+void End::go(const std::shared_ptr<Pending>& pending, std::span<const Place> places,
+             std::vector<Planned> plans) const try {
+  const auto wrong = std::find_if(plans.begin(), plans.end(),
+                                  [](const Planned& one) { return !one.fault.empty(); });
+  if (wrong != plans.end()) {
+    const Ending ending = failed_as(
+        How::error, pending->what + ": rank " + std::to_string(rank) + ": " + wrong->fault);
+    for (const Place& place : places) group->fail(place, ending);
+    const std::lock_guard lock(group->mutex);
+    pending->ending = ending;
+    group->changed.notify_all();
+    return;
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    group->come(places[i], {pending, std::move(plans[i].plan)});
+  }
+} catch (const std::exception&) {
+  for (const Place& place : places) group->fail(place, failed_as(How::error, "out of memory"));
+  throw;
+}
+
+bool End::await(const std::shared_ptr<Pending>& pending, Issuing& issuing) const {
+  {
+    const Operation::Waiting waits(pending->operation);
+    std::unique_lock lock(group->mutex);
+    group->await(lock, pending);
+  }
+  if (pending->ending->completed) return true;
+  issuing.threw(failed_of(*pending->ending));
+  set_over(*pending);
+  return false;
+}
+
+Work End::call(const Arguments& arguments, std::span<const Arguments> parts) {
+  bool async = view_of(arguments).async_op;
+  const auto made = pending(to_string(op_name(arguments)));
+  const Work work(made);
+  if (!async && refused_here(*made)) return work;
+  if (async) {
+    try {
+      EndSayer::start(sayer_);
+    } catch (const std::system_error& error) {
+      made->ending = failed_as(How::error, made->what + ": " + error.what());
+      made->over = true;
+      return work;
+    }
+  }
+  // A hook that calls for an operation itself takes a later number, on each rank.
+  const auto places = take_places(parts);
+  Issuing issuing = comm.issue(arguments);
+  if (!issuing) return refuse(*made, places, issuing.reason()), work;
+  std::vector<Planned> plans;
+  plans.reserve(parts.size());
+  for (const Arguments& part : parts) plans.push_back(plan_of(part, rank, group->size));
+  made->operation = issuing.operation();
+  made->places = places;
+  made->left = places.size();
+  if (parts.empty()) made->ending = Ending{};
+  if (made->limit > nanoseconds::zero()) made->deadline = Clock::now() + made->limit;
+  async = async && sayer_->watch(made);
+  go(made, places, std::move(plans));
+  if (async) return issuing.returned(&work), work;
+  if (!await(made, issuing)) return work;
+  (void)made->operation.completed();
+  set_over(*made);
+  issuing.returned(&work);
+  return work;
+}
+
+bool End::meet(const std::shared_ptr<Pending>& pending, std::span<const Place> places, Planned plan,
+               Issuing& issuing) const {
+  pending->operation = issuing.operation();
+  pending->places.assign(places.begin(), places.end());
+  pending->left = places.size();
+  if (pending->limit > nanoseconds::zero()) pending->deadline = Clock::now() + pending->limit;
+  std::vector<Planned> plans;
+  plans.push_back(std::move(plan));
+  go(pending, places, std::move(plans));
+  return await(pending, issuing);
+}
+
+namespace {
+
+Error error_of(const Pending& pending) {
+  return {Error::Code::refused, pending.ending->reason};
+}
+
+}  // namespace
+
+Result<Rank> End::split(const Split& what) {
+  const auto made = pending("split");
+  if (refused_here(*made)) return error_of(*made);
+  const Arguments arguments = what;
+  const auto places = take_places({&arguments, 1});
+  Issuing issuing = comm.issue(arguments);
+  if (!issuing) return refuse(*made, places, issuing.reason()), error_of(*made);
+  auto planned = plan_of(arguments, rank, group->size);
+  const auto members = planned.plan.members;
+  if (!meet(made, places, std::move(planned), issuing)) return error_of(*made);
+  if (made->part == nullptr) {
+    comm.no_part();
+    issuing.returned_part(nullptr);
+    return Rank();
+  }
+  std::vector<int> in_world;
+  for (const int member : members) in_world.push_back(world[static_cast<std::size_t>(member)]);
+  const auto at = std::find(members.begin(), members.end(), rank) - members.begin();
+  const auto end =
+      std::make_shared<End>(made->part, static_cast<std::int32_t>(at), in_world, source);
+  end->timeout_ns = timeout_ns.load();
+  auto part = comm.part(end->options(what.name));
+  if (!part) {
+    issuing.threw(part.error().message);
+    return part.error();
+  }
+  end->comm = std::move(part).value();
+  issuing.returned_part(&end->comm);
+  return Rank(end);
+}
+
+Work End::finalize() {
+  const auto made = pending("finalize");
+  const Work work(made);
+  made->ending = Ending{};
+  made->over = true;
+  if (comm.ended()) return work;
+  Issuing issuing = comm.issue(Finalize{});
+  if (!issuing && !comm.aborted()) return refuse(*made, {}, issuing.reason()), work;
+  group->leave(rank);
+  sayer_->stop();
+  issuing.returned();
+  comm.end();
+  return work;
+}
+
+}  // namespace ringmain::collective::loopback::detail
