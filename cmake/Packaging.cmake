@@ -18,6 +18,9 @@ install(TARGETS ${libraries} ringmain_headers EXPORT ringmainTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${namelink}
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+if(NOT RINGMAIN_FOR_WHEEL)  # Python has a loopback of its own
+  install(TARGETS ringmain_loopback EXPORT ringmainTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 get_property(injected GLOBAL PROPERTY RINGMAIN_INJECTED_LIBRARIES)
 install(TARGETS ringmain_probe ${injected}
   RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain"

@@ -1,123 +1,83 @@
-// Four ranks train, as threads of one process. Their all-reduce is a backend of our own, which
-// reports through a communicator: a pre hook keeps what is no number out of the model, a completion
-// hook measures, and a subscriber counts what every rank did.
-#include <array>
+// Four ranks train, as threads of one process: the loopback moves their data. A pre hook keeps each
+// step within a budget of bytes, and a rank that finds its loss to be no number gives all of them
+// up.
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include <ringmain/adapters/sources/collective/communicator.hpp>
+#include <ringmain/adapters/sources/collective/loopback.hpp>
 #include <ringmain/bus/bus.hpp>
 
 namespace collective = ringmain::collective;
+namespace loopback = ringmain::collective::loopback;
 
-constexpr int kRanks = 4, kSteps = 5, kBadStep = 3;
+constexpr int kRanks = 4, kSteps = 6, kLargeStep = 2, kBadStep = 4;
+constexpr std::uint64_t kBytesPerStep = 4096;
 
-/// Sums one vector of each rank: the last that comes wakes the others.
-class AllReduce {
- public:
-  void run(std::vector<double>& mine) {
-    std::unique_lock lock(mutex_);
-    sum_.resize(mine.size());
-    for (std::size_t i = 0; i < mine.size(); ++i) sum_[i] += mine[i];
-    const int turn = turn_;
-    if (++arrived_ == kRanks) {
-      result_ = std::exchange(sum_, {});
-      arrived_ = 0;
-      ++turn_;
-      changed_.notify_all();
+/// Of one rank: what it may still send in this step.
+struct Budget {
+  std::uint64_t left = kBytesPerStep;
+
+  ringmain::Verdict ask(const collective::PreHookArgs& args) {
+    static const ringmain::Name kWhy("the bytes of this step are spent");
+    for (const collective::Tensor& tensor : collective::view_of(*args.arguments).input) {
+      if (tensor.bytes > left) return ringmain::Verdict::veto(kWhy);
+      left -= tensor.bytes;
     }
-    changed_.wait(lock, [&] { return turn_ != turn; });
-    mine = result_;  // the next turn cannot end before this rank has begun it
+    return ringmain::Verdict::allow();
   }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<double> sum_, result_;
-  int arrived_ = 0, turn_ = 0;
 };
 
-/// One rank's end of the backend.
-bool all_reduce(const collective::Communicator& comm, AllReduce& group, std::vector<double>& data) {
-  const std::array<std::int64_t, 1> sizes{static_cast<std::int64_t>(data.size())};
-  static const ringmain::Name kDtype("float64");
-  const collective::Tensor tensor{
-      .data = data.data(), .sizes = sizes, .dtype = kDtype, .bytes = data.size() * sizeof(double)};
-  auto issuing = comm.issue(collective::AllReduce{tensor, collective::ReduceOp::sum});
-  if (!issuing) {
-    std::printf("rank %d: refused: %s\n", comm.rank(),
-                std::string(issuing.reason().view()).c_str());
-    return false;
-  }
-  const collective::Operation operation = issuing.operation();
-  group.run(data);
-  issuing.returned();
-  operation.completed();
-  return true;
-}
-
-/// Refuses what is no number, before it reaches the other ranks.
-ringmain::Verdict only_numbers(const collective::PreHookArgs& args) {
-  static const ringmain::Name kWhy("a gradient is not a number");
-  for (const collective::Tensor& tensor : collective::view_of(*args.arguments).input) {
-    const auto* values = static_cast<const double*>(tensor.data);
-    for (std::uint64_t i = 0; i < tensor.elements(); ++i) {
-      if (std::isnan(values[i])) return ringmain::Verdict::veto(kWhy);
+/// Each rank does the same: a hook that refused on one of them only would leave the others waiting.
+void train(loopback::Rank& rank) {
+  Budget budget;
+  const auto asks = rank.comm().pre_hook(
+      [&budget](const collective::PreHookArgs& args) { return budget.ask(args); });
+  const auto tells = rank.comm().abort_hook([&rank](const collective::AbortHookArgs& args) {
+    std::printf("rank %d: abort: %s\n", rank.rank(), std::string(args.reason.view()).c_str());
+  });
+  for (int step = 0; step < kSteps; ++step) {
+    budget.left = kBytesPerStep;
+    std::vector<float> gradients(step == kLargeStep ? 2000 : 500, 1.0f);
+    const loopback::Values values(gradients);
+    const float loss = rank.rank() == 1 && step == kBadStep
+                           ? std::numeric_limits<float>::quiet_NaN()
+                           : 1.0f / static_cast<float>(step + 1);
+    if (std::isnan(loss)) {
+      (void)rank.comm().abort("the loss is not a number");
+      return;
     }
+    const loopback::Work work = rank.all_reduce({.tensor = values, .async_op = true});
+    // … what else there is to calculate …
+    if (work.wait() == loopback::State::completed) {
+      if (gradients[7] != kRanks) std::printf("wrong sum %g\n", static_cast<double>(gradients[7]));
+      continue;
+    }
+    if (rank.rank() == 0) std::printf("step %d: %s\n", step, work.reason().c_str());
+    if (work.how() != collective::How::vetoed) return;  // else without this step's gradients
   }
-  return ringmain::Verdict::allow();
 }
 
 int main() {
   ringmain::Bus bus;
-  std::atomic<int> completed{0}, refused{0};
-  auto hears_ends = bus.channel<collective::Completed>().subscribe(
+  std::atomic<int> completed{0}, refused{0}, aborted{0};
+  const auto hears_ends = bus.channel<collective::Completed>().subscribe(
       [&](const collective::Completed&) { ++completed; });
-  auto hears_failures =
+  const auto hears_failures =
       bus.channel<collective::Failed>().subscribe([&](const collective::Failed& what) {
-        if (what.how == collective::How::vetoed) ++refused;
+        ++(what.how == collective::How::vetoed ? refused : aborted);
       });
-
-  AllReduce group;
-  std::atomic<std::int64_t> longest_ns{0};
-  std::vector<std::thread> ranks;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    ranks.emplace_back([&, rank] {
-      const auto made = collective::Communicator::make(bus, {.name = "world",
-                                                             .backend = "example",
-                                                             .source = "trainer",
-                                                             .rank = rank,
-                                                             .size = kRanks});
-      if (!made) return std::puts(made.error().message.c_str()), void();
-      const collective::Communicator& comm = made.value();
-      const auto guard = comm.pre_hook(only_numbers);
-      const auto measures = comm.completion_hook([&](const collective::CompletionHookArgs& args) {
-        if (args.completed == nullptr) return;
-        std::int64_t before = longest_ns;
-        while (before < args.completed->duration_ns &&
-               !longest_ns.compare_exchange_weak(before, args.completed->duration_ns)) {
-        }
-      });
-      for (int step = 0; step < kSteps; ++step) {
-        std::vector<double> gradients(8, 1.0 + rank);
-        if (step == kBadStep) gradients[5] = std::numeric_limits<double>::quiet_NaN();
-        if (!all_reduce(comm, group, gradients)) continue;  // every rank skips this step
-        if (gradients[0] != 10) std::printf("rank %d: wrong sum %g\n", rank, gradients[0]);
-      }
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
+  const auto world = loopback::World::make(bus, {.name = "trainer", .ranks = kRanks});
+  if (!world) return std::puts(world.error().message.c_str()), 1;
+  world.value().run(train);
 
   if (!bus.flush(std::chrono::minutes(1))) return 1;
-  std::printf("%d completed, %d refused\n", completed.load(), refused.load());
-  const bool right = completed == kRanks * (kSteps - 1) && refused == kRanks && longest_ns > 0;
-  return right ? 0 : 1;
+  std::printf("%d completed, %d refused, %d aborted\n", completed.load(), refused.load(),
+              aborted.load());
+  // Steps 0, 1 and 3 on all ranks; step 4 on those that wait for rank 1.
+  return completed == 3 * kRanks && refused == kRanks && aborted == kRanks - 1 ? 0 : 1;
 }

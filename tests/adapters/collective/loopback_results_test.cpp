@@ -17,6 +17,8 @@ namespace {
 using collective::Completed;
 using collective::Failed;
 using collective::Issued;
+using collective::Ledger;
+using collective::Started;
 using loopback::Rank;
 using loopback::World;
 
@@ -26,6 +28,7 @@ void expect_results(const NamedCheck& one, int ranks, bool async_op) {
   SCOPED_TRACE(std::to_string(ranks) + (async_op ? " ranks, asynchronous" : " ranks"));
   Bus bus;
   Heard<Issued> issued(bus);
+  Heard<Started> started(bus);
   Heard<Completed> completed(bus);
   Heard<Failed> failed(bus);
   const World world = World::make(bus, {.ranks = ranks}).value();
@@ -43,6 +46,8 @@ void expect_results(const NamedCheck& one, int ranks, bool async_op) {
     ++of_rank[begin.rank];
   }
   EXPECT_EQ(ends.size(), issued.all().size());
+  EXPECT_EQ(started.all().size(), issued.all().size());
+  EXPECT_EQ(Ledger::of(bus).value()->figures().late, 0);
   for (int rank = 0; rank < ranks; ++rank) {
     EXPECT_EQ(of_rank[rank], std::size(kSizes) * static_cast<std::size_t>(one.operations));
   }

@@ -153,14 +153,15 @@ TEST_F(LoopbackTroublesTest, SoAreDifferentRootsReductionsTypesAndSizes) {
 }
 
 TEST_F(LoopbackTroublesTest, BytesOfUnknownTypesMustBeAsManyOnAllRanks) {
-  expect_all_fail(2, How::error, "ranks call for different types", [](Rank& rank) {
+  const std::string sentence =
+      "ranks call for different types: rank 0 for complex of 16 bytes, rank 1 for complex of 8";
+  expect_all_fail(2, How::error, sentence, [](Rank& rank) {
     std::vector<std::int64_t> data(4);
-    const std::int64_t sizes[] = {rank.rank() == 0 ? 2 : 4};  // of 16 bytes, and of 4
-    return rank.broadcast({.tensor = {.data = data.data(),
-                                      .sizes = {sizes, 1},
-                                      .dtype = Name("complex"),
-                                      .bytes = rank.rank() == 0 ? 32u : 16u},
-                           .root = 0});
+    const std::int64_t two[] = {2};
+    const std::uint64_t bytes = rank.rank() == 0 ? 32 : 16;
+    return rank.broadcast(
+        {.tensor = {.data = data.data(), .sizes = two, .dtype = Name("complex"), .bytes = bytes},
+         .root = 0});
   });
 }
 
