@@ -114,6 +114,20 @@ class Installed(unittest.TestCase):
             needed = [name for name in entries(path, "NEEDED") if name.startswith("libringmain")]
             self.assertEqual([name for name in needed if not name.endswith(suffix)], [], path)
 
+    def test_a_cmake_project_has_ranks_that_are_threads(self):
+        project = self.work / "on-the-loopback"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(trainer CXX)\n"
+            "find_package(ringmain REQUIRED COMPONENTS loopback)\n"
+            f"add_executable(trainer [==[{EXAMPLES / 'collective_trainer.cpp'}]==])\n"
+            "target_link_libraries(trainer ringmain::loopback)\n")
+        run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_CXX_COMPILER={COMPILER}")
+        run("cmake", "--build", project / "build")
+        self.assertIn("12 completed, 4 refused, 3 aborted\n", run(project / "build" / "trainer"))
+        run(COMPILER, *WARNINGS, *self.flags("--cflags"), "-fsyntax-only", EXAMPLES / "collective_trainer.cpp")
+
     def test_a_cmake_project_in_c_finds_it(self):
         project = self.work / "in-c"
         project.mkdir()
