@@ -63,6 +63,7 @@ void check_integers(const char* type) {
   const std::vector<T> values{std::numeric_limits<T>::max(), static_cast<T>(77),
                               std::numeric_limits<T>::min(), static_cast<T>(-3)};
   __extension__ using Wide = __int128;
+  __extension__ using Bits = unsigned __int128;  // of which a product may lose the upper ones
   Wide sum = 0, product = 1;
   T all_bits = static_cast<T>(-1), any_bits = 0, odd_bits = 0;
   for (const T value : values) {
@@ -75,7 +76,8 @@ void check_integers(const char* type) {
   const std::vector<T> factors{static_cast<T>(-3), static_cast<T>(101),
                                std::numeric_limits<T>::max()};
   // The two's complement of a product depends on that of its factors only: cut after each step.
-  for (const T value : factors) product = static_cast<T>(static_cast<Wide>(product) * value);
+  for (const T value : factors)
+    product = static_cast<T>(static_cast<Bits>(product) * static_cast<Bits>(value));
   EXPECT_EQ(reduced(type, ReduceOp::product, factors), static_cast<T>(product)) << type;
   EXPECT_EQ(reduced(type, ReduceOp::min, values), *std::min_element(values.begin(), values.end()));
   EXPECT_EQ(reduced(type, ReduceOp::max, values), *std::max_element(values.begin(), values.end()));
