@@ -102,7 +102,7 @@ class [[nodiscard]] Hook {
   /// callback or a hook: deferred.
   Detached reset() noexcept { return reset_for(nanoseconds(-1)); }
   /// Gives up waiting for calls that run; negative: never. After `timeout`, or `deferred`, the
-  /// handle can wait for them again.
+  /// handle can wait for them again; if nobody does, what the hook holds goes with the last call.
   Detached reset_for(nanoseconds limit) noexcept {
     if (held_ == nullptr) return Detached::was_not_attached;
     auto kept = std::move(held_);  // the captures may hold this very handle, and end with it
@@ -127,7 +127,8 @@ class RemovableHandle {
   RemovableHandle() noexcept = default;
   explicit RemovableHandle(std::shared_ptr<detail::Registration> held) noexcept
       : held_(std::move(held)) {}
-  /// May be called again, and after the communicator's end: then was_not_attached.
+  /// May be called again, and after the communicator's end: then was_not_attached. One that comes
+  /// while another thread removes it waits, too.
   Detached remove() const noexcept { return remove_for(nanoseconds(-1)); }
   Detached remove_for(nanoseconds limit) const noexcept {
     const auto kept = held_;  // the captures may hold this very handle
