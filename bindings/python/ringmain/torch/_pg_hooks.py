@@ -27,8 +27,6 @@ HOOK_ID = int.from_bytes(b"ringmain", "big")  # the caller of PyTorch picks it, 
 class Told(Protocol):
     def pre(self, args: Any) -> None: ...
 
-    def post(self, args: Any) -> None: ...
-
 
 class Relay:
     """The pair of one group. It hands on while somebody is there."""
@@ -42,9 +40,11 @@ class Relay:
             told.pre(args)
 
     def post(self, args: Any) -> None:
-        told = self.told
-        if told is not None:
-            told.post(args)
+        """To who was there before the call: we may have been detached since."""
+        for one in _here.begun:
+            if one.op_id == args.op_id and one.group.relay() is self:
+                one.group.post(args)
+                return
 
 
 _relays: weakref.WeakKeyDictionary[Any, Relay] = weakref.WeakKeyDictionary()  # of the process: they outlive attachments
@@ -96,6 +96,9 @@ class _Thread(threading.local):
         self.refusal: CollectiveVetoed | None = None  # the last; PyTorch makes a RuntimeError of it
 
 
+_here = _Thread()  # of the process: what began under one attachment may be over after it
+
+
 class HookCalls:
     """Our pairs in PyTorch's groups, and around the methods that hand Works to Python."""
 
@@ -103,7 +106,7 @@ class HookCalls:
         self.collectives = collectives
         self.works = works
         self.failed = failed
-        self.here = _Thread()
+        self.here = _here
         self.missed: list[str] = []  # groups that took no hooks
         self._relays: list[weakref.ref[Relay]] = []
         self._patches: list[Patch] = []
@@ -115,7 +118,7 @@ class HookCalls:
         """A group that was made, or that is there."""
         try:
             relay = relay_of(group)
-            relay.told = GroupHooks(self, known)
+            relay.told = GroupHooks(self, known, relay)
             self._relays.append(weakref.ref(relay))
         except Exception as error:
             self.missed.append(known.name)
@@ -173,9 +176,10 @@ _NO_POST = "its call raised, or another hook refused it"
 class GroupHooks:
     """What is told of one group."""
 
-    def __init__(self, calls: HookCalls, known: ProcessGroup) -> None:
+    def __init__(self, calls: HookCalls, known: ProcessGroup, relay: Relay) -> None:
         self._calls = calls
         self._known = known
+        self.relay = weakref.ref(relay)
 
     def pre(self, args: Any) -> None:
         calls, known = self._calls, self._known

@@ -345,3 +345,22 @@ def test_a_group_that_takes_no_hooks_is_named(bus):
     hooked.kind.register_pre_hook = None
     hooked.group("sealed")
     assert hooked.calls.missed == ["sealed"] and len(hooked.errors) == 1
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_began_before_a_detach_is_over_when_its_call_is(bus, hooked, heard, again):
+    group, other, future = hooked.group(), Hooked(bus), Future()
+
+    def leave(args):
+        group.pre.pop(5)
+        hooked.calls.hook_out()
+        if again:
+            other.groups.of(group)
+
+    group.pre[5] = leave
+    group.run("ALLREDUCE", Work(future), [torch.ones(1)])
+    future.finish()
+    group.run("BARRIER")
+    assert [event["op"] for event in heard.on("collective.issued")] == ["all_reduce"] + ["barrier"] * again
+    assert len(heard.on("collective.completed")) == 1 + again and not heard.on("collective.failed")
+    assert not hooked.calls.here.begun and not other.errors
