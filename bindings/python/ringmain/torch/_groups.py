@@ -20,6 +20,16 @@ _SPANS_MAX = 8192  # more than PyTorch's recorder remembers
 ENDS_KNOWN = ("gloo", "mpi")  # by the future of a Work. ProcessGroupNCCL's is done when the work is enqueued (pytorch#48561)
 
 
+class _Begun:
+    """A method that a thread is inside of."""
+
+    __slots__ = ("before", "of_others")
+
+    def __init__(self, before: int) -> None:
+        self.before = before  # the last number that was given
+        self.of_others = 0  # numbers since then that went to what hooks called for
+
+
 class ProcessGroup:
     """One of PyTorch's. It does not keep it alive."""
 
@@ -34,7 +44,7 @@ class ProcessGroup:
         self.operations = 0
         self._collectives = 0
         self.point_to_point = 0  # of its numbers, those that are no collective's
-        self.begun: dict[int, int] = {}  # thread: the last number before the method that it is inside of
+        self.begun: dict[int, list[_Begun]] = {}  # thread: the methods that it is inside of, the outermost first
         self.spans: deque[list[int]] = deque(maxlen=_SPANS_MAX)  # first and last number of methods in a row, and their thread
         self.said_by_methods = 0
         self.known = self.first = self.number()  # up to here the recorder's entries are accounted for
@@ -61,16 +71,23 @@ class ProcessGroup:
 
     def begin(self) -> int:
         """Before a method is called. Returns the last number that was given."""
-        self.begun[threading.get_ident()] = last = self.number()
+        last = self.number()
+        self.begun.setdefault(threading.get_ident(), []).append(_Begun(last))
         return last
 
     def over(self, before: int, point_to_point: bool) -> None:
-        """After it. What it took in numbers is its own."""
+        """After it. What it took in numbers is its own, but for what its hooks called for."""
         last, thread = self.number(), threading.get_ident()
+        inside = self.begun[thread]
+        own = max(last - before - inside[-1].of_others, 0)
+        self.said_by_methods += own
+        if point_to_point:
+            self.point_to_point += own
+        if len(inside) > 1:
+            inside.pop()
+            inside[-1].of_others += last - before
+            return
         if last > before:
-            self.said_by_methods += last - before
-            if point_to_point:
-                self.point_to_point += last - before
             latest = self.spans[-1] if self.spans else None
             if latest is not None and latest[2] == thread and latest[1] == before:
                 latest[1] = last
@@ -83,7 +100,7 @@ class ProcessGroup:
         for first, last, by in reversed(list(self.spans)):
             if first <= number <= last and thread in (by, None):
                 return True
-        return any(number > before and thread in (by, None) for by, before in list(self.begun.items()))
+        return any(number > inside[0].before and thread in (by, None) for by, inside in list(self.begun.items()))
 
     def forget_spans(self) -> None:
         """Those of which the recorder's entries have come."""

@@ -253,3 +253,25 @@ def test_a_hook_may_call_for_an_operation_of_its_own(bus, attachment, alone):
     dist.all_reduce(torch.ones(1))
     assert sorted(event["op"] for event in heard.on("collective.completed")) == ["all_reduce", "barrier"]
     assert not heard.on("collective.failed")
+
+
+@pytest.mark.parametrize("kind", ["pre", "post"])
+def test_a_hook_may_call_for_an_operation_of_its_own_group(bus, attachment, alone, eventually, kind):
+    import torch.distributed._functional_collectives as functional
+
+    heard, inside = Heard(bus, "collective.*"), []
+
+    def barrier_within(args):
+        if not inside:
+            inside.append(args.name)
+            dist.barrier()
+            inside.pop()
+
+    handle = getattr(comms.hooks_of(alone), f"register_{kind}_hook")(barrier_within)
+    dist.all_reduce(torch.ones(1))
+    assert handle.remove() == "done"
+    assert sorted(event["op"] for event in heard.on("collective.completed")) == ["all_reduce", "barrier"]
+    assert not attachment.report()["torch.distributed"].errors
+    functional.all_reduce(torch.ones(3), "sum", alone).sum().item()  # by C++: no number is taken for a method's
+    assert eventually(lambda: len(heard.on("collective.issued")) == 3)
+    assert heard.on("collective.issued")[-1]["correlation"] == 3
