@@ -49,6 +49,7 @@ class ProcessGroup:
         self.said_by_methods = 0
         self.known = self.first = self.number()  # up to here the recorder's entries are accounted for
         self.told = 0  # that the recorder added, or had lost
+        self.forget: Callable[[], Any] = lambda: None  # from then on PyTorch's group holds nothing of ours
 
     def number(self) -> int:
         """The last that was given. 0: this backend does not count."""
@@ -142,6 +143,7 @@ class Groups:
             gone = [key for key, known in self._known.items() if name is None or known.name == name]
             ended = [self._known.pop(key) for key in gone]
         for known in ended:
+            known.forget()
             known.reporter.end(reason, known.operations)
 
     def leave(self) -> None:
@@ -150,6 +152,7 @@ class Groups:
             left = list(self._known.values())
             self._known.clear()
         for known in left:
+            known.forget()
             known.reporter.end("PyTorch is not listened to any more", known.operations, False)
 
     def _add(self, group: Any) -> ProcessGroup:
@@ -162,7 +165,9 @@ class Groups:
             reporter = self._collectives.group(str(group.group_name), str(group.group_desc), backend, group.rank(), group.size(),
                                                ranks_of(group))
             known = self._known[key] = ProcessGroup(group, reporter, backend, backends)
-        weakref.finalize(group, self._gone, key, known).atexit = False
+            gone = weakref.finalize(group, self._gone, key, known)
+            gone.atexit = False
+            known.forget = gone.detach
         self._made(known, group)
         return known
 

@@ -275,3 +275,17 @@ def test_a_hook_may_call_for_an_operation_of_its_own_group(bus, attachment, alon
     functional.all_reduce(torch.ones(3), "sum", alone).sum().item()  # by C++: no number is taken for a method's
     assert eventually(lambda: len(heard.on("collective.issued")) == 3)
     assert heard.on("collective.issued")[-1]["correlation"] == 3
+
+
+def test_after_detach_a_group_that_lives_on_holds_nothing_of_ours(alone):
+    import weakref
+
+    import ringmain
+
+    with ringmain.Bus("left") as bus, ringmain.torch.attach(bus, **OTHERS) as attached:
+        dist.all_reduce(torch.ones(1))
+        gone = weakref.ref(attached), weakref.ref(bus)
+    del attached, bus
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
+    dist.all_reduce(torch.ones(1))
