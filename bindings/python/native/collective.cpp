@@ -198,8 +198,8 @@ class Group {
     options.rank = rank;
     options.size = size;
     options.ranks = ranks;
-    options.counts = false;    // PyTorch does
-    if (bus.closed()) return;  // nobody hears of it
+    options.counts = false;                    // PyTorch does
+    if (bus.closed() || bus.forked()) return;  // nobody hears of it
     Bus& on = bus.bus();
     std::optional<Result<Communicator>> made;
     {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +42,7 @@ class Distributed(Surface):
         self._collectives: Collectives | None = None
         self._patches: list[Patch] = []
         self._missing: list[str] = []
+        self._process = os.getpid()
 
     def hook_in(self) -> str:
         import torch
@@ -153,7 +155,10 @@ class Distributed(Surface):
             self._recorder = recorder
 
     def _exit(self) -> None:
-        """The interpreter ends: what was recorded is told, and Works whose end would be told to nobody have a moment."""
+        """The interpreter ends: what was recorded is told, and Works whose end would be told to nobody have a moment. What
+        was under way at a fork ends in the parent."""
+        if os.getpid() != self._process:
+            return
         if self._recorder is not None:
             self._recorder.stop()
         if self._collectives is not None:

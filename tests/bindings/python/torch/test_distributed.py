@@ -185,6 +185,27 @@ def test_a_program_may_end_without_destroying_its_groups(detached):
     assert (done.returncode, done.stdout) == (0, "over\n"), done.stderr
 
 
+def test_a_forked_child_is_silent_about_groups_of_its_own_and_ends_at_once():
+    """The parent has an operation open, whose end the child cannot hear."""
+    program = ("import os, sys, time, torch, torch.distributed as dist, ringmain, ringmain.torch\n"
+               "from ringmain.torch._collectives import Call, LedgerCollectives\n"
+               "bus = ringmain.Bus.process(); attachment = ringmain.torch.attach(bus)\n"
+               "bus.subscribe('collective.*', lambda batch: None)\n"
+               "LedgerCollectives(bus).group('7', '', 'gloo', 0, 2, [0, 1]).issue(Call('recv', backend='gloo'), True).returned()\n"
+               "pid = os.fork()\n"
+               "if pid:\n"
+               "    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+               "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+               "dist.all_reduce(torch.ones(1))\n"
+               "report = attachment.report()['torch.distributed']\n"
+               "assert not report.errors, report\n"
+               "dist.destroy_process_group()\n"
+               "from ringmain.torch import _distributed\n"
+               "_distributed.time.sleep = lambda seconds: os._exit(9)  # it waits for what cannot come\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0 and "went wrong" not in done.stderr, done.stderr
+
+
 def test_without_distributed_it_is_not_live_and_says_why(bus, monkeypatch):
     monkeypatch.setattr(dist, "is_available", lambda: False)
     with attach(bus) as attachment:
