@@ -40,7 +40,7 @@ How Work::how() const {
 
 std::string Work::reason() const {
   if (of_ == nullptr) return "there is no operation";
-  return state() == State::failed ? of_->ending->reason : std::string();
+  return state() == State::failed ? of_->ending->reason() : std::string();
 }
 
 // --- Rank ---
@@ -120,7 +120,11 @@ void World::run(const std::function<void(Rank& rank)>& program) const {
       const std::lock_guard lock(mutex);
       if (first == nullptr) first = std::current_exception();
     }
-    (void)rank.comm().abort("rank " + std::to_string(rank.rank()) + " has thrown: " + what);
+    try {
+      (void)rank.comm().abort("rank " + std::to_string(rank.rank()) + " has thrown: " + what);
+    } catch (const std::bad_alloc&) {
+      rank.end_->group->abort(what);  // without hooks
+    }
   };
   const auto run_one = [&](Rank rank) {
     try {

@@ -8,12 +8,15 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -27,14 +30,26 @@ using Clock = std::chrono::steady_clock;
 class Group;
 class EndSayer;
 
-/// How an operation has ended, for all ranks of its meeting.
+/// How an operation has ended, for all ranks of its meeting. A copy needs no memory: who lacks it
+/// must still be able to tell the others.
 struct Ending {
   bool completed = true;
-  How how = How::error;  // of a failed one
-  std::string reason{};
+  How how = How::error;                      // of a failed one
+  std::shared_ptr<const std::string> why{};  // and the sentence
+  [[nodiscard]] const std::string& reason() const noexcept;
 };
-[[nodiscard]] inline Ending failed_as(How how, std::string reason) {
-  return {false, how, std::move(reason)};
+/// Throws std::bad_alloc.
+[[nodiscard]] Ending failed_as(How how, std::string reason);
+/// The same where there is no memory for the sentence.
+[[nodiscard]] Ending failed_wordless(How how) noexcept;
+/// `say()` is the sentence; if there is no memory for it, it is left out.
+template <class Say>
+[[nodiscard]] Ending failed_if_told(How how, const Say& say) noexcept {
+  try {
+    return failed_as(how, say());
+  } catch (const std::bad_alloc&) {
+    return failed_wordless(how);
+  }
 }
 /// "50 ms"
 [[nodiscard]] std::string text_of(nanoseconds limit);
@@ -83,32 +98,34 @@ class Group {
  public:
   Group(std::string called, std::int32_t ranks);
 
-  /// The number that this rank's next one has.
+  /// The number that this rank's next one has. Throws std::bad_alloc, and then it has none: the
+  /// meeting is made here, so that nothing below needs memory. Whoever has a place says one of
+  /// come(), refuse() and fail() of it.
   [[nodiscard]] Place next_collective(std::int32_t rank);
   [[nodiscard]] Place next_one_to_one(bool sends, std::int32_t rank, std::int32_t peer);
 
   /// Hands one rank's part over; whoever is the last moves the data. Progress: blocking, but it
   /// does not wait for other ranks.
-  void come(const Place& place, Come come);
+  void come(const Place& place, Come come) noexcept;
   /// A hook has refused: this rank does not come.
-  void refuse(const Place& place, const std::string& why);
+  void refuse(const Place& place, std::string_view why) noexcept;
   /// Decides a meeting where this rank cannot take part.
-  void fail(const Place& place, const Ending& ending);
+  void fail(const Place& place, const Ending& ending) noexcept;
   /// All that is not decided fails, and so does what comes later.
-  void abort(const std::string& why);
+  void abort(std::string_view why) noexcept;
   /// The same of what needs that rank.
-  void leave(std::int32_t rank);
+  void leave(std::int32_t rank) noexcept;
 
   /// With the lock. Returns when `pending` has an ending, for which its deadline may see.
-  void await(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Pending>& pending);
+  void await(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Pending>& pending) noexcept;
   /// With the lock: it has waited long enough. False: its data is moving.
-  bool time_out(const std::shared_ptr<Pending>& pending);
+  bool time_out(const std::shared_ptr<Pending>& pending) noexcept;
   /// With the lock: takes one signal from `count`, for which it waits no longer than `limit` (0:
   /// for ever), an abort, or the leaving of `from`.
   [[nodiscard]] Ending await_signal(std::unique_lock<std::mutex>& lock, std::int32_t from,
                                     nanoseconds limit, std::uint64_t& count);
   /// With the lock: may that rank be reached? Else why not.
-  [[nodiscard]] std::optional<Ending> unreachable(std::int32_t rank) const;
+  [[nodiscard]] std::optional<Ending> unreachable(std::int32_t rank) const noexcept;
 
   const std::string name;
   const std::int32_t size;
@@ -125,28 +142,30 @@ class Group {
     Ending ending{};
   };
   using Meetings = std::map<Key, Meeting>;
+  using All = std::span<const std::optional<Come>>;  // who have all come
 
-  [[nodiscard]] Meetings::iterator find_or_make(const Key& key);
-  [[nodiscard]] Ending gave_up() const;
-  [[nodiscard]] Ending left(std::int32_t rank) const;
+  /// Unless no meeting of that key can be held any more. Throws std::bad_alloc, and then has made
+  /// nothing.
+  void make(const Key& key);
+  [[nodiscard]] Ending left(std::int32_t rank) const noexcept;
   /// Why no meeting of that key can be held any more.
-  [[nodiscard]] std::optional<Ending> over_for(const Key& key) const;
-  void decide(const Key& key, const Ending& ending);
-  void part_over(Pending& pending, const Ending& ending);
+  [[nodiscard]] std::optional<Ending> over_for(const Key& key) const noexcept;
+  void decide(const Key& key, const Ending& ending) noexcept;
+  void part_over(Pending& pending, const Ending& ending) noexcept;
   /// Once each rank has come, or was refused, nobody asks for it any more.
-  void forget_if_accounted(Meetings::iterator at);
+  void forget_if_accounted(Meetings::iterator at) noexcept;
   /// Those that are gathering and for which `is` holds fail.
   template <class Is>
-  void decide_all(const Is& is, const Ending& ending);
-  [[nodiscard]] Ending hold(const Key& key, std::span<Come* const> all) const noexcept;
-  void split(std::span<Come* const> all) const;
-  void make_window(std::span<Come* const> all) const;
+  void decide_all(const Is& is, const Ending& ending) noexcept;
+  [[nodiscard]] Ending hold(const Key& key, All all) const noexcept;
+  void split(All all) const;
+  void make_window(All all) const;
   [[nodiscard]] std::string missing_from(const Key& key, const Meeting& meeting) const;
 
   Meetings meetings_;
   std::vector<std::uint64_t> collectives_;  // counted, by rank
   std::map<std::tuple<bool, std::int32_t, std::int32_t>, std::uint64_t> one_to_one_;  // and by pair
-  std::optional<std::string> aborted_;
+  std::optional<Ending> aborted_;
   std::vector<bool> gone_;
 };
 
@@ -164,8 +183,9 @@ class EndSayer {
   explicit EndSayer(std::shared_ptr<Group> group) : group_(std::move(group)) {}
   /// Throws std::system_error: there is no thread to be had.
   static void start(const std::shared_ptr<EndSayer>& self);
-  /// False: it stops, and will not say the end of this one.
-  [[nodiscard]] bool watch(const std::shared_ptr<Pending>& pending);
+  using Watched = std::list<std::shared_ptr<Pending>>;
+  /// Takes the only one in `pending`. False: it stops, and will not say the end of this one.
+  [[nodiscard]] bool watch(Watched& pending) noexcept;
   /// Returns when all is said, unless called in that very thread, which ends after its hooks then.
   void stop();
   /// Is the caller the thread of this one? It may have ended.
@@ -178,7 +198,7 @@ class EndSayer {
 
   const std::shared_ptr<Group> group_;
   // With the lock of the group.
-  std::vector<std::shared_ptr<Pending>> open_;
+  Watched open_;
   bool stopping_ = false;
   std::thread thread_;
 };
@@ -212,16 +232,22 @@ class End : public std::enable_shared_from_this<End> {
   [[nodiscard]] std::shared_ptr<Pending> pending(std::string_view op) const;
   /// It would wait in the thread that says the ends: then it is refused.
   [[nodiscard]] bool refused_here(Pending& pending) const;
-  [[nodiscard]] std::vector<Place> take_places(std::span<const Arguments> parts);
-  void refuse(Pending& pending, std::span<const Place> places, Name reason) const;
+  /// Throws std::bad_alloc, and then has taken none. All memory that a meeting needs is there when
+  /// it returns.
+  void take_places(Pending& pending, std::span<const Arguments> parts) const;
+  void refuse(Pending& pending, Name reason) const noexcept;
   /// Goes to the meetings, or sees to it that they fail.
-  void go(const std::shared_ptr<Pending>& pending, std::span<const Place> places,
-          std::vector<Planned> plans) const;
+  void go(const std::shared_ptr<Pending>& pending, std::span<Planned> plans) const noexcept;
   /// Waits for its ending. False: it failed, and that is said.
-  [[nodiscard]] bool await(const std::shared_ptr<Pending>& pending, Issuing& issuing) const;
+  [[nodiscard]] bool await(const std::shared_ptr<Pending>& pending,
+                           Issuing& issuing) const noexcept;
   /// What both have in common: all but what comes after a success.
-  [[nodiscard]] bool meet(const std::shared_ptr<Pending>& pending, std::span<const Place> places,
-                          Planned plan, Issuing& issuing) const;
+  [[nodiscard]] bool meet(const std::shared_ptr<Pending>& pending, Planned plan,
+                          Issuing& issuing) const noexcept;
+  /// This rank's end of a part. Throws std::bad_alloc, and then has left the part.
+  [[nodiscard]] Result<Rank> join(const std::shared_ptr<Group>& part,
+                                  const std::vector<int>& members, std::string_view name,
+                                  Issuing& issuing) const;
 
   const std::shared_ptr<EndSayer> sayer_;
 };

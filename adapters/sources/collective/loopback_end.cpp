@@ -27,7 +27,7 @@ void say_end(Pending& pending) {
 Failed failed_of(const Ending& ending) {
   Failed what;
   what.how = ending.how;
-  what.reason = Name(ending.reason);
+  what.reason = Name(ending.reason());
   what.thread = static_cast<std::int32_t>(run::this_tid());
   return what;
 }
@@ -53,11 +53,11 @@ void EndSayer::start(const std::shared_ptr<EndSayer>& self) {
   });
 }
 
-bool EndSayer::watch(const std::shared_ptr<Pending>& pending) {
+bool EndSayer::watch(Watched& pending) noexcept {
   const std::lock_guard lock(group_->mutex);
   if (stopping_) return false;
-  open_.push_back(pending);
-  pending->said_by = this;
+  pending.front()->said_by = this;
+  open_.splice(open_.end(), pending);
   group_->changed.notify_all();
   return true;
 }
@@ -138,7 +138,7 @@ CommunicatorOptions End::options(std::string_view name) const {
   options.rank = rank;
   options.size = group->size;
   options.ranks = world;
-  options.abort = [all = group](Name reason) { all->abort(std::string(reason.view())); };
+  options.abort = [all = group](Name reason) { all->abort(reason.view()); };
   return options;
 }
 
@@ -158,51 +158,50 @@ bool End::refused_here(Pending& pending) const {
   return true;
 }
 
-std::vector<Place> End::take_places(std::span<const Arguments> parts) {
-  std::vector<Place> places;
-  places.reserve(parts.size());
+void End::take_places(Pending& pending, std::span<const Arguments> parts) const try {
+  pending.places.reserve(parts.size());
   for (const Arguments& part : parts) {
     const ArgumentsView view = view_of(part);
     if (!view.point_to_point) {
-      places.push_back(group->next_collective(rank));
+      pending.places.push_back(group->next_collective(rank));
     } else if (0 <= view.peer && view.peer < group->size) {
       const bool sends = op_name(part) == OpName::send;
-      places.push_back(group->next_one_to_one(sends, rank, view.peer));
+      pending.places.push_back(group->next_one_to_one(sends, rank, view.peer));
     }
   }
-  return places;
+  pending.left = pending.places.size();
+} catch (const std::bad_alloc&) {
+  for (const Place& place : pending.places) group->fail(place, failed_wordless(How::error));
+  throw;
 }
 
-void End::refuse(Pending& pending, std::span<const Place> places, Name reason) const {
-  const std::string why(reason.view());
-  for (const Place& place : places) group->refuse(place, why);
+void End::refuse(Pending& pending, Name reason) const noexcept {
+  for (const Place& place : pending.places) group->refuse(place, reason.view());
   const How how = comm.ended() ? How::cancelled : comm.aborted() ? How::aborted : How::vetoed;
-  pending.ending = failed_as(how, pending.what + ": " + why);
+  pending.ending =
+      failed_if_told(how, [&] { return pending.what + ": " + std::string(reason.view()); });
   pending.over = true;
 }
 
-void End::go(const std::shared_ptr<Pending>& pending, std::span<const Place> places,
-             std::vector<Planned> plans) const try {
+void End::go(const std::shared_ptr<Pending>& pending, std::span<Planned> plans) const noexcept {
   const auto wrong = std::find_if(plans.begin(), plans.end(),
                                   [](const Planned& one) { return !one.fault.empty(); });
   if (wrong != plans.end()) {
-    const Ending ending = failed_as(
-        How::error, pending->what + ": rank " + std::to_string(rank) + ": " + wrong->fault);
-    for (const Place& place : places) group->fail(place, ending);
+    const Ending ending = failed_if_told(How::error, [&] {
+      return pending->what + ": rank " + std::to_string(rank) + ": " + wrong->fault;
+    });
+    for (const Place& place : pending->places) group->fail(place, ending);
     const std::lock_guard lock(group->mutex);
     pending->ending = ending;
     group->changed.notify_all();
     return;
   }
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    group->come(places[i], {pending, std::move(plans[i].plan)});
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    group->come(pending->places[i], {pending, std::move(plans[i].plan)});
   }
-} catch (const std::exception&) {
-  for (const Place& place : places) group->fail(place, failed_as(How::error, "out of memory"));
-  throw;
 }
 
-bool End::await(const std::shared_ptr<Pending>& pending, Issuing& issuing) const {
+bool End::await(const std::shared_ptr<Pending>& pending, Issuing& issuing) const noexcept {
   {
     const Operation::Waiting waits(pending->operation);
     std::unique_lock lock(group->mutex);
@@ -228,20 +227,21 @@ Work End::call(const Arguments& arguments, std::span<const Arguments> parts) {
       return work;
     }
   }
-  // A hook that calls for an operation itself takes a later number, on each rank.
-  const auto places = take_places(parts);
-  Issuing issuing = comm.issue(arguments);
-  if (!issuing) return refuse(*made, places, issuing.reason()), work;
+  // All memory first: nobody shall wait for one that lacked it.
   std::vector<Planned> plans;
   plans.reserve(parts.size());
   for (const Arguments& part : parts) plans.push_back(plan_of(part, rank, group->size));
+  EndSayer::Watched watched;
+  if (async) watched.push_back(made);
+  // A hook that calls for an operation itself takes a later number, on each rank.
+  take_places(*made, parts);
+  Issuing issuing = comm.issue(arguments);
+  if (!issuing) return refuse(*made, issuing.reason()), work;
   made->operation = issuing.operation();
-  made->places = places;
-  made->left = places.size();
   if (parts.empty()) made->ending = Ending{};
   if (made->limit > nanoseconds::zero()) made->deadline = Clock::now() + made->limit;
-  async = async && sayer_->watch(made);
-  go(made, places, std::move(plans));
+  async = async && sayer_->watch(watched);
+  go(made, plans);
   if (async) return issuing.returned(&work), work;
   if (!await(made, issuing)) return work;
   (void)made->operation.completed();
@@ -250,22 +250,18 @@ Work End::call(const Arguments& arguments, std::span<const Arguments> parts) {
   return work;
 }
 
-bool End::meet(const std::shared_ptr<Pending>& pending, std::span<const Place> places, Planned plan,
-               Issuing& issuing) const {
+bool End::meet(const std::shared_ptr<Pending>& pending, Planned plan,
+               Issuing& issuing) const noexcept {
   pending->operation = issuing.operation();
-  pending->places.assign(places.begin(), places.end());
-  pending->left = places.size();
   if (pending->limit > nanoseconds::zero()) pending->deadline = Clock::now() + pending->limit;
-  std::vector<Planned> plans;
-  plans.push_back(std::move(plan));
-  go(pending, places, std::move(plans));
+  go(pending, {&plan, 1});
   return await(pending, issuing);
 }
 
 namespace {
 
 Error error_of(const Pending& pending) {
-  return {Error::Code::refused, pending.ending->reason};
+  return {Error::Code::refused, pending.ending->reason()};
 }
 
 }  // namespace
@@ -274,31 +270,39 @@ Result<Rank> End::split(const Split& what) {
   const auto made = pending("split");
   if (refused_here(*made)) return error_of(*made);
   const Arguments arguments = what;
-  const auto places = take_places({&arguments, 1});
-  Issuing issuing = comm.issue(arguments);
-  if (!issuing) return refuse(*made, places, issuing.reason()), error_of(*made);
   auto planned = plan_of(arguments, rank, group->size);
   const auto members = planned.plan.members;
-  if (!meet(made, places, std::move(planned), issuing)) return error_of(*made);
-  if (made->part == nullptr) {
-    comm.no_part();
-    issuing.returned_part(nullptr);
-    return Rank();
+  take_places(*made, {&arguments, 1});
+  Issuing issuing = comm.issue(arguments);
+  if (!issuing) return refuse(*made, issuing.reason()), error_of(*made);
+  if (!meet(made, std::move(planned), issuing)) return error_of(*made);
+  if (made->part != nullptr) return join(made->part, members, what.name, issuing);
+  comm.no_part();
+  issuing.returned_part(nullptr);
+  return Rank();
+}
+
+Result<Rank> End::join(const std::shared_ptr<Group>& part, const std::vector<int>& members,
+                       std::string_view name, Issuing& issuing) const {
+  const auto at =
+      static_cast<std::int32_t>(std::find(members.begin(), members.end(), rank) - members.begin());
+  try {
+    std::vector<int> in_world;
+    for (const int member : members) in_world.push_back(world[static_cast<std::size_t>(member)]);
+    const auto end = std::make_shared<End>(part, at, std::move(in_world), source);
+    end->timeout_ns = timeout_ns.load();
+    auto joined = comm.part(end->options(name));
+    if (!joined) {
+      issuing.threw(joined.error().message);
+      return joined.error();
+    }
+    end->comm = std::move(joined).value();
+    issuing.returned_part(&end->comm);
+    return Rank(end);
+  } catch (const std::bad_alloc&) {
+    part->leave(at);
+    throw;
   }
-  std::vector<int> in_world;
-  for (const int member : members) in_world.push_back(world[static_cast<std::size_t>(member)]);
-  const auto at = std::find(members.begin(), members.end(), rank) - members.begin();
-  const auto end =
-      std::make_shared<End>(made->part, static_cast<std::int32_t>(at), in_world, source);
-  end->timeout_ns = timeout_ns.load();
-  auto part = comm.part(end->options(what.name));
-  if (!part) {
-    issuing.threw(part.error().message);
-    return part.error();
-  }
-  end->comm = std::move(part).value();
-  issuing.returned_part(&end->comm);
-  return Rank(end);
 }
 
 Work End::finalize() {
@@ -308,7 +312,7 @@ Work End::finalize() {
   made->over = true;
   if (comm.ended()) return work;
   Issuing issuing = comm.issue(Finalize{});
-  if (!issuing && !comm.aborted()) return refuse(*made, {}, issuing.reason()), work;
+  if (!issuing && !comm.aborted()) return refuse(*made, issuing.reason()), work;
   group->leave(rank);
   sayer_->stop();
   issuing.returned();

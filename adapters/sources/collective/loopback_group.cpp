@@ -9,6 +9,9 @@
 namespace ringmain::collective::loopback::detail {
 namespace {
 
+// Made when the library is loaded: nobody must need memory for them.
+const std::string no_words, out_of_memory = "out of memory";
+
 /// "rank 1", "ranks 1, 3"
 std::string ranks_text(const std::vector<std::int32_t>& ranks) {
   std::string text = ranks.size() == 1 ? "rank" : "ranks";
@@ -32,40 +35,53 @@ Group::Group(std::string called, std::int32_t ranks)
       collectives_(static_cast<std::size_t>(ranks)),
       gone_(static_cast<std::size_t>(ranks)) {}
 
+const std::string& Ending::reason() const noexcept {
+  return why != nullptr ? *why : no_words;
+}
+Ending failed_as(How how, std::string reason) {
+  return {false, how, std::make_shared<const std::string>(std::move(reason))};
+}
+Ending failed_wordless(How how) noexcept {
+  return {false, how, {std::shared_ptr<void>(), &out_of_memory}};  // it owns nothing
+}
+
 Place Group::next_collective(std::int32_t rank) {
   const std::lock_guard lock(mutex);
   const auto at = static_cast<std::size_t>(rank);
-  return {{kNoRank, kNoRank, ++collectives_[at]}, at};
+  const Key key{kNoRank, kNoRank, collectives_[at] + 1};
+  make(key);
+  ++collectives_[at];
+  return {key, at};
 }
 
 Place Group::next_one_to_one(bool sends, std::int32_t rank, std::int32_t peer) {
   const std::lock_guard lock(mutex);
   const std::int32_t from = sends ? rank : peer, to = sends ? peer : rank;
-  return {{from, to, ++one_to_one_[{sends, from, to}]}, sends ? 0u : 1u};
+  std::uint64_t& count = one_to_one_[{sends, from, to}];
+  const Key key{from, to, count + 1};
+  make(key);
+  ++count;
+  return {key, sends ? 0u : 1u};
 }
 
-Group::Meetings::iterator Group::find_or_make(const Key& key) {
-  const auto [at, made] = meetings_.try_emplace(key);
-  if (made) {
-    const std::size_t places = key.one_to_one() ? 2 : static_cast<std::size_t>(size);
-    at->second.here.resize(places);
-    at->second.accounted.resize(places);
-  }
-  return at;
+void Group::make(const Key& key) {
+  if (over_for(key) || meetings_.contains(key)) return;
+  const std::size_t places = key.one_to_one() ? 2 : static_cast<std::size_t>(size);
+  Meeting made;
+  made.here.resize(places);
+  made.accounted.resize(places);
+  meetings_.emplace(key, std::move(made));
 }
 
-void Group::come(const Place& place, Come come) {
+void Group::come(const Place& place, Come come) noexcept {
   std::unique_lock lock(mutex);
   Pending& pending = *come.pending;
-  auto over = pending.failure ? pending.failure : over_for(place.key);
-  auto found = meetings_.find(place.key);
-  if (found == meetings_.end()) {
-    if (over && !pending.failure) {  // nobody will ask for this meeting
-      part_over(pending, *over);
-      changed.notify_all();
-      return;
-    }
-    found = find_or_make(place.key);
+  const auto over = pending.failure ? pending.failure : over_for(place.key);
+  const auto found = meetings_.find(place.key);
+  if (found == meetings_.end()) {  // it was over when this place was taken
+    part_over(pending, over.value_or(failed_wordless(How::error)));
+    changed.notify_all();
+    return;
   }
   Meeting& meeting = found->second;
   meeting.accounted[place.at] = true;
@@ -77,40 +93,44 @@ void Group::come(const Place& place, Come come) {
   }
   meeting.here[place.at] = std::move(come);
   if (over) return decide(place.key, *over);
-  std::vector<Come*> all;
-  for (auto& one : meeting.here) {
+  for (const auto& one : meeting.here) {
     if (!one) return;  // the last to come goes on from here
-    all.push_back(&*one);
   }
   meeting.state = Meeting::State::moving;
   lock.unlock();
-  const Ending ending = hold(place.key, all);
+  const Ending ending = hold(place.key, meeting.here);
   lock.lock();
   decide(place.key, ending);
 }
 
-void Group::refuse(const Place& place, const std::string& why) {
+void Group::refuse(const Place& place, std::string_view why) noexcept {
   const std::lock_guard lock(mutex);
-  if (over_for(place.key)) return;
-  const auto found = find_or_make(place.key);
+  const auto found = meetings_.find(place.key);
+  if (found == meetings_.end()) return;
   Meeting& meeting = found->second;
   meeting.accounted[place.at] = true;
   const std::int32_t rank = !place.key.one_to_one() ? static_cast<std::int32_t>(place.at)
                             : place.at == 0         ? place.key.from
                                                     : place.key.to;
-  meeting.refused += "; a hook of rank " + std::to_string(rank) + " has refused it: " + why;
+  try {
+    meeting.refused +=
+        "; a hook of rank " + std::to_string(rank) + " has refused it: " + std::string(why);
+  } catch (const std::bad_alloc&) {
+    // A time-out says less then.
+  }
   forget_if_accounted(found);
 }
 
-void Group::fail(const Place& place, const Ending& ending) {
+void Group::fail(const Place& place, const Ending& ending) noexcept {
   const std::lock_guard lock(mutex);
-  const auto found = find_or_make(place.key);
+  const auto found = meetings_.find(place.key);
+  if (found == meetings_.end()) return;
   found->second.accounted[place.at] = true;
   if (found->second.state == Meeting::State::gathering) return decide(place.key, ending);
   if (found->second.state == Meeting::State::decided) forget_if_accounted(found);
 }
 
-void Group::decide(const Key& key, const Ending& ending) {
+void Group::decide(const Key& key, const Ending& ending) noexcept {
   const auto found = meetings_.find(key);
   Meeting& meeting = found->second;
   meeting.state = Meeting::State::decided;
@@ -122,7 +142,7 @@ void Group::decide(const Key& key, const Ending& ending) {
   changed.notify_all();
 }
 
-void Group::part_over(Pending& pending, const Ending& ending) {
+void Group::part_over(Pending& pending, const Ending& ending) noexcept {
   --pending.left;
   if (!ending.completed && !pending.failure) {
     pending.failure = ending;
@@ -137,7 +157,7 @@ void Group::part_over(Pending& pending, const Ending& ending) {
   if (pending.left == 0) pending.ending = pending.failure.value_or(Ending{});
 }
 
-void Group::forget_if_accounted(Meetings::iterator at) {
+void Group::forget_if_accounted(Meetings::iterator at) noexcept {
   const Meeting& meeting = at->second;
   const bool all = std::find(meeting.accounted.begin(), meeting.accounted.end(), false) ==
                    meeting.accounted.end();
@@ -146,16 +166,14 @@ void Group::forget_if_accounted(Meetings::iterator at) {
   if (all && empty) meetings_.erase(at);
 }
 
-Ending Group::gave_up() const {
-  return failed_as(How::aborted, "group '" + name + "' was given up: " + *aborted_);
+Ending Group::left(std::int32_t rank) const noexcept {
+  return failed_if_told(How::error, [&] {
+    return "rank " + std::to_string(rank) + " has left group '" + name + "'";
+  });
 }
 
-Ending Group::left(std::int32_t rank) const {
-  return failed_as(How::error, "rank " + std::to_string(rank) + " has left group '" + name + "'");
-}
-
-std::optional<Ending> Group::over_for(const Key& key) const {
-  if (aborted_) return gave_up();
+std::optional<Ending> Group::over_for(const Key& key) const noexcept {
+  if (aborted_) return aborted_;
   for (std::int32_t rank = 0; rank < size; ++rank) {
     const bool needed = !key.one_to_one() || key.from == rank || key.to == rank;
     if (needed && gone_[static_cast<std::size_t>(rank)]) return left(rank);
@@ -163,34 +181,35 @@ std::optional<Ending> Group::over_for(const Key& key) const {
   return std::nullopt;
 }
 
-std::optional<Ending> Group::unreachable(std::int32_t rank) const {
-  if (aborted_) return gave_up();
+std::optional<Ending> Group::unreachable(std::int32_t rank) const noexcept {
+  if (aborted_) return aborted_;
   if (gone_[static_cast<std::size_t>(rank)]) return left(rank);
   return std::nullopt;
 }
 
 template <class Is>
-void Group::decide_all(const Is& is, const Ending& ending) {
-  std::vector<Key> keys;
-  for (const auto& [key, meeting] : meetings_) {
-    if (meeting.state == Meeting::State::gathering && is(key)) keys.push_back(key);
-  }
-  for (const Key& key : keys) {
-    const auto found = meetings_.find(key);  // one may have gone with another's batch
-    if (found != meetings_.end() && found->second.state == Meeting::State::gathering)
+void Group::decide_all(const Is& is, const Ending& ending) noexcept {
+  for (auto at = meetings_.begin(); at != meetings_.end();) {
+    const Key key = at->first;
+    if (at->second.state == Meeting::State::gathering && is(key)) {
       decide(key, ending);
+      at = meetings_.upper_bound(key);  // others may have gone with it, as parts of a batch
+    } else {
+      ++at;
+    }
   }
   changed.notify_all();
 }
 
-void Group::abort(const std::string& why) {
+void Group::abort(std::string_view why) noexcept {
   const std::lock_guard lock(mutex);
   if (aborted_) return;
-  aborted_ = why;
-  decide_all([](const Key&) { return true; }, gave_up());
+  aborted_ = failed_if_told(
+      How::aborted, [&] { return "group '" + name + "' was given up: " + std::string(why); });
+  decide_all([](const Key&) { return true; }, *aborted_);
 }
 
-void Group::leave(std::int32_t rank) {
+void Group::leave(std::int32_t rank) noexcept {
   const std::lock_guard lock(mutex);
   if (gone_[static_cast<std::size_t>(rank)]) return;
   gone_[static_cast<std::size_t>(rank)] = true;
@@ -211,7 +230,7 @@ std::string Group::missing_from(const Key& key, const Meeting& meeting) const {
   return ranks_text(missing) + (missing.size() == 1 ? " has" : " have") + " not come";
 }
 
-bool Group::time_out(const std::shared_ptr<Pending>& pending) {
+bool Group::time_out(const std::shared_ptr<Pending>& pending) noexcept {
   for (const Place& place : pending->places) {
     const auto found = meetings_.find(place.key);
     if (found == meetings_.end()) continue;
@@ -219,15 +238,17 @@ bool Group::time_out(const std::shared_ptr<Pending>& pending) {
     if (meeting.state != Meeting::State::gathering) continue;
     const auto& mine = meeting.here[place.at];
     if (!mine || mine->pending != pending) continue;
-    decide(place.key,
-           failed_as(How::timed_out, pending->what + ": " + missing_from(place.key, meeting) +
-                                         " within " + text_of(pending->limit) + meeting.refused));
+    decide(place.key, failed_if_told(How::timed_out, [&] {
+             return pending->what + ": " + missing_from(place.key, meeting) + " within " +
+                    text_of(pending->limit) + meeting.refused;
+           }));
     break;  // what else it has come to went with it
   }
   return pending->ending.has_value();
 }
 
-void Group::await(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Pending>& pending) {
+void Group::await(std::unique_lock<std::mutex>& lock,
+                  const std::shared_ptr<Pending>& pending) noexcept {
   while (!pending->ending) {
     if (!pending->deadline) {
       changed.wait(lock);
@@ -254,9 +275,9 @@ Ending Group::await_signal(std::unique_lock<std::mutex>& lock, std::int32_t from
   return {};
 }
 
-Ending Group::hold(const Key& key, std::span<Come* const> all) const noexcept try {
+Ending Group::hold(const Key& key, All all) const noexcept try {
   std::vector<const Plan*> plans;
-  for (const Come* const one : all) {
+  for (const auto& one : all) {
     plans.push_back(&one->plan);
     if (!one->pending->begun.exchange(true)) (void)one->pending->operation.started();
   }
@@ -282,12 +303,12 @@ Ending Group::hold(const Key& key, std::span<Come* const> all) const noexcept tr
   }
   return {};
 } catch (const std::exception&) {
-  return failed_as(How::error, "out of memory");
+  return failed_wordless(How::error);
 }
 
-void Group::split(std::span<Come* const> all) const {
+void Group::split(All all) const {
   std::map<std::vector<int>, std::shared_ptr<Group>> parts;
-  for (const Come* const one : all) {
+  for (const auto& one : all) {
     const Plan& plan = one->plan;
     if (plan.members.empty()) continue;
     auto& part = parts[plan.members];
@@ -298,16 +319,16 @@ void Group::split(std::span<Come* const> all) const {
   }
 }
 
-void Group::make_window(std::span<Come* const> all) const {
+void Group::make_window(All all) const {
   const auto window = std::make_shared<WindowState>();
   window->closed.resize(all.size());
   window->signals.assign(all.size(), std::vector<std::uint64_t>(all.size()));
-  for (const Come* const one : all) {
+  for (const auto& one : all) {
     window->memory.push_back(one->plan.window);
     if (one->plan.element_bytes != 0) window->element_bytes = one->plan.element_bytes;
     window->dtype = one->plan.dtype;
   }
-  for (const Come* const one : all) one->pending->window = window;
+  for (const auto& one : all) one->pending->window = window;
 }
 
 }  // namespace ringmain::collective::loopback::detail

@@ -7,17 +7,17 @@
 namespace ringmain::collective::loopback {
 
 struct Window::Held {
-  Held(std::shared_ptr<detail::End> of, std::shared_ptr<detail::WindowState> window)
-      : end(std::move(of)), state(std::move(window)) {}
+  explicit Held(std::shared_ptr<detail::End> of) : end(std::move(of)) {}
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() { close(); }
   void close() const noexcept {
+    if (state == nullptr) return;
     const std::lock_guard lock(end->group->mutex);
     state->closed[static_cast<std::size_t>(end->rank)] = true;
   }
   const std::shared_ptr<detail::End> end;
-  const std::shared_ptr<detail::WindowState> state;
+  std::shared_ptr<detail::WindowState> state{};  // once all ranks have made it
 };
 
 namespace detail {
@@ -33,7 +33,7 @@ Work End::on_window(std::string_view op, Tensors input, std::int32_t peer,
   other.peer = peer;
   other.point_to_point = true;
   Issuing issuing = comm.issue(other);
-  if (!issuing) return refuse(*made, {}, issuing.reason()), work;
+  if (!issuing) return refuse(*made, issuing.reason()), work;
   made->operation = issuing.operation();
   {
     const Operation::Waiting waits(made->operation);
@@ -43,7 +43,9 @@ Work End::on_window(std::string_view op, Tensors input, std::int32_t peer,
                         : failed_as(How::error, "peer is " + std::to_string(peer) +
                                                     ", and the group has ranks 0 to " +
                                                     std::to_string(group->size - 1));
-    if (!ending.completed) ending.reason = made->what + ": " + ending.reason;
+    if (!ending.completed) {
+      ending = failed_if_told(ending.how, [&] { return made->what + ": " + ending.reason(); });
+    }
     made->ending = std::move(ending);
   }
   if (made->ending->completed) {
@@ -59,15 +61,18 @@ Work End::on_window(std::string_view op, Tensors input, std::int32_t peer,
 
 Result<Window> End::new_window(const Tensor& memory) {
   const auto made = pending("new_window");
-  const auto error = [&made] { return Error{Error::Code::refused, made->ending->reason}; };
+  const auto error = [&made] { return Error{Error::Code::refused, made->ending->reason()}; };
   if (refused_here(*made)) return error();
   const Arguments arguments = NewWindow{};
-  const auto places = take_places({&arguments, 1});
+  auto planned = plan_of_window(memory, group->size);
+  const auto held = std::make_shared<Window::Held>(shared_from_this());
+  take_places(*made, {&arguments, 1});
   Issuing issuing = comm.issue(arguments);
-  if (!issuing) return refuse(*made, places, issuing.reason()), error();
-  if (!meet(made, places, plan_of_window(memory, group->size), issuing)) return error();
+  if (!issuing) return refuse(*made, issuing.reason()), error();
+  if (!meet(made, std::move(planned), issuing)) return error();
+  held->state = made->window;
   issuing.returned();
-  return Window(std::make_shared<Window::Held>(shared_from_this(), made->window));
+  return Window(held);
 }
 
 namespace {
