@@ -77,7 +77,7 @@ struct Completed {
   std::int32_t group_size = 0;
   std::int32_t device = kNoDevice;
   std::uint32_t kernels = 0;  // how many the operation took
-  std::int32_t thread = 0;    // in which its end was noticed; 0 if on a GPU
+  std::int32_t thread = 0;    // in which its end was noticed; 0: not said, or on a GPU
   Name source;
 };
 

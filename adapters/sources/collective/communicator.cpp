@@ -77,6 +77,10 @@ Result<std::shared_ptr<OneHook>> CommunicatorCore::add(std::shared_ptr<OneHook> 
                                                      : "has ended or was aborted") +
                                            "; register hooks on one that is in use"};
   }
+  if (ledger().stopped()) {
+    return Error{Error::Code::refused, "communicator '" + std::string(name.view()) +
+                                           "': the bus has stopped; register hooks before stop()"};
+  }
   forget_removed();
   const std::lock_guard lock(hooks_mutex);
   hooks.reserve(hooks.size() + 1);

@@ -276,7 +276,8 @@ class Communicator {
   /// Asks the pre hooks; then the backend may be called. Who refuses leaves a record: issued, and
   /// failed as vetoed. Collectives are counted: the field `sequence`.
   /// A pre hook that throws refuses; so does one that cannot be asked (8 calls of hooks and inline
-  /// subscribers are nested in this thread, or there is no memory): it may be a guard.
+  /// subscribers are nested in this thread, or there is no memory): it may be a guard. In a forked
+  /// child, and once the bus has stopped, no hook is asked.
   /// Where another source has marked this thread, the operation is a part of that one's, and
   /// nothing is issued; hooks are called with the id of the outer one.
   /// Progress: as Channel::post(), but for the hooks.

@@ -156,8 +156,8 @@ using OneToOne = std::variant<Send, Recv>;
 class Rank {
  public:
   Rank() noexcept = default;
-  /// Of hooks, its group and its rank. Its abort() gives the group up for all ranks, whose
-  /// operations fail as aborted; parts of a split go on.
+  /// Of hooks, its group and its rank. Its abort() calls this rank's abort hooks and gives the
+  /// group up for all ranks, whose operations fail as aborted; parts of a split go on.
   [[nodiscard]] const Communicator& comm() const noexcept;
   [[nodiscard]] std::int32_t rank() const noexcept { return comm().rank(); }
   [[nodiscard]] std::int32_t size() const noexcept { return comm().size(); }
@@ -167,6 +167,8 @@ class Rank {
   void set_timeout(nanoseconds limit) const noexcept;
 
   Work send(const Send& what) const { return call(what); }
+  /// As send(), from `peer`. No aggregate, since it is a Send: `recv({tensor, peer})`, or
+  /// `recv(Recv{{.tensor = tensor, .peer = peer}})`; the same of the `_v` operations.
   Work recv(const Recv& what) const { return call(what); }
   Work broadcast(const Broadcast& what) const { return call(what); }
   Work all_reduce(const AllReduce& what) const { return call(what); }

@@ -138,10 +138,12 @@ const ElementType* find_type(std::string_view name) noexcept {
 }
 
 std::string fault_of(const ElementType* type, std::string_view name, ReduceOp by) {
+  if (by >= ReduceOp::other)
+    return "reduction " + std::to_string(static_cast<int>(by)) +
+           " is not known here; take one of collective::ReduceOp";
   const std::string what = std::string(to_string(by)) + " of " + std::string(name);
   if (type == nullptr) return what + ": only the bytes of this type can be moved; reduce another";
-  if (by == ReduceOp::premul_sum || by == ReduceOp::other)
-    return what + " is not known here; multiply before, and take sum";
+  if (by == ReduceOp::premul_sum) return what + " is not known here; multiply before, and take sum";
   if (by == ReduceOp::avg && !is_float(type->kind))
     return what + " is no whole number; take sum, and divide";
   if (is_arithmetic(by) && type->kind == Kind::boolean)

@@ -1,6 +1,6 @@
 // How does code for torchcomms' hooks come here, and how do torchcomms' operations?
 //
-//   torchcomms::Hooks<TorchComm> comm(ours);      // its registration calls, on a communicator
+//   torchcomms::Hooks<TorchComm, decltype(make)> comm(ours, make);   // its registration calls
 //   auto handle = comm->registerPreHook(f);       // as it was
 //
 //   auto source = torchcomms::attach(bus, theirs).value();   // its operations, on our bus

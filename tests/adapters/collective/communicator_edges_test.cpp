@@ -135,6 +135,16 @@ TEST_F(CommunicatorEdgesTest, WhatAPreHookGivesUpIsNotCalled) {
   EXPECT_EQ(failed.all()[0].how, How::aborted);
 }
 
+TEST_F(CommunicatorEdgesTest, NoHookIsRegisteredOnABusThatHasStopped) {
+  const auto allows = [](const collective::PreHookArgs&) { return Verdict::allow(); };
+  EXPECT_TRUE(comm_.register_pre_hook(allows));
+  (void)bus_.stop();
+  const auto late = comm_.pre_hook(allows);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().message,
+            "communicator 'world': the bus has stopped; register hooks before stop()");
+}
+
 TEST_F(CommunicatorEdgesTest, NoneIsMadeOnABusThatHasStopped) {
   (void)bus_.stop();
   const auto late = Communicator::make(bus_, world());

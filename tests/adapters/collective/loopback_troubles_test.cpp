@@ -179,6 +179,9 @@ TEST_F(LoopbackTroublesTest, ArgumentsThatCannotBeFailTheOthersToo) {
        [&](Rank& rank) { return rank.all_gather_single({.input = three, .output = three}); });
   with("rank 1: 0 tensors of output for 2 ranks; give one for each",
        [&](Rank& rank) { return rank.all_gather({.input = three}); });
+  with("rank 1: reduction 99 is not known here", [&](Rank& rank) {
+    return rank.all_reduce({.tensor = three, .op = static_cast<ReduceOp>(99)});
+  });
   with("rank 1: avg of int64 is no whole number", [&](Rank& rank) {
     std::vector<std::int64_t> whole(3);
     const Values values(whole);
