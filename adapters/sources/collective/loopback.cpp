@@ -21,7 +21,7 @@ State Work::wait_for(nanoseconds limit) const {
     if (limit < nanoseconds::zero()) {
       of_->group->changed.wait(lock, is_over);
     } else {
-      (void)of_->group->changed.wait_for(lock, limit, is_over);
+      (void)of_->group->changed.wait_until(lock, detail::after(limit), is_over);
     }
   }
   return state();
@@ -55,17 +55,19 @@ void Rank::set_timeout(nanoseconds limit) const noexcept {
 }
 
 Work Rank::call(const Arguments& arguments) const {
-  return end_ == nullptr ? Work() : end_->call(arguments, {&arguments, 1});
+  const auto held = end_;  // a hook may let this very rank go
+  return held == nullptr ? Work() : held->call(arguments, {&arguments, 1});
 }
 
 Work Rank::batch_op_issue(std::span<const OneToOne> parts, bool async_op) const {
-  if (end_ == nullptr) return {};
+  const auto held = end_;
+  if (held == nullptr) return {};
   std::vector<Arguments> all;
   all.reserve(parts.size());
   for (const OneToOne& part : parts) {
     std::visit([&all](const auto& one) { all.emplace_back(one); }, part);
   }
-  return end_->call(BatchOpIssue{parts.size(), async_op}, all);
+  return held->call(BatchOpIssue{parts.size(), async_op}, all);
 }
 
 namespace {
@@ -75,17 +77,18 @@ Error no_rank() {
 }  // namespace
 
 Result<Rank> Rank::split(const Split& what) const {
-  if (end_ == nullptr) return no_rank();
-  return end_->split(what);
+  const auto held = end_;
+  return held == nullptr ? Result<Rank>(no_rank()) : held->split(what);
 }
 
 Result<Window> Rank::new_window(const Tensor& memory) const {
-  if (end_ == nullptr) return no_rank();
-  return end_->new_window(memory);
+  const auto held = end_;
+  return held == nullptr ? Result<Window>(no_rank()) : held->new_window(memory);
 }
 
 Work Rank::finalize() const {
-  return end_ == nullptr ? Work() : end_->finalize();
+  const auto held = end_;
+  return held == nullptr ? Work() : held->finalize();
 }
 
 // --- World ---

@@ -27,6 +27,11 @@
 namespace ringmain::collective::loopback::detail {
 
 using Clock = std::chrono::steady_clock;
+/// The end of that time; of one that the clock cannot tell, the last moment that it can.
+[[nodiscard]] inline Clock::time_point after(nanoseconds limit) noexcept {
+  const auto now = Clock::now();
+  return limit < Clock::time_point::max() - now ? now + limit : Clock::time_point::max();
+}
 class Group;
 class EndSayer;
 

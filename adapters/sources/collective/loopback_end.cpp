@@ -239,7 +239,7 @@ Work End::call(const Arguments& arguments, std::span<const Arguments> parts) {
   if (!issuing) return refuse(*made, issuing.reason()), work;
   made->operation = issuing.operation();
   if (parts.empty()) made->ending = Ending{};
-  if (made->limit > nanoseconds::zero()) made->deadline = Clock::now() + made->limit;
+  if (made->limit > nanoseconds::zero()) made->deadline = after(made->limit);
   async = async && sayer_->watch(watched);
   go(made, plans);
   if (async) return issuing.returned(&work), work;
@@ -253,7 +253,7 @@ Work End::call(const Arguments& arguments, std::span<const Arguments> parts) {
 bool End::meet(const std::shared_ptr<Pending>& pending, Planned plan,
                Issuing& issuing) const noexcept {
   pending->operation = issuing.operation();
-  if (pending->limit > nanoseconds::zero()) pending->deadline = Clock::now() + pending->limit;
+  if (pending->limit > nanoseconds::zero()) pending->deadline = after(pending->limit);
   go(pending, {&plan, 1});
   return await(pending, issuing);
 }

@@ -261,7 +261,7 @@ void Group::await(std::unique_lock<std::mutex>& lock,
 
 Ending Group::await_signal(std::unique_lock<std::mutex>& lock, std::int32_t from, nanoseconds limit,
                            std::uint64_t& count) {
-  const auto deadline = Clock::now() + limit;
+  const auto deadline = after(limit);
   while (count == 0) {
     if (auto why = unreachable(from)) return *why;
     if (limit <= nanoseconds::zero()) {

@@ -58,6 +58,29 @@ TEST_F(LoopbackRanksTest, SendsOfAPairAreReceivedInTheirOrder) {
   });
 }
 
+TEST_F(LoopbackRanksTest, TheLongestTimeIsForEver) {
+  const World world = World::make(bus_, {.ranks = 2, .timeout = nanoseconds::max()}).value();
+  world.run([](Rank& rank) {
+    const Work work = rank.barrier({.async_op = true});
+    EXPECT_EQ(work.wait_for(nanoseconds::max()), State::completed);
+  });
+}
+
+TEST_F(LoopbackRanksTest, AHookMayLetTheRankGoThatItIsCalledFor) {
+  Rank rank = world(1).rank(0);
+  bool called = false;
+  {
+    const auto handle = rank.comm().register_pre_hook([&](const collective::PreHookArgs&) {
+      rank = Rank();
+      called = true;
+      return Verdict::allow();
+    });
+    EXPECT_TRUE(handle);
+  }
+  EXPECT_EQ(rank.barrier().state(), State::completed);
+  EXPECT_TRUE(called);
+}
+
 TEST_F(LoopbackRanksTest, ASendAndItsReceiveFailTogether) {
   const World both = world(2);
   both.run([](Rank& rank) {
