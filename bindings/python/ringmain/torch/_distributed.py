@@ -78,14 +78,14 @@ class Distributed(Surface):
 
     def hook_out(self) -> None:
         atexit.unregister(self._exit)
+        if self._recorder is not None:
+            self._recorder.stop()  # first: without our methods it would take what Python calls for as C++'s
         for patch in self._patches:
             patch.take_out()
         if self._methods is not None:
             self._methods.hook_out()
         if self._hooks is not None:
             self._hooks.hook_out()
-        if self._recorder is not None:
-            self._recorder.stop()
         if self._groups is not None:
             self._groups.leave()
 

@@ -241,6 +241,20 @@ def test_a_recorder_that_is_off_is_said(bus, alone, monkeypatch):
         assert "PyTorch's recorder is off" in attachment.report()["torch.distributed"].lacks
 
 
+@before_hooks
+def test_what_python_calls_for_during_a_detach_is_not_taken_for_cpps(bus, alone, monkeypatch):
+    from ringmain.torch._recorder import Recorder
+
+    def stop(recorder, original=Recorder.stop):
+        dist.all_reduce(torch.ones(1))  # as another thread might
+        original(recorder)
+
+    heard = Heard(bus, "collective.*")
+    monkeypatch.setattr(Recorder, "stop", stop)
+    attach(bus).detach()
+    assert len(heard.on("collective.issued")) == len(heard.on("collective.completed")) == 1
+
+
 def test_what_is_open_is_cancelled_when_its_group_ends(bus):
     from ringmain.torch._collectives import Call, LedgerCollectives
 
