@@ -9,12 +9,14 @@ from pathlib import Path
 
 import gpu_dispatch
 import pytest
+import torch
 
 BUILD = Path(os.environ.get("RINGMAIN_BUILD", "."))
 FAKES = BUILD / "tests/adapters/cuda/fakes/lib"
 INJECTED = BUILD / "lib/ringmain/libringmain_cuda_inject.so"
 pytest.importorskip("ringmain.cuda", reason="this build has no source of CUDA's calls")
-pytestmark = pytest.mark.skipif(not (FAKES / "libcuda.so.1").exists(), reason=f"there is no {FAKES}: the fakes were not built")
+pytestmark = [pytest.mark.skipif(not (FAKES / "libcuda.so.1").exists(), reason=f"there is no {FAKES}: the fakes were not built"),
+              pytest.mark.skipif(torch.version.cuda is not None, reason="a PyTorch built for CUDA does not load on a runtime that is played")]
 
 BEGIN = """
 import ctypes, json, os, sys
