@@ -1,10 +1,7 @@
 // Question: what does a backend pay for reporting one operation, from issue to completion (11a,
 // 11b)?
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <utility>
-#include <vector>
 
 #include "engine/system/clock.hpp"
 
@@ -12,53 +9,15 @@
 
 #include "events/collective.hpp"
 
-#include "adapters/sources/collective/communicator.hpp"
-
 #include "bench/reference.hpp"
 #include "bench/repetition.hpp"
+#include "bench/reported.hpp"
 #include "bench/time_each.hpp"
 
 namespace ringmain::bench {
 namespace {
 
 using namespace ringmain::collective;
-
-Communicator world(Bus& bus) {
-  CommunicatorOptions options;
-  options.name = "world";
-  options.backend = "loopback";
-  options.source = "bench";
-  options.size = 8;
-  return Communicator::make(bus, options).value();
-}
-
-constexpr std::array<std::int64_t, 2> kSizes{512, 96};
-
-/// An all-reduce, as a backend reports it.
-class Reported {
- public:
-  explicit Reported(Bus& bus) : comm_(world(bus)) {
-    arguments_ = AllReduce{
-        Tensor{
-            .data = this, .sizes = kSizes, .dtype = Name("float32"), .bytes = 196608, .device = 0},
-        ReduceOp::sum, true};
-  }
-  [[gnu::always_inline]] bool all_reduce() {
-    Operation operation;
-    {
-      Issuing issuing = comm_.issue(arguments_);
-      if (!issuing) return false;
-      operation = issuing.operation();
-      issuing.returned();
-    }
-    return operation.completed();
-  }
-  [[nodiscard]] const Communicator& comm() const noexcept { return comm_; }
-
- private:
-  Communicator comm_;
-  Arguments arguments_;
-};
 
 void unheard(Repetition& repetition) {
   TestBus bus;

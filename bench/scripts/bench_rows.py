@@ -327,6 +327,17 @@ ROWS = (
     Row("11b", "an operation that a worker hears of", (
         Part("issue and completion against two bare enqueues with two looks at the clock", "ratio", "<=", 2,
              ratio("collective/heard", "collective/bare_enqueues"), by_class=False),)),
+    Row("11c", "one hook more", (
+        Part("on an operation, against a bare call through a pointer", "ratio", "<=", 3,
+             lambda m: m.median("hooks/one_more", "times_bare"), by_class=False),)),
+    Row("11d", "an operation with 4 hooks while others come and go", (
+        Part("slower at 10 k changes a second", "ratio", "<=", 1.05,
+             lambda m: m.median("hooks_churn/operation", "times_still"), margin=NOISE_THROUGHPUT),)),
+    Row("11e", "4 hooks that two threads call at once", (
+        Part("an operation against functions in a locked map", "ratio", ">=", 3,
+             ratio("hooks_two_threads/locked_map", "hooks_two_threads/operation"), margin=NOISE_THROUGHPUT),
+        Part("the hooks alone against functions in a locked map", "ratio", ">=", 3,
+             ratio("hooks_two_threads/locked_map", "hooks_two_threads/row"), margin=NOISE_THROUGHPUT))),
 )
 
 
