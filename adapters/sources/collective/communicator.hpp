@@ -147,7 +147,7 @@ class Operation {
 };
 
 namespace detail {
-inline constexpr Operation nothing_told{};
+[[gnu::visibility("hidden")]] inline constexpr Operation nothing_told{};
 
 /// What is known of a backend's call about which something is to be told.
 struct Call {
