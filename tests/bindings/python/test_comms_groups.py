@@ -135,6 +135,7 @@ def test_an_abort_leaves_a_hook_that_is_stuck_names_it_and_fails_what_is_open(bu
 
 def test_an_operation_that_takes_too_long_is_said_so(bus):
     ends = []
+    over = threading.Event()
 
     def program():
         comm = comms.new_comm("loopback", name="slow", timeout=0.05, bus=bus)
@@ -142,6 +143,8 @@ def test_an_operation_that_takes_too_long_is_said_so(bus):
             comm.register_completion_hook(lambda end: ends.append(end.how))
             with pytest.raises(TimeoutError, match="barrier of group 'slow': not all ranks have come within 0.05 s"):
                 comm.barrier()
+            over.set()
+        assert over.wait(60)
         comm.finalize()
 
     comms.run_ranks(2, program)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from .. import _check, _native
 from .._bus import Bus
 from ._hooks import Hooks, _OfGroup
-from ._loopback import Call, here
+from ._loopback import here
+from ._moves import Call
 from ._names import ReduceOp, reduce_op
 from ._work import CommunicatorAborted, OperationVetoed, Work, seconds_of
 
@@ -339,7 +340,8 @@ class _Loopback:
                 call.part = _Loopback(call.part, call.ranks.index(self._at))
 
     def finalize(self) -> None:
-        """Threads' memory needs no end."""
+        """Who waits for this rank waits in vain."""
+        self._world.leave(self._at)
 
     def abort(self, reason: str) -> None:
         self._world.abort(reason)

@@ -1,156 +1,19 @@
 """A backend inside one process: ranks are threads, and what they say to each other goes through memory.
 
 A collective is done by the thread of the rank that comes last, so an asynchronous one may be completed by a thread that did not
-call for it. Tensors are NumPy arrays, PyTorch's on the CPU, buffers, and lists of numbers.
+call for it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ._names import RedOpType, ReduceOp
-from ._work import CommunicatorAborted, Work
-
-Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass
-class Call:
-    """One rank's call for an operation."""
-
-    op: str
-    inputs: list[Any]
-    outputs: list[Any]
-    peer: int = -1
-    reduce: ReduceOp | None = None
-    splits: tuple[Sequence[int], Sequence[int]] = ((), ())
-    ranks: list[int] = field(default_factory=list)
-    parts: list[Call] = field(default_factory=list)  # of a batch
-    name: str = ""
-    work: Work | None = None
-    part: Any = None  # of split: the backend's part; None: this rank is in none
-
-    def said(self) -> Work:
-        assert self.work is not None
-        return self.work
-
-
-def read(tensor: Any) -> Array:
-    """Its values; its very memory where it has any."""
-    if isinstance(tensor, np.ndarray):
-        return tensor
-    if isinstance(tensor, (list, tuple)):
-        return np.asarray(tensor)
-    if hasattr(tensor, "detach"):
-        return np.asarray(tensor.detach().numpy())
-    return np.asarray(memoryview(tensor))
-
-
-def write(tensor: Any, values: Array) -> None:
-    """Into its memory, by the order of its elements."""
-    if isinstance(tensor, list):
-        if len(tensor) != values.size:
-            raise ValueError(f"a tensor of {len(tensor)} elements cannot take {values.size}; give one of that size")
-        tensor[:] = values.reshape(-1).tolist()
-        return
-    to = read(tensor)
-    if to.size != values.size:
-        raise ValueError(f"a tensor of {to.size} elements cannot take {values.size}; give one of that size")
-    np.copyto(to, values.reshape(to.shape), casting="unsafe")
-
-
-_FOLDS: dict[RedOpType, Callable[[Any, Any], Any]] = {
-    RedOpType.SUM: np.add, RedOpType.AVG: np.add, RedOpType.PREMUL_SUM: np.add, RedOpType.PRODUCT: np.multiply,
-    RedOpType.MIN: np.minimum, RedOpType.MAX: np.maximum, RedOpType.BAND: np.bitwise_and, RedOpType.BOR: np.bitwise_or,
-    RedOpType.BXOR: np.bitwise_xor}
-
-
-def reduced(by: ReduceOp | None, values: list[Array], factors: list[Any]) -> Array:
-    assert by is not None
-    if by.type is RedOpType.PREMUL_SUM:
-        values = [value * read(factor) if hasattr(factor, "shape") else value * factor for value, factor in zip(values, factors)]
-    total = values[0].copy()
-    for value in values[1:]:
-        if value.shape != total.shape:
-            raise ValueError(f"ranks reduce tensors of {total.size} and of {value.size} elements; all must have one shape")
-        total = _FOLDS[by.type](total, value)
-    return total // len(values) if by.type is RedOpType.AVG and total.dtype.kind in "iu" else \
-        total / len(values) if by.type is RedOpType.AVG else total
-
-
-def move(calls: list[Call]) -> None:
-    """Does a collective, of which all ranks' calls are there, in the order of ranks."""
-    op = calls[0].op
-    ins = [[read(one) for one in call.inputs] for call in calls]
-    factors = [call.reduce.factor if call.reduce is not None else None for call in calls]
-    size = len(calls)
-
-    def total(values: list[Array]) -> Array:
-        return reduced(calls[0].reduce, values, factors)
-
-    if op in ("broadcast", "scatter", "reduce", "gather", "gather_single") and len({call.peer for call in calls}) > 1:
-        raise ValueError(f"{op}: ranks name different roots ({', '.join(str(call.peer) for call in calls)})")
-    root = calls[0].peer
-    if op == "all_reduce":
-        answer = total([one[0] for one in ins])
-        _give([(call.inputs[0], answer) for call in calls])
-    elif op == "reduce":
-        write(calls[root].inputs[0], total([one[0] for one in ins]))
-    elif op == "broadcast":
-        _give([(call.inputs[0], ins[root][0].copy()) for call in calls])
-    elif op in ("all_gather", "all_gather_v"):
-        _give([(to, values[0].copy()) for call in calls for to, values in zip(_each(call, call.outputs, size), ins)])
-    elif op in ("all_gather_single", "gather_single"):
-        whole = np.concatenate([one[0].reshape(-1) for one in ins])
-        _give([(call.outputs[0], whole) for rank, call in enumerate(calls) if op == "all_gather_single" or rank == root])
-    elif op in ("reduce_scatter", "reduce_scatter_v"):
-        for call in calls:
-            _each(call, call.inputs, size)
-        _give([(call.outputs[0], total([one[rank] for one in ins])) for rank, call in enumerate(calls)])
-    elif op == "reduce_scatter_single":
-        parts = _parts(op, total([one[0].reshape(-1) for one in ins]), size)
-        _give([(call.outputs[0], part) for call, part in zip(calls, parts)])
-    elif op == "all_to_all":
-        for call in calls:
-            _each(call, call.inputs, size)
-        _give([(_each(call, call.outputs, size)[other], ins[other][rank].copy()) for rank, call in enumerate(calls) for other in range(size)])
-    elif op == "all_to_all_single":
-        cut = [_parts(op, one[0].reshape(-1), size) for one in ins]
-        _give([(call.outputs[0], np.concatenate([one[rank] for one in cut])) for rank, call in enumerate(calls)])
-    elif op == "all_to_all_v_single":
-        cut = [np.split(one[0], np.cumsum(_each(call, call.splits[0], size))[:-1]) for one, call in zip(ins, calls)]
-        for rank, call in enumerate(calls):
-            if [len(one[rank]) for one in cut] != _each(call, call.splits[1], size):
-                raise ValueError(f"{op}: rank {rank} waits for {list(call.splits[1])} rows, and gets {[len(one[rank]) for one in cut]}")
-        _give([(call.outputs[0], np.concatenate([one[rank] for one in cut])) for rank, call in enumerate(calls)])
-    elif op == "scatter":
-        _give([(call.outputs[0], values.copy()) for call, values in zip(calls, [read(one) for one in _each(calls[root], calls[root].inputs, size)])])
-    elif op == "gather":
-        _give([(to, values[0].copy()) for to, values in zip(_each(calls[root], calls[root].outputs, size), ins)])
-
-
-def _give(answers: list[tuple[Any, Array]]) -> None:
-    """All of them are made before the first is written: a tensor may be in and out."""
-    for to, values in answers:
-        write(to, values)
-
-
-def _each(call: Call, of: Any, size: int) -> list[Any]:
-    if len(of) != size:
-        raise ValueError(f"{call.op}: {len(of)} are given for {size} ranks; give one for each")
-    return list(of)
-
-
-def _parts(op: str, whole: Array, size: int) -> list[Array]:
-    if whole.size % size:
-        raise ValueError(f"{op}: {whole.size} elements cannot be shared by {size} ranks; give a multiple")
-    return np.split(whole, size)
+from .. import _check
+from ._moves import Array, Call, move, read, type_of, write
+from ._work import CommunicatorAborted
 
 
 class World:
@@ -161,9 +24,12 @@ class World:
         self._lock = threading.Lock()
         self._calls: dict[int, dict[int, Call]] = {}  # of each collective, by rank
         self._counts = [0] * size
+        self._ran_out: dict[int, tuple[str, set[int]]] = {}  # collectives that failed, and who has not called yet
         self._sent: dict[tuple[int, int], deque[tuple[Array, Call]]] = {}
         self._wanted: dict[tuple[int, int], deque[Call]] = {}
-        self._parts: list[World] = []
+        self._not_received: dict[tuple[int, int], deque[str]] = {}  # by receivers that waited no longer
+        self._parts: list[tuple[tuple[int, ...], World]] = []  # and its ranks
+        self._left: dict[int, str] = {}
         self._over: str | None = None
 
     def start(self, rank: int, call: Call) -> None:
@@ -174,12 +40,67 @@ class World:
             if self._over is not None:
                 return call.said()._fail(CommunicatorAborted(self._over), "aborted")
             number = self._counts[rank] = self._counts[rank] + 1
-            calls = self._calls.setdefault(number, {})
-            calls[rank] = call
-            if len(calls) < self.size:
-                return
-            del self._calls[number]
+            failed = self._failed(number, rank)
+            if failed is None:
+                call.said()._ran_out = lambda error: self._run_out(number, error)
+                calls = self._calls.setdefault(number, {})
+                calls[rank] = call
+                if len(calls) < self.size:
+                    return
+                del self._calls[number]
+        if failed is not None:
+            return call.said()._fail(failed, "timed_out" if isinstance(failed, TimeoutError) else "error")
         self._do(number, [calls[rank] for rank in range(self.size)])
+
+    def _failed(self, number: int, rank: int) -> Exception | None:
+        """Has it failed before this rank has called for it?"""
+        ran_out = self._ran_out.get(number)
+        if ran_out is not None:
+            why, missing = ran_out
+            missing.discard(rank)
+            if not missing:
+                del self._ran_out[number]
+            return TimeoutError(why)
+        gone = [why for other, why in self._left.items() if self._counts[other] < number]
+        return RuntimeError(gone[0]) if gone else None
+
+    def _run_out(self, number: int, error: TimeoutError) -> None:
+        """One outcome for all ranks, late ones too. If all have come meanwhile, their data is moving, and that has an end."""
+        with self._lock:
+            calls = self._calls.pop(number, None)
+            if calls is None:
+                return
+            missing = set(range(self.size)) - set(calls)
+            why = f"{error}; rank {', '.join(str(rank) for rank in sorted(missing))} has not"
+            self._ran_out[number] = (why, missing)
+        for call in calls.values():
+            call.said()._fail(TimeoutError(why), "timed_out")
+
+    def leave(self, rank: int, why: str = "has left the group") -> None:
+        """What waits for that rank fails."""
+        why = f"rank {rank} {why}"
+        with self._lock:
+            self._left.setdefault(rank, why)
+            numbers = [number for number, calls in self._calls.items() if rank not in calls]
+            lost = [call for number in numbers for call in self._calls.pop(number).values()]
+            for key in [key for key in self._wanted if key[0] == rank]:
+                lost += self._wanted.pop(key)
+        for call in lost:
+            call.said()._fail(RuntimeError(why))
+
+    def leave_all(self, rank: int, why: str) -> None:
+        """With its parts."""
+        self.leave(rank, why)
+        for members, part in list(self._parts):
+            if rank in members:
+                part.leave_all(members.index(rank), why)
+
+    def come_back(self, why: str) -> None:
+        """Forgets who left for that reason: whose thread has ended may be called for by others, when all threads have."""
+        with self._lock:
+            self._left = {rank: said for rank, said in self._left.items() if said != f"rank {rank} {why}"}
+        for _, part in list(self._parts):
+            part.come_back(why)
 
     def _do(self, number: int, calls: list[Call]) -> None:
         try:
@@ -210,36 +131,60 @@ class World:
                 raise ValueError(f"split: rank {rank} names the ranks {list(members)}, and rank {wrong[0] if wrong else members[0]} does not")
             call.part = parts.setdefault(members, World(len(members)))
         with self._lock:
-            self._parts += parts.values()
+            self._parts += parts.items()
 
     # --- one to one ---
 
     def _send(self, rank: int, call: Call) -> None:
         """Done at once: what is sent is kept."""
         values = read(call.inputs[0]).copy()
+        key = (rank, call.peer)
+        to, late, gone = None, None, None
         with self._lock:
             if self._over is not None:
                 return call.said()._fail(CommunicatorAborted(self._over), "aborted")
-            waiting = self._wanted.get((rank, call.peer))
-            if not waiting:
-                self._sent.setdefault((rank, call.peer), deque()).append((values, call))
-                to = None
-            else:
+            waiting = self._wanted.get(key)
+            if self._not_received.get(key):
+                late = self._not_received[key].popleft()
+            elif call.peer in self._left:
+                gone = self._left[call.peer]
+            elif waiting:
                 to = waiting.popleft()
+            else:
+                self._sent.setdefault(key, deque()).append((values, call))
+        if late is not None:
+            return call.said()._fail(TimeoutError(late), "timed_out")
+        if gone is not None:
+            return call.said()._fail(RuntimeError(gone))
         call.said()._complete()
         if to is not None:
-            _receive(to, values)
+            _receive(to, values, type_of(call.inputs[0]))
 
     def _recv(self, rank: int, call: Call) -> None:
         with self._lock:
             if self._over is not None:
                 return call.said()._fail(CommunicatorAborted(self._over), "aborted")
-            sent = self._sent.get((call.peer, rank))
-            if not sent:
-                self._wanted.setdefault((call.peer, rank), deque()).append(call)
+            key = (call.peer, rank)
+            sent = self._sent.get(key)
+            gone = self._left.get(call.peer)
+            if not sent and gone is None:
+                call.said()._ran_out = lambda error: self._run_out_of(key, call, error)
+                self._wanted.setdefault(key, deque()).append(call)
                 return
-            values, _ = sent.popleft()
-        _receive(call, values)
+            values, sender = sent.popleft() if sent else (None, None)
+        if values is None or sender is None:
+            return call.said()._fail(RuntimeError(str(gone)))
+        _receive(call, values, type_of(sender.inputs[0]))
+
+    def _run_out_of(self, key: tuple[int, int], call: Call, error: TimeoutError) -> None:
+        """What is sent later for that receive fails, too, so that the next is for the next."""
+        with self._lock:
+            waiting = self._wanted.get(key)
+            if not waiting or call not in waiting:
+                return
+            waiting.remove(call)
+            self._not_received.setdefault(key, deque()).append(str(error))
+        call.said()._fail(error, "timed_out")
 
     def abort(self, reason: str) -> None:
         """What is under way fails, and so does what is called for later."""
@@ -257,12 +202,16 @@ class World:
     def abort_all(self, reason: str) -> None:
         """With its parts."""
         self.abort(reason)
-        for part in list(self._parts):
+        for _, part in list(self._parts):
             part.abort_all(reason)
 
 
-def _receive(call: Call, values: Array) -> None:
+def _receive(call: Call, values: Array, sent: str | None) -> None:
+    """`sent`: their type; None: any."""
     try:
+        wanted = type_of(call.outputs[0])
+        if wanted is not None and sent is not None and wanted != sent:
+            raise TypeError(f"{sent} was sent, and the tensor that receives it is of {wanted}; give one of that type")
         write(call.outputs[0], values)
     except Exception as error:
         call.said()._fail(error)
@@ -295,6 +244,16 @@ class Worlds:
             found.abort(over)
         return found
 
+    def leave_all(self, rank: int, why: str) -> None:
+        with self._lock:
+            all = list(self._by_name.values())
+        for world in all:
+            world.leave_all(rank, why)
+
+    def come_back(self, why: str) -> None:
+        for world in list(self._by_name.values()):
+            world.come_back(why)
+
     def abort_all(self, reason: str) -> None:
         with self._lock:
             self._over = reason = self._over or reason
@@ -309,9 +268,15 @@ def here() -> tuple[int, Worlds]:
     return found if found is not None else (0, Worlds(1))
 
 
+_RETURNED = "has returned, and calls for nothing more"
+
+
 def run_ranks(size: int, program: Callable[[], Any]) -> list[Any]:
     """Runs `program` in `size` threads, each a rank: new_comm("loopback", …) in them finds the others. Returns what each
     returned, by rank; what the first raised is raised when all have ended, and the others' groups are aborted meanwhile."""
+    size = _check.whole("size", size, 1, 2**15)
+    if not callable(program):
+        raise TypeError(f"program is {program!r}; give a function, which each rank calls")
     worlds = Worlds(size)
     answers: list[Any] = [None] * size
     raised: list[BaseException] = []
@@ -323,12 +288,14 @@ def run_ranks(size: int, program: Callable[[], Any]) -> list[Any]:
         except BaseException as error:
             raised.append(error)
             worlds.abort_all(f"rank {rank} has raised {type(error).__name__}")
+        worlds.leave_all(rank, _RETURNED)
 
     threads = [threading.Thread(target=rank_of, args=(rank,), name=f"rank {rank}") for rank in range(size)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    worlds.come_back(_RETURNED)
     if raised:
         raise raised[0]
     return answers

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from ._loopback import Call
+from ._moves import Call
 from ._names import RedOpType, ReduceOp
 from ._work import Work
 

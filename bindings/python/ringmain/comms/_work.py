@@ -17,7 +17,10 @@ class CommunicatorAborted(RuntimeError):
 
 
 def seconds_of(timeout: Any) -> float | None:
-    return timeout.total_seconds() if isinstance(timeout, timedelta) else _check.seconds(timeout)
+    found = timeout.total_seconds() if isinstance(timeout, timedelta) else _check.seconds(timeout)
+    if found is not None and found < 0:
+        raise ValueError(f"timeout is {timeout}; give seconds from 0, or None to wait for ever")
+    return found
 
 
 class Work:
@@ -38,12 +41,14 @@ class Work:
         made._lock = threading.Lock()
         made._error = None
         made._after = None
+        made._ran_out = None
         return made
 
     _done: threading.Event
     _lock: threading.Lock
     _error: BaseException | None
     _after: Callable[[BaseException | None], object] | None  # called once it is over
+    _ran_out: Callable[[TimeoutError], object] | None  # who decides for all ranks, and sees to it that it is over soon
 
     def wait(self, timeout: Any = None) -> None:
         """Returns when the operation is done; raises what it failed with, TimeoutError after `timeout` seconds, or a timedelta
@@ -62,8 +67,13 @@ class Work:
         return self._done.is_set()
 
     def _block(self, limit: float | None) -> None:
-        if not self._done.wait(limit):
-            self._fail(TimeoutError(f"{self._what}: not all ranks have come within {limit} s"), "timed_out")
+        if self._done.wait(limit):
+            return
+        error = TimeoutError(f"{self._what}: not all ranks have come within {limit} s")
+        if self._ran_out is None:
+            return self._fail(error, "timed_out")
+        self._ran_out(error)
+        self._done.wait()
 
     # The first of the two is believed.
 
