@@ -15,6 +15,7 @@
 
 #include "tests/adapters/collective/communicator_parts.hpp"
 #include "tests/adapters/collective/heard.hpp"
+#include "tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
 namespace {
@@ -148,11 +149,11 @@ TEST(CommunicatorStressTest, OneMayEndWhereItIsLookedFor) {
   });
   auto options = world();
   options.name = "short";
-  enum { kRounds = 20'000 };
-  for (int i = 0; i < kRounds; ++i) (void)Communicator::make(bus, options).value();
+  const int rounds = is_sanitized() ? 2'000 : 20'000;  // each end looks through the open operations
+  for (int i = 0; i < rounds; ++i) (void)Communicator::make(bus, options).value();
   working = false;
   finder.join();
-  EXPECT_EQ(ends, kRounds);
+  EXPECT_EQ(ends, rounds);
 }
 
 TEST(CommunicatorStressTest, ManyAbortAtOnceAndItHappensOnce) {
