@@ -172,6 +172,7 @@ bool Ledger::started(std::uint64_t op_id, Started what) noexcept {
   return true;
 }
 
+/// Nothing is known but what issue() was told, so the event is made in its place in the queue.
 bool Ledger::completed(std::uint64_t op_id) noexcept {
   const auto ended = core_->open.end(op_id);
   if (!ended) return op_id != 0 && core_->late();

@@ -1,18 +1,17 @@
 // Do hooks come and go safely while operations run, and does each group end once?
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "adapters/sources/collective/communicator.hpp"
 
+#include "tests/adapters/collective/coming_and_going.hpp"
 #include "tests/adapters/collective/communicator_parts.hpp"
 #include "tests/adapters/collective/heard.hpp"
 #include "tests/process/sanitized.hpp"
@@ -29,7 +28,6 @@ using collective::CompletionHookArgs;
 using collective::Failed;
 using collective::Group;
 using collective::GroupChange;
-using collective::Hook;
 using collective::Issued;
 using collective::Operation;
 using collective::PostHookArgs;
@@ -60,32 +58,10 @@ TEST(CommunicatorStressTest, HooksComeAndGoWhileOperationsRun) {
       --issuing;
     });
   }
-  // A hook is never called once its removal has returned: then its count is freed.
   for (unsigned t = 0; t < 2; ++t) {
     threads.emplace_back([&, t] {
       std::minstd_rand random(t + 1);
-      while (issuing != 0) {
-        auto count = std::make_unique<std::atomic<int>>(0);
-        const auto one = [at = count.get()](const auto&) { ++*at; };
-        Hook hook;
-        switch (random() % 3) {
-          case 0:
-            hook = std::move(comm.pre_hook([one](const PreHookArgs& args) {
-                                   one(args);
-                                   return Verdict::allow();
-                                 })
-                                 .value());
-            break;
-          case 1:
-            hook = std::move(comm.post_hook(one).value());
-            break;
-          default:
-            hook = std::move(comm.completion_hook(one).value());
-        }
-        if (random() % 2 == 0) std::this_thread::yield();
-        EXPECT_EQ(hook.reset(), Detached::done);
-        count.reset();
-      }
+      while (issuing != 0) come_and_go(comm, random);
     });
   }
   for (auto& thread : threads) thread.join();

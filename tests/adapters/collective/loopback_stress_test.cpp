@@ -12,6 +12,7 @@
 
 #include "adapters/sources/collective/loopback.hpp"
 
+#include "tests/adapters/collective/coming_and_going.hpp"
 #include "tests/adapters/collective/heard.hpp"
 #include "tests/adapters/collective/loopback_operations.hpp"
 #include "tests/engine/eventually.hpp"
@@ -34,29 +35,6 @@ using loopback::Work;
 using loopback::World;
 
 enum : int { kRanks = 4, kRounds = 12 };
-
-/// A hook that comes, and goes; it is never called afterwards, when its count is freed.
-void come_and_go(const Communicator& comm, std::minstd_rand& random) {
-  auto count = std::make_unique<std::atomic<int>>(0);
-  const auto one = [at = count.get()](const auto&) { ++*at; };
-  Hook hook;
-  switch (random() % 3) {
-    case 0:
-      hook = std::move(comm.pre_hook([one](const PreHookArgs& args) {
-                             one(args);
-                             return Verdict::allow();
-                           })
-                           .value());
-      break;
-    case 1:
-      hook = std::move(comm.post_hook(one).value());
-      break;
-    default:
-      hook = std::move(comm.completion_hook(one).value());
-  }
-  if (random() % 2 == 0) std::this_thread::yield();
-  EXPECT_EQ(hook.reset(), Detached::done);
-}
 
 /// Hooks that stay, and count.
 struct Counts {

@@ -56,6 +56,16 @@ def bus():
 
 
 @pytest.fixture
+def alone():
+    """A group of this process alone."""
+    from alone import dist, meet
+
+    yield meet()
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@pytest.fixture
 def attached(bus, fresh_dynamo):
     """PyTorch on a bus of the test's own."""
     import ringmain.torch

@@ -9,6 +9,7 @@ import pytest
 import ringmain.torch
 import torch
 import torch.distributed as dist
+from alone import meet
 from heard import Heard
 from ringmain.torch import _methods
 from ringmain.torch._groups import Groups
@@ -22,19 +23,6 @@ before_hooks = pytest.mark.skipif(HOOKS, reason="this PyTorch has hooks")
 
 def attach(bus):
     return ringmain.torch.attach(bus, **OTHERS)
-
-
-def meet():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    return dist.distributed_c10d._get_default_group()
-
-
-@pytest.fixture
-def alone():
-    """A group of this process alone."""
-    yield meet()
-    if dist.is_initialized():
-        dist.destroy_process_group()
 
 
 @pytest.fixture

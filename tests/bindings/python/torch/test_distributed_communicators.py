@@ -7,6 +7,7 @@ import pytest
 import ringmain.torch
 import torch
 import torch.distributed as dist
+from alone import meet
 from heard import Heard
 from ringmain import comms
 from ringmain.torch import CollectiveVetoed
@@ -15,18 +16,6 @@ pytestmark = pytest.mark.skipif(not (dist.is_available() and dist.is_gloo_availa
 
 OTHERS = {name: False for name in ("callbacks", "trace", "guards", "gpu_trace", "monitor", "backends", "waits", "profiler")}
 NATIVE = dist.is_available() and hasattr(dist.ProcessGroup, "register_pre_hook")
-
-
-def meet():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    return dist.distributed_c10d._get_default_group()
-
-
-@pytest.fixture
-def alone():
-    yield meet()
-    if dist.is_initialized():
-        dist.destroy_process_group()
 
 
 @pytest.fixture
