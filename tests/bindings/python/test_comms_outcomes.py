@@ -69,6 +69,28 @@ def test_what_is_sent_for_a_receive_that_waits_no_longer_fails_too(bus):
     assert got == [2]
 
 
+def test_of_two_receives_only_the_one_that_was_given_up_fails(bus):
+    given_up = threading.Event()
+    got = np.zeros((2, 2))
+
+    def program():
+        comm = comms.new_comm("loopback", name="two", bus=bus)
+        if comm.get_rank() == 1:
+            first = comm.recv(got[0], 0, async_op=True)
+            with pytest.raises(TimeoutError):
+                comm.recv(got[1], 0, timeout=0.05)
+            given_up.set()
+            first.wait()
+        else:
+            assert given_up.wait(60)
+            comm.send(np.array([1.0, 2.0]), 1)
+            with pytest.raises(TimeoutError):
+                comm.send(np.array([3.0, 4.0]), 1)
+
+    comms.run_ranks(2, program)
+    assert got.tolist() == [[1.0, 2.0], [0.0, 0.0]]
+
+
 @pytest.mark.parametrize("leave", ["finalize", "return"])
 @pytest.mark.parametrize("first", [0, 1])  # who comes first: who waits, or who leaves
 def test_nobody_waits_for_a_rank_that_has_left(bus, leave, first):
@@ -147,5 +169,10 @@ def test_arguments_that_cannot_be(bus):
         comms.run_ranks("a", lambda: None)
     with pytest.raises(TypeError, match="give a function"):
         comms.run_ranks(1, 1)
-    with pytest.raises(ValueError, match="timeout is -1; give seconds from 0"):
+    with pytest.raises(ValueError, match="a time of -1 was given; give seconds from 0"):
         comms.new_comm("loopback", bus=bus, timeout=-1)
+    comm = comms.new_comm("loopback", bus=bus)
+    with pytest.raises(ValueError, match="a time of -2 was given"):
+        comm.abort(within=-2)
+    with pytest.raises(ValueError, match="within is None"):
+        comm.abort(within=None)

@@ -391,6 +391,6 @@ def _sizes(what: str, sizes: Any) -> list[int]:
 
 def _within(seconds: Any) -> float:
     found = seconds_of(seconds)
-    if found is None or found < 0:
-        raise ValueError(f"within is {seconds!r}; give seconds from 0")
+    if found is None:
+        raise ValueError("within is None; give seconds from 0")
     return found

@@ -26,8 +26,7 @@ class World:
         self._counts = [0] * size
         self._ran_out: dict[int, tuple[str, set[int]]] = {}  # collectives that failed, and who has not called yet
         self._sent: dict[tuple[int, int], deque[tuple[Array, Call]]] = {}
-        self._wanted: dict[tuple[int, int], deque[Call]] = {}
-        self._not_received: dict[tuple[int, int], deque[str]] = {}  # by receivers that waited no longer
+        self._wanted: dict[tuple[int, int], deque[Call | str]] = {}  # a str: it was given up, for that reason
         self._parts: list[tuple[tuple[int, ...], World]] = []  # and its ranks
         self._left: dict[int, str] = {}
         self._over: str | None = None
@@ -84,7 +83,7 @@ class World:
             numbers = [number for number, calls in self._calls.items() if rank not in calls]
             lost = [call for number in numbers for call in self._calls.pop(number).values()]
             for key in [key for key in self._wanted if key[0] == rank]:
-                lost += self._wanted.pop(key)
+                lost += [call for call in self._wanted.pop(key) if isinstance(call, Call)]
         for call in lost:
             call.said()._fail(RuntimeError(why))
 
@@ -139,21 +138,16 @@ class World:
         """Done at once: what is sent is kept."""
         values = read(call.inputs[0]).copy()
         key = (rank, call.peer)
-        to, late, gone = None, None, None
         with self._lock:
             if self._over is not None:
                 return call.said()._fail(CommunicatorAborted(self._over), "aborted")
             waiting = self._wanted.get(key)
-            if self._not_received.get(key):
-                late = self._not_received[key].popleft()
-            elif call.peer in self._left:
-                gone = self._left[call.peer]
-            elif waiting:
-                to = waiting.popleft()
-            else:
+            to = waiting.popleft() if waiting else None
+            gone = self._left.get(call.peer) if to is None else None
+            if to is None and gone is None:
                 self._sent.setdefault(key, deque()).append((values, call))
-        if late is not None:
-            return call.said()._fail(TimeoutError(late), "timed_out")
+        if isinstance(to, str):
+            return call.said()._fail(TimeoutError(to), "timed_out")
         if gone is not None:
             return call.said()._fail(RuntimeError(gone))
         call.said()._complete()
@@ -182,8 +176,7 @@ class World:
             waiting = self._wanted.get(key)
             if not waiting or call not in waiting:
                 return
-            waiting.remove(call)
-            self._not_received.setdefault(key, deque()).append(str(error))
+            waiting[waiting.index(call)] = str(error)
         call.said()._fail(error, "timed_out")
 
     def abort(self, reason: str) -> None:
@@ -193,7 +186,7 @@ class World:
                 return
             self._over = reason
             left = [call for calls in self._calls.values() for call in calls.values()]
-            left += [call for waiting in self._wanted.values() for call in waiting]
+            left += [call for waiting in self._wanted.values() for call in waiting if isinstance(call, Call)]
             self._calls.clear()
             self._wanted.clear()
         for call in left:

@@ -17,7 +17,7 @@ from ._work import Work
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass
+@dataclass(eq=False)  # tensors cannot be compared
 class Call:
     """One rank's call for an operation."""
 

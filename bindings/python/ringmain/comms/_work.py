@@ -17,9 +17,10 @@ class CommunicatorAborted(RuntimeError):
 
 
 def seconds_of(timeout: Any) -> float | None:
+    """None: for ever."""
     found = timeout.total_seconds() if isinstance(timeout, timedelta) else _check.seconds(timeout)
     if found is not None and found < 0:
-        raise ValueError(f"timeout is {timeout}; give seconds from 0, or None to wait for ever")
+        raise ValueError(f"a time of {timeout} was given; give seconds from 0, or None for no limit")
     return found
 
 
