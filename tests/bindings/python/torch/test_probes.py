@@ -33,7 +33,7 @@ def test_as_it_is_nothing_is_lacking(report):
     report("backend registry")
     whole = ringmain.torch.attach(ringmain.torch._attach._attached.bus).report()
     hooked = hasattr(torch.distributed.ProcessGroup, "register_pre_hook")
-    known = {"torch.distributed": "" if hooked else "the ends of what C++ calls for: DDP, functional collectives"}
+    known = {"torch.distributed": "" if hooked else "the ends of what C++ calls for (DDP, functional collectives), and hooks on it"}
     assert [surface.lacks for surface in whole.surfaces] == [known.get(surface.name, "") for surface in whole.surfaces], whole
     assert str(whole).count(", without") == (not hooked)
 
