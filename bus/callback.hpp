@@ -246,11 +246,10 @@ engine::Subscriber* make_inline_subscriber(F see) {
       engine::Judgement judgement;
       if constexpr (Judges<F, E>) {
         const Verdict verdict = f(event);
-        judgement = {verdict.vetoes(), verdict.why().id()};
+        judgement = {.veto = verdict.vetoes(), .why = verdict.why().id()};
       } else {
         f(event);
       }
-      self.delivered.add(1, engine::Writers::many);
       return judgement;
     } catch (...) {
       return engine::inline_threw(self);

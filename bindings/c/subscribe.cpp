@@ -57,8 +57,7 @@ engine::Judgement judge(engine::Subscriber& self, const std::byte* at) noexcept 
       RINGMAIN_TIME_OF_WORKER, from.schema};
   try {  // C throws nothing, but a callback in C++ may
     const std::uint32_t why = by.judge(by.user.get(), &event);
-    self.delivered.add(1, engine::Writers::many);
-    return {why != 0, why};
+    return {.veto = why != 0, .why = why};
   } catch (...) {
     return engine::inline_threw(self);
   }

@@ -132,7 +132,7 @@ void SubscriptionCore::stop_feeding_from(const engine::ChannelCore& source) noex
     listed_.erase(at);
     if (feeder == consumer_) consumer_ = nullptr;  // dropped below
   }
-  if (feeder->gate.close_deferred()) engine::destroy_captures(*feeder);
+  if (engine::close_deferred(*feeder)) engine::destroy_captures(*feeder);
   engine::drop_subscriber(feeder);
 }
 
@@ -142,19 +142,14 @@ void SubscriptionCore::close_all(bool deferred) noexcept {
     closed_ = true;
   }
   for (const Listed& l : listed_) {  // closed: nobody adds to it any more
-    bool quiet = false;
-    if (deferred) {
-      quiet = l.subscriber->gate.close_deferred();
-    } else {
-      l.subscriber->gate.close();
-    }
+    l.subscriber->gate.close();
     if (l.channel) {
       l.channel->unlist(l.subscriber);
     } else if (host_) {
       host_->unwatch_interest(*l.subscriber);
     }
     // Without this object's lock: destructors of captures may call it.
-    if (quiet) engine::destroy_captures(*l.subscriber);
+    if (deferred && engine::close_deferred(*l.subscriber)) engine::destroy_captures(*l.subscriber);
   }
   if (thread_) thread_->end();
   for (const auto& p : parts_) p->close_all(deferred);
@@ -186,12 +181,11 @@ Detached SubscriptionCore::wait_all(std::int64_t limit_ns) noexcept {
 /// Most waits are over at once. The housekeeper is told of a long one, and publishes it.
 engine::Gate::Waited SubscriptionCore::wait_for(const Listed& listed,
                                                 std::int64_t limit_ns) noexcept {
-  enum : std::int64_t { kQuietNs = 100'000'000, kLookNs = 1'000'000 };
-  engine::Gate& gate = listed.subscriber->gate;
-  // A realtime publisher that leaves an inline callback makes no system call, so look now and then.
-  const std::int64_t look = listed.subscriber->judge != nullptr ? std::int64_t{kLookNs} : -1;
-  if ((limit_ns >= 0 && limit_ns <= kQuietNs) || !host_) return gate.wait(limit_ns, look);
-  const engine::Gate::Waited waited = gate.wait(kQuietNs, look);
+  enum : std::int64_t { kQuietNs = 100'000'000 };
+  engine::Subscriber& subscriber = *listed.subscriber;
+  if ((limit_ns >= 0 && limit_ns <= kQuietNs) || !host_)
+    return engine::wait_uncalled(subscriber, limit_ns);
+  const engine::Gate::Waited waited = engine::wait_uncalled(subscriber, kQuietNs);
   if (waited != engine::Gate::Waited::timeout) return waited;
   const std::int64_t since = engine::now_ns() - kQuietNs;
   std::uint64_t which = 0;
@@ -201,7 +195,8 @@ engine::Gate::Waited SubscriptionCore::wait_for(const Listed& listed,
   } catch (const std::bad_alloc&) {
     // It is not told then; what matters is to wait.
   }
-  const engine::Gate::Waited late = gate.wait(limit_ns < 0 ? limit_ns : limit_ns - kQuietNs, look);
+  const engine::Gate::Waited late =
+      engine::wait_uncalled(subscriber, limit_ns < 0 ? limit_ns : limit_ns - kQuietNs);
   if (which != 0) host_->waits_no_more(which);
   return late;
 }
@@ -258,11 +253,13 @@ SubscriberStats SubscriptionCore::stats() const noexcept {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (!forked()) lock.lock();  // in a forked child it may never be free again
   if (consumer_ != nullptr) {
-    s.delivered = consumer_->delivered.get();
+    // The parts before the whole: a call is offered before it is anything else.
     s.threw = consumer_->threw.get();
     s.filtered = consumer_->filtered.get();
     s.skipped = consumer_->skipped.get();
-    s.offered = consumer_->offered.get();
+    const engine::CallCells::Sums calls = consumer_->calls();
+    s.delivered = calls.delivered;
+    s.offered = calls.offered;
     if (came_out > s.offered) s.skipped += came_out - s.offered;
     s.slow = consumer_->slow.get();
     s.longest_ns = static_cast<std::int64_t>(consumer_->longest_ns.get());

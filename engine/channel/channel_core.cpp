@@ -90,13 +90,14 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
   if (count >= options_.lanes_max) return nullptr;
   Lane* made = make_lane(options, source, fed_by);
   if (made == nullptr) return nullptr;
-  const auto chunk = static_cast<std::uint32_t>(std::bit_width(count / kFirstChunk + 1) - 1);
-  if (chunk >= kChunks) return free_lane(made), nullptr;
-  if (chunks_[chunk] == nullptr) {
-    chunks_[chunk].reset(new (std::nothrow) Lane*[kFirstChunk << chunk]);
-    if (chunks_[chunk] == nullptr) return free_lane(made), nullptr;
+  const ChunkPlace at = ChunkPlace::of(count);
+  if (at.chunk >= ChunkPlace::kChunks) return free_lane(made), nullptr;
+  if (chunks_[at.chunk] == nullptr) {
+    chunks_[at.chunk].reset(new (std::nothrow) Lane*[ChunkPlace::size(at.chunk)]);
+    if (chunks_[at.chunk] == nullptr) return free_lane(made), nullptr;
   }
-  chunks_[chunk][count - kFirstChunk * ((1u << chunk) - 1)] = made;
+  inline_list_.for_each([count](Subscriber& s) { s.cells.make(count + 1); });
+  chunks_[at.chunk][at.place] = made;
   made->index = count;
   made->tenure.live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
   start_lane(*made);
@@ -262,6 +263,10 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
   subscriber->watch_id = next_watch_id();
   // Before another thread can find it on a list.
   if (options_.parallel || subscriber->judge != nullptr) subscriber->writers = Writers::many;
+  if (subscriber->judge != nullptr) {
+    subscriber->shown_by = this;
+    subscriber->cells.make(lane_count());
+  }
   try {
     (subscriber->judge != nullptr ? inline_list_ : list_).add(subscriber);
   } catch (const std::bad_alloc&) {
@@ -296,6 +301,15 @@ std::size_t ChannelCore::subscribers() const noexcept {
   if (inert()) return 0;
   const std::lock_guard lock(mutex_);
   return list_.size() + inline_list_.size();
+}
+
+bool ChannelCore::calling(const Subscriber& subscriber) const noexcept {
+  for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
+    for (const Shown& level : lane(i).inlined.shown) {
+      if (level.load(std::memory_order_acquire) == &subscriber) return true;  // g.shown
+    }
+  }
+  return false;
 }
 
 /// Complete: a lane is made, and given to its next publisher, under this lock.

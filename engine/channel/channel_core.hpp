@@ -5,7 +5,6 @@
 // a callback, a destructor of captures, or a wait: a lane may be taken inside anybody's call).
 #pragma once
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,7 +16,9 @@
 
 #include "../publish/lane.hpp"
 #include "../publish/pushed.hpp"
+#include "../subscribe/shown.hpp"
 #include "../subscribe/snapshot.hpp"
+#include "../system/chunks.hpp"
 #include "../system/clock.hpp"
 #include "../system/ref.hpp"
 #include "../watch/histogram.hpp"
@@ -68,11 +69,11 @@ struct Listening {
   friend bool operator==(const Listening&, const Listening&) = default;
 };
 
-class ChannelCore final : public Counted {
-  enum : std::uint32_t { kChunks = 12, kFirstChunk = 4, kReasons = 16 };
+class ChannelCore final : public Counted, public ShownCalls {
+  enum : std::uint32_t { kReasons = 16 };
 
  public:
-  enum : std::uint32_t { kLanesMax = kFirstChunk * ((1u << kChunks) - 1) };
+  enum : std::uint32_t { kLanesMax = ChunkPlace::kPlaces };
   ChannelCore(Ref<ChannelHost> host, ChannelCoreOptions options);
   ~ChannelCore() override;
 
@@ -115,10 +116,8 @@ class ChannelCore final : public Counted {
     return lane_count_.load(std::memory_order_acquire);  // e.listed
   }
   [[nodiscard]] Lane& lane(std::uint32_t i) const noexcept {
-    // Chunk k holds 4 << k lanes and starts at 4 * (2^k - 1).
-    const std::uint32_t n = i / kFirstChunk + 1;
-    const auto chunk = static_cast<std::uint32_t>(std::bit_width(n) - 1);
-    return *chunks_[chunk][i - kFirstChunk * ((1u << chunk) - 1)];
+    const ChunkPlace at = ChunkPlace::of(i);
+    return *chunks_[at.chunk][at.place];
   }
   /// Does any lane have a publisher? If not, all that was published on them is seen from here on.
   [[nodiscard]] bool fed() const noexcept;
@@ -136,6 +135,10 @@ class ChannelCore final : public Counted {
   /// Takes it off the list, if it is there; its gate is left to the caller.
   void unlist(Subscriber* subscriber) noexcept;
   [[nodiscard]] std::size_t subscribers() const noexcept;
+  /// Is an inline subscriber called, by any lane's publisher?
+  [[nodiscard]] bool calling(const Subscriber& subscriber) const noexcept override;
+  void keep() const noexcept override { hold(); }
+  void let_go() const noexcept override { release(); }
   /// No event is accepted from here on.
   void close_line() noexcept;
   /// In the only thread of a forked child: ends publishing and callbacks here.
@@ -247,7 +250,7 @@ class ChannelCore final : public Counted {
 
   alignas(kLineBytes) Atomic<std::uint32_t> lane_count_{0};
   Atomic<std::uint32_t> realtime_lanes_{0};
-  std::array<std::unique_ptr<Lane*[]>, kChunks> chunks_;  // 4, 8, 16 … lanes: never moved
+  std::array<std::unique_ptr<Lane*[]>, ChunkPlace::kChunks> chunks_;  // never moved
   std::array<void*, slot_sizes().size()> queues_{};
   Atomic<std::uint64_t> refused_[kReasons] = {};      // by Pushed, of publishers without a lane
   Atomic<const LaneOptions*> thread_lanes_{nullptr};  // ours; set once

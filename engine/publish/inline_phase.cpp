@@ -4,39 +4,69 @@
 
 namespace ringmain::engine {
 namespace {
-// Initial-exec: never allocated on a publisher's first use.
-thread_local std::uint32_t inline_depth __attribute__((tls_model("initial-exec"))) = 0;
+void count_in(CallCells::Cell* cell, Atomic<std::uint64_t> CallCells::Cell::*which,
+              CallCount& shared) noexcept {
+  if (cell != nullptr) {
+    count_one(cell->*which);
+  } else {
+    shared.add(1, Writers::many);
+  }
+}
 
-Judgement show_to(Subscriber& subscriber, const std::byte* event) noexcept {
-  subscriber.offered.add(1, Writers::many);
-  if (!subscriber.gate.enter()) {
+Judgement call(Subscriber& subscriber, ChunkPlace lane, const std::byte* event) noexcept {
+  CallCells::Cell* const cell = subscriber.cells.of(lane);
+  count_in(cell, &CallCells::Cell::offered, subscriber.offered);
+  if (subscriber.gate.closed()) {
     subscriber.skipped.add(1, Writers::many);
     return {};
   }
-  const CallbackScope scope;
-  return subscriber.judge(subscriber, event);
+  const Judgement judgement = subscriber.judge(subscriber, event);
+  if (!judgement.threw) count_in(cell, &CallCells::Cell::delivered, subscriber.delivered);
+  return judgement;
 }
+
+/// Says whom this thread calls, before it looks at a gate.
+[[gnu::always_inline]] inline void show(Shown& word, const Subscriber* whom, bool fenced) noexcept {
+  word.store(whom, std::memory_order_release);  // g.shown
+  if (fenced) {
+    asymmetric_fence_light_or_full();  // l.shown
+  } else {
+    asymmetric_fence_light();  // l.shown
+  }
+}
+
+/// It was called, and is shown no longer. True: it is in the retire list.
+[[gnu::always_inline]] inline bool leave(Subscriber& last, RetireList& retire_list,
+                                         bool wakes) noexcept {
+  return last.gate.closed() && last.gate.leave_shown(wakes) && retire_list.retire(last);
+}
+
 }  // namespace
 
-InlineDepth::InlineDepth() noexcept : level_(inline_depth++) {}
-InlineDepth::~InlineDepth() {
-  --inline_depth;
-}
+constinit thread_local std::uint32_t inline_depth __attribute__((tls_model("initial-exec"))) = 0;
 
-InlinePhase show_inline(const Atomic<const Snapshot*>& current, Reading& reading,
+InlinePhase show_inline(const Atomic<const Snapshot*>& current, const InlineWords& words,
                         RetireList& retire_list, const std::byte* event, bool wakes) noexcept {
   const int saved = errno;  // a publisher's errno is its own
-  InlinePhase phase;
-  if (const Snapshot* snapshot = protect(current, reading)) {
+  const bool fenced = barrier_is_fence();
+  Judgement judgement;
+  bool retired = false;
+  if (const Snapshot* snapshot = protect(current, words.reading)) {
+    const CallbackScope scope;
+    Subscriber* last = nullptr;
     for (Subscriber* s : snapshot->subscribers) {
-      phase.judgement = show_to(*s, event);
-      if (s->gate.leave_to_retire(wakes) && retire_list.retire(*s)) phase.retired = true;
-      if (phase.judgement.veto) break;
+      show(words.shown, s, fenced);
+      if (last != nullptr && leave(*last, retire_list, wakes)) retired = true;
+      last = s;
+      judgement = call(*s, words.lane, event);
+      if (judgement.veto) break;
     }
+    show(words.shown, nullptr, fenced);
+    if (last != nullptr && leave(*last, retire_list, wakes)) retired = true;
   }
-  reading.store(nullptr, std::memory_order_release);  // n.unread: the row may be freed
+  words.reading.store(nullptr, std::memory_order_release);  // n.unread: the row may be freed
   errno = saved;
-  return phase;
+  return {judgement, retired};
 }
 
 }  // namespace ringmain::engine

@@ -38,6 +38,7 @@ namespace ringmain::engine {
 class ChannelCore;
 struct QueueOps;
 struct Snapshot;
+struct Subscriber;
 struct Ahead;
 
 struct LaneOptions {
@@ -100,11 +101,13 @@ struct Lane {
     bool waiting = false;        // for room: not busy, so that stop() need not wait for it
     Atomic<bool> inside{false};  // a publish: begin()
   };
-  /// Inline subscribers. Written by the publisher; a thread that frees rows reads `readings`.
+  /// Inline subscribers. Written by the publisher; a thread that frees rows reads `readings`, one
+  /// that detaches a subscriber `shown`.
   struct Inlined {
     std::uint32_t phases = 0;  // how many it is in, nested: the lane must not be given up
     // Which row of inline subscribers is read, by level.
     std::array<Atomic<const Snapshot*>, kInlineDepthMax> readings{};
+    std::array<Atomic<const Subscriber*>, kInlineDepthMax> shown{};  // who is called, by level
   };
   /// Figures: what was consumed without callbacks. Written by the owner (6).
   struct Undelivered {

@@ -245,7 +245,9 @@ Pushed observe(Lane& lane) noexcept {
   lane.underway.building = false;
   ChannelHost& host = lane.channel->host();
   const InlinePhase phase =
-      show_inline(lane.channel->inline_snapshot(), lane.inlined.readings[depth.level()],
+      show_inline(lane.channel->inline_snapshot(),
+                  {lane.inlined.readings[depth.level()], lane.inlined.shown[depth.level()],
+                   ChunkPlace::of(lane.index)},
                   host.retire_list(), event.bytes, !lane.options.realtime);
   --lane.inlined.phases;
   if (phase.retired && !lane.options.realtime) host.wake_reclaimer();

@@ -4,15 +4,20 @@
 // read-modify-write only. A worker counts itself in before it looks at CLOSED, so either the worker
 // sees CLOSED, or the thread that closes sees the worker's count. A thread that is about to sleep
 // sets AWAITED: most subscribers leave while they are not being called, and then no system call is
-// made. The thread that sets DEAD destroys the captures, once, and sets GONE when that is over. A
-// publishing thread never destroys them: it sets RETIRED, once, and other threads reclaim. Model:
-// tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
+// made. The thread that sets DEAD destroys the captures, once, and sets GONE when that is over.
+// Model: tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
+//
+// A publishing thread does not count itself in: it shows whom it calls (shown.hpp), and the count
+// stays 0. It never destroys captures either: it sets RETIRED, once, and other threads reclaim.
 #pragma once
 #include <cstdint>
 
 #include "../system/atomics.hpp"
 
 namespace ringmain::engine {
+
+class ShownCalls;
+struct Subscriber;
 
 class Gate {
  public:
@@ -29,24 +34,6 @@ class Gate {
     if ((left & kDeferred) != 0 && claim()) return true;
     wake(left);
     return false;
-  }
-  /// Publishing thread: counts itself out. True: the caller must retire the subscriber, for others
-  /// to claim_retired(). `wakes`: makes a system call where a thread may wait for the end of this
-  /// call; without it, waiting threads must look now and then (wait() with look_ns).
-  [[nodiscard]] bool leave_to_retire(bool wakes) noexcept {
-    const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // g.calls
-    if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
-    const bool mine =
-        (left & kDeferred) != 0 && (left & kDead) == 0 &&
-        (word_.fetch_or(kRetired, std::memory_order_acq_rel) & kRetired) == 0;  // g.calls
-    if (wakes) wake(left);
-    return mine;
-  }
-  /// By the thread that reclaims, when no call runs and none will start. True: the caller must
-  /// destroy the captures, then call gone(). It does not compare the whole word: a late thread may
-  /// still count itself in and out.
-  [[nodiscard]] bool claim_retired() noexcept {
-    return (word_.fetch_or(kDead, std::memory_order_acq_rel) & kDead) == 0;  // g.calls
   }
   /// Worker, between two events of a batch: was the gate closed or barred meanwhile?
   [[nodiscard]] bool closed() const noexcept {
@@ -76,9 +63,39 @@ class Gate {
     gone,     // another thread has destroyed them
     timeout
   };
-  /// `look_ns`: the longest sleep between two looks, for gates that a call may leave without
-  /// waking.
-  [[nodiscard]] Waited wait(std::int64_t limit_ns, std::int64_t look_ns = -1) noexcept;
+  [[nodiscard]] Waited wait(std::int64_t limit_ns) noexcept;
+  // --- calls that are shown, not counted ---
+
+  /// Publishing thread, when it shows the call no longer and found the gate closed. True: the
+  /// caller must retire the subscriber, for others to claim_retired(). `wakes`: makes a system call
+  /// where a thread waits for the end of this call; without it, waiting threads must look now and
+  /// then.
+  [[nodiscard]] bool leave_shown(bool wakes) noexcept {
+    const std::uint32_t now = word_.load(std::memory_order_acquire);  // g.calls
+    const bool mine =
+        (now & kDeferred) != 0 && (now & kDead) == 0 &&
+        (word_.fetch_or(kRetired, std::memory_order_acq_rel) & kRetired) == 0;  // g.calls
+    if ((now & kAwaited) != 0) {
+      // The word changes before anybody is woken: a sleep that is about to begin ends by that.
+      word_.fetch_and(~kAwaited, std::memory_order_acq_rel);  // g.calls
+      if (wakes) futex_wake(word_, kEverybody);
+    }
+    return mine;
+  }
+  /// As close_deferred(), but a call may be running whatever the count says.
+  void close_shown_deferred() noexcept {
+    word_.fetch_or(kClosed | kDeferred, std::memory_order_acq_rel);  // g.calls
+  }
+  /// After the gate was closed. True: no call is shown, so the caller must destroy the captures,
+  /// then call gone(). Cost: one asymmetric_fence_heavy().
+  [[nodiscard]] bool claim_unshown(const ShownCalls& by, const Subscriber& whose) noexcept;
+  /// The same by the thread that took it off the retire list. Where a call is shown, that call
+  /// retires it again.
+  [[nodiscard]] bool claim_retired(const ShownCalls& by, const Subscriber& whose) noexcept;
+  /// As wait(). `look_ns`: the longest sleep between two looks, for calls that end without waking.
+  [[nodiscard]] Waited wait_unshown(const ShownCalls& by, const Subscriber& whose,
+                                    std::int64_t limit_ns, std::int64_t look_ns) noexcept;
+
   /// Says that the captures are destroyed: threads that wait may return.
   void gone() noexcept {
     wake(word_.fetch_or(kGone, std::memory_order_acq_rel));  // g.calls
@@ -113,6 +130,11 @@ class Gate {
       }
     }
     return false;
+  }
+
+  /// The same where no count says it: the caller has looked whether a call is shown.
+  bool claim_once() noexcept {
+    return (word_.fetch_or(kDead, std::memory_order_acq_rel) & kDead) == 0;  // g.calls
   }
 
   Atomic<std::uint32_t> word_{0};

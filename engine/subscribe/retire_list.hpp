@@ -3,7 +3,7 @@
 //
 // A stack: any thread pushes, and a thread that reclaims takes it whole, so no address is compared
 // while an element is read. Closing swaps a mark in for good; a push that finds the mark knows that
-// no thread reclaims any more. Models: tests/model/inline_relacy.cpp, gate_destroy.pml -DRETIRE.
+// no thread reclaims any more. Models: tests/model/inline_calls.pml, inline_relacy.cpp.
 #pragma once
 #include "../system/atomics.hpp"
 #include "../system/cache_line.hpp"
@@ -13,11 +13,12 @@ namespace ringmain::engine {
 
 class RetireList {
  public:
-  /// By the thread for which Gate::leave_to_retire() was true: once for each subscriber. True: it
-  /// stays in the list until a thread reclaims it. False: the list is closed, so its captures were
-  /// destroyed here. Progress: lock-free.
+  /// By the thread for which Gate::leave_shown() was true. True: it stays in the list until a
+  /// thread reclaims it, and keeps what shows its calls. False: the list is closed, so it was
+  /// reclaimed here. Progress: lock-free.
   [[nodiscard]] bool retire(Subscriber& subscriber) noexcept;
-  /// Destroys the captures of all subscribers in the list. Threads: any, outside the bus's locks.
+  /// Destroys the captures of the subscribers in the list that no thread calls; a call that runs
+  /// retires its own again. Threads: any, outside the bus's locks.
   void reclaim_all() noexcept;
   /// As reclaim_all(), and closes the list.
   void close() noexcept;
@@ -30,7 +31,7 @@ class RetireList {
 
  private:
   static Subscriber* closed() noexcept { return reinterpret_cast<Subscriber*>(1); }
-  static void destroy_all(Subscriber* top) noexcept;
+  static void reclaim(Subscriber* top) noexcept;
 
   alignas(kLineBytes) Atomic<Subscriber*> top_{nullptr};
 };

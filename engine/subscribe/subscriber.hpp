@@ -10,6 +10,7 @@
 #include "../publish/slot.hpp"
 #include "../system/atomics.hpp"
 #include "../system/clock.hpp"
+#include "call_cells.hpp"
 #include "gate.hpp"
 #include "throws.hpp"
 
@@ -17,6 +18,7 @@ namespace ringmain::engine {
 
 class ChannelCore;
 class HouseInbox;
+class ShownCalls;
 struct Lane;
 
 /// A run of queued events of one lane, in order, in place. Valid during the callback.
@@ -109,6 +111,7 @@ class Highest {
 /// What an inline subscriber says of an event, in a register.
 struct Judgement {
   bool veto = false;
+  bool threw = false;
   std::uint32_t why = 0;  // a name's id
 };
 
@@ -134,14 +137,24 @@ struct Subscriber {
   Writers writers = Writers::one;        // of its counts: many where its calls overlap
   Gate gate;
   Atomic<std::uint32_t> holders{1};
-  // offered = delivered + threw + filtered + skipped once the calls are over (I3)
+  const ShownCalls* shown_by = nullptr;  // inline and listed: who knows which thread calls it
+  // offered = delivered + threw + filtered + skipped once the calls are over (I3). Inline: the
+  // first two lie in the cells, and here is what found none.
   CallCount offered, delivered, threw, filtered, skipped;
+  CallCells cells;
   Throws throws;
   Count slow;          // the housekeeper's: turns over budget_ns
   Highest longest_ns;  // the longest of those turns, as far as it was seen
   std::string name;
 
   void count(CallCount& what, std::uint64_t n) noexcept { what.add(n, writers); }
+  /// How many events were offered and delivered, by all threads. Threads: any.
+  [[nodiscard]] CallCells::Sums calls() const noexcept {
+    CallCells::Sums sums = cells.sums();
+    sums.delivered += delivered.get();
+    sums.offered += offered.get();
+    return sums;
+  }
   [[nodiscard]] void* captures() noexcept {
     return reinterpret_cast<std::byte*>(this) + captures_offset();
   }

@@ -54,7 +54,7 @@ void subscriber_threw(Subscriber& subscriber) noexcept {
 Judgement inline_threw(Subscriber& subscriber) noexcept {
   subscriber.threw.add(1, Writers::many);
   note_throw(subscriber, false);
-  return {subscriber.veto_on_throw, subscriber.threw_id};
+  return {.veto = subscriber.veto_on_throw, .threw = true, .why = subscriber.threw_id};
 }
 
 }  // namespace ringmain::engine

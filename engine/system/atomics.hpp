@@ -86,7 +86,7 @@ inline void count_one(Atomic<std::uint64_t>& word) noexcept {
     return;
   }
 #endif
-  word.fetch_add(1, std::memory_order_release);  // a.refusals
+  word.fetch_add(1, std::memory_order_release);  // a.refusals, a.calls
 }
 /// A signal handler of this thread sees what stands above the call before what stands below it.
 inline void order_for_handlers() noexcept {

@@ -44,7 +44,7 @@ void inline_calls() {
     engine::Subscriber* const brief = make_inline([] {});
     list(*channel, brief);
     channel->unlist(brief);
-    if (brief->gate.close_deferred()) engine::destroy_captures(*brief);
+    if (engine::close_deferred(*brief)) engine::destroy_captures(*brief);
     engine::drop_subscriber(brief);
   }
   engine::Subscriber* const s = make_inline([alive = Alive(living)]() mutable { alive.touch(); });
@@ -57,12 +57,14 @@ void inline_calls() {
     });
   }
   if (choose(2) == 0) {
-    if (s->gate.close_deferred()) engine::destroy_captures(*s);
+    s->gate.close();
     channel->unlist(s);
+    if (engine::close_deferred(*s)) engine::destroy_captures(*s);
   } else {
     s->gate.close();
     channel->unlist(s);
-    if (s->gate.wait(-1) == engine::Gate::Waited::claimed) engine::destroy_captures(*s);
+    if (engine::wait_uncalled(*s, -1) == engine::Gate::Waited::claimed)
+      engine::destroy_captures(*s);
     expect(living.load() == 0, "captures live on after the detaching returned");
   }
   engine::drop_subscriber(s);

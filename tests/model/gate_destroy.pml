@@ -13,9 +13,6 @@
  *                      else w has AWAITED: futex_wait(w); else fetch_or(AWAITED), look again
  *   give up          (a deadline, and the handle is let go) as reset, inside
  *   wait later       a deferred handle, from outside: as reset, outside
- *   leave, inline    (in a publishing thread, where captures must not die) w as in leave; DEFERRED and
- *                      not DEAD: fetch_or(RETIRED), once: onto the retire list; then wake all, if w has AWAITED
- *   reclaim          (a worker, the housekeeper, stop()) fetch_or(DEAD): not set before: destroy
  *
  * What the model taught:
  *  - A claim that fails because a late worker bounces the count is not a lost claim: the waiter must
@@ -33,9 +30,6 @@
  *    two threads never get so far: a subscription has one handle, and one thread at a time uses it.
  *    For what the same thread is destroying it must not wait.  No lock may be held that such a
  *    reset() takes.
- *  - A retired one is not claimed by the thread that retires it, so that an outside waiter need not wait
- *    for the thread that reclaims; and a thread that reclaims must not take a failed CAS for a lost claim: the late thread that bounced the
- *    count has retired nothing (RETIRE_CAS).
  *  - A thread that wakes another looks at AWAITED in what its own RMW found. Looked at before that RMW, a waiter that says
  *    it in between sleeps for ever (AWAITED_BEFORE); so does one that does not say it (UNSAID).
  *  - The word outlives every snapshot and every waiter: leave touches it after its last RMW (wake).
@@ -45,7 +39,7 @@
  * Scenes   INSIDE (a callback may reset any subscription)  NO_OUTSIDE  TOGETHER (three outside
  *          threads, all reset subscription 0)  DEADLINE (outside threads may give up)  DTOR
  *          (destroying a closure resets the other subscription)  HAND_OVER (workers let a
- *          housekeeper destroy)  RETIRE (the workers are publishing threads, a housekeeper reclaims)
+ *          housekeeper destroy)
  * Checked  destroyed once; no callback after an outside reset() has returned, nor during or after
  *          destruction; an outside reset() that returns finds the destruction finished; a callback
  *          that closed itself gets no further event of its run; in the end all that is closed is
@@ -61,12 +55,7 @@
 #define DEAD     64
 #define GONE    128
 #define AWAITED 256
-#ifdef RETIRE
-#define RETIRED    8
-#define COUNT(w) ((w) & 7)
-#else
 #define COUNT(w) ((w) & 15)
-#endif
 #define OVER(w)  (((w) & CLOSED) && COUNT(w) == 0)
 #define HOUSEKEEPER 5
 
@@ -75,9 +64,6 @@ byte asleep[6];                     /* 1 + the word a thread sleeps on          
 /* ---- ghosts ---- */
 byte running[2], begun[2], finished;
 bool ended[2], returned[2], handed[2];
-#ifdef RETIRE
-byte retired[2];
-#endif
 
 #ifdef WAKE_ONE                     /* M, with TOGETHER */
 #define WOKEN x = 0; break
@@ -188,22 +174,7 @@ inline dispose(s) {                 /* the claim is won */
 inline leave(s) {
   atomic { word[s]--; w = word[s] };
   if
-#if defined(RETIRE)
-  :: OVER(w) ->
-     if
-     :: (w & DEFERRED) && !(w & DEAD) ->
-#ifdef RETIRE_TWICE                   /* M */
-        atomic { retired[s]++; assert(retired[s] == 1); handed[s] = 1 }
-#else
-        atomic { won = !(word[s] & RETIRED); word[s] = word[s] | RETIRED };
-        if :: won -> atomic { won = 0; retired[s]++; assert(retired[s] == 1); handed[s] = 1 } :: else fi
-#endif
-     :: else
-     fi;
-#ifndef NO_WAKE                     /* M */
-     wake_awaited(s, w)
-#endif
-#elif defined(QUIET)
+#if defined(QUIET)
   :: OVER(w) && (w & DEFERRED) && !(w & DEAD) -> claim(s); if :: won -> dispose(s) :: else fi
   :: OVER(w) && !(w & DEFERRED) && !(w & DEAD) -> wake_awaited(s, w)
 #else
@@ -328,22 +299,6 @@ out:
 #else
 #define THREADS 4
 #endif
-#ifdef RETIRE
-#ifdef RETIRE_CAS                     /* M */
-#define RECLAIM(s) claim(s)
-#else
-#define RECLAIM(s) atomic { won = !(word[s] & DEAD); word[s] = word[s] | DEAD }
-#endif
-proctype housekeeper(byte me) {
-  byte x, d; short w, seen;
-  bool won;
-  do
-  :: atomic { handed[0] -> handed[0] = 0 }; RECLAIM(0); if :: won -> won = 0; destroy(0) :: else fi
-  :: atomic { handed[1] -> handed[1] = 0 }; RECLAIM(1); if :: won -> won = 0; destroy(1) :: else fi
-  :: atomic { finished == THREADS && !handed[0] && !handed[1] -> break }
-  od
-}
-#endif
 #ifdef HAND_OVER
 proctype housekeeper(byte me) {
   byte x, d; short w, seen;
@@ -366,7 +321,7 @@ init {
     run outside(3, 1);
 #endif
 #endif
-#if defined(HAND_OVER) || defined(RETIRE)
+#ifdef HAND_OVER
     run housekeeper(HOUSEKEEPER);
 #endif
   };

@@ -1,7 +1,8 @@
 // Question: may publishing threads read the row of inline subscribers, nested and at once, while
 // these leave; and which thread destroys the captures?
 //
-// The real show_inline(), RetireList, SubscriberList and Gate, compiled with relacy_atomics.hpp.
+// The real show_inline(), RetireList, SubscriberList, Gate and what shows calls, compiled with
+// relacy_atomics.hpp.
 // Two publishing threads with two words each, as lanes have them, and a third thread. Scenes:
 //   1 outside   both publish twice | a subscriber comes, another is reset outside: it waits
 //   2 inside    the first call resets its own subscription | somebody reclaims until both are done
@@ -19,15 +20,20 @@
 #include <vector>
 
 #include "engine/publish/inline_phase.cpp"
+#include "engine/subscribe/call_cells.cpp"
 #include "engine/subscribe/gate.cpp"
 #include "engine/subscribe/retire_list.cpp"
+#include "engine/subscribe/shown.cpp"
 #include "engine/subscribe/snapshot.cpp"
 #include "engine/subscribe/subscriber.cpp"
 
+using ringmain::engine::ChunkPlace;
 using ringmain::engine::Gate;
 using ringmain::engine::Judgement;
 using ringmain::engine::Reading;
 using ringmain::engine::RetireList;
+using ringmain::engine::Shown;
+using ringmain::engine::ShownCalls;
 using ringmain::engine::Snapshot;
 using ringmain::engine::Subscriber;
 using ringmain::engine::SubscriberList;
@@ -48,8 +54,22 @@ struct Test : rl::test_suite<Test, 3> {
     int index;
   };
 
+  /// The words of both lanes, which are there from the start.
+  struct Words final : ShownCalls {
+    Shown word[2 * kLevels] = {nullptr, nullptr, nullptr, nullptr};
+    bool calling(const Subscriber& one) const noexcept override {
+      for (const Shown& w : word) {
+        if (w.load(std::memory_order_acquire) == &one) return true;
+      }
+      return false;
+    }
+    void keep() const noexcept override {}
+    void let_go() const noexcept override {}
+  };
+
   SubscriberList list;
   RetireList retire_list;
+  Words words;
   Reading reading[2 * kLevels] = {nullptr, nullptr, nullptr, nullptr};
   rl::var<int> room[kRows];             // each row's memory: 1 built, 0 freed
   rl::var<int> captures[kSubscribers];  // 1 alive, 0 destroyed
@@ -71,6 +91,7 @@ struct Test : rl::test_suite<Test, 3> {
     retire_list.reclaim_all();
     if (reset) RL_ASSERT(destroyed == 1);
     for (Reading& r : reading) RL_ASSERT(r.latest() == nullptr);
+    for (Shown& w : words.word) RL_ASSERT(w.latest() == nullptr);
     list.reclaim({});
     for (Subscriber* s : made) {
       if (s != nullptr) ringmain::engine::drop_subscriber(s);
@@ -94,6 +115,7 @@ struct Test : rl::test_suite<Test, 3> {
       c.test->destroy(c.index);
     };
     one->holders.fetch_add(1, std::memory_order_relaxed);  // its handle
+    one->shown_by = &words;
     made[i] = one;
     list.add(one);
     note();
@@ -113,7 +135,8 @@ struct Test : rl::test_suite<Test, 3> {
   void reset_outside(Subscriber& one) {
     one.gate.close();
     remove(one);
-    if (one.gate.wait(-1) == Gate::Waited::claimed) ringmain::engine::destroy_captures(one);
+    if (ringmain::engine::wait_uncalled(one, -1) == Gate::Waited::claimed)
+      ringmain::engine::destroy_captures(one);
     RL_ASSERT(destroyed == 1);
     RL_ASSERT(captures[0]($) == 0);
   }
@@ -136,8 +159,9 @@ struct Test : rl::test_suite<Test, 3> {
     const bool resets = scene == 2 || scene >= 4;
     if (resets && index == 0 && !reset) {
       reset = true;
-      RL_ASSERT(!self.gate.close_deferred());
+      self.gate.close();
       remove(self);
+      RL_ASSERT(!ringmain::engine::close_deferred(self));
       has_reset($).store(1, rl::mo_release);
     }
     if (scene == 3 && call.level == 0) publish(call.thread, 1);
@@ -147,9 +171,10 @@ struct Test : rl::test_suite<Test, 3> {
   static bool wakes() { return scene != 2 && scene != 4; }
   void publish(int thread, int level) {
     const Call call{thread, level};
-    (void)ringmain::engine::show_inline(list.current(), reading[kLevels * thread + level],
-                                        retire_list, reinterpret_cast<const std::byte*>(&call),
-                                        wakes());
+    const int at = kLevels * thread + level;
+    (void)ringmain::engine::show_inline(
+        list.current(), {reading[at], words.word[at], ChunkPlace::of(0)}, retire_list,
+        reinterpret_cast<const std::byte*>(&call), wakes());
   }
   void destroy(int index) {
     RL_ASSERT(++destroyed == 1);
@@ -172,7 +197,7 @@ struct Test : rl::test_suite<Test, 3> {
     }
     if (scene == 4) return retire_list.close();
     if (scene == 5) {
-      if (made[0]->gate.wait(-1) == Gate::Waited::claimed)
+      if (ringmain::engine::wait_uncalled(*made[0], -1) == Gate::Waited::claimed)
         ringmain::engine::destroy_captures(*made[0]);
       RL_ASSERT(captures[0]($) == 0);
       return;

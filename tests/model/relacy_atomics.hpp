@@ -43,6 +43,7 @@ inline rl::memory_order order_of(std::memory_order o, const char* function) {
 template <class T>
 class Atomic {
  public:
+  Atomic() : Atomic(T{}) {}
   Atomic(T value) : cell_(in(value)) {}  // NOLINT(google-explicit-constructor): as std::atomic
   T load(std::memory_order o, RINGMAIN_HERE) const {
     return out(cell_.load(order_of(o, function), RINGMAIN_AT));
@@ -92,6 +93,12 @@ class Atomic {
   rl::atomic<Cell> cell_;
 };
 
+inline bool barrier_is_fence() {
+  return form.fence;
+}
+inline void count_one(Atomic<std::uint64_t>& word) {
+  word.fetch_add(1, std::memory_order_release);
+}
 inline void asymmetric_fence_light() {
   RelacyAtomics::light_fence("light", $);
 }

@@ -79,9 +79,7 @@ engine::Judgement ask(const Judge& by, const std::byte* at) {
 engine::Judgement judge(engine::Subscriber& self, const std::byte* at) noexcept {
   const Judge& by = *std::launder(static_cast<const Judge*>(self.captures()));
   try {
-    const engine::Judgement judgement = exiting() ? engine::Judgement{} : ask(by, at);
-    self.delivered.add(1, engine::Writers::many);
-    return judgement;
+    return exiting() ? engine::Judgement{} : ask(by, at);
   } catch (...) {
     return engine::inline_threw(self);
   }

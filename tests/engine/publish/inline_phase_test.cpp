@@ -14,6 +14,7 @@
 
 #include "tests/engine/eventually.hpp"
 #include "tests/engine/rig.hpp"
+#include "tests/engine/subscribe/shown_words.hpp"
 
 namespace ringmain::engine {
 namespace {
@@ -25,7 +26,6 @@ class Seer {
   explicit Seer(Judge judge) : s_(make_subscriber(sizeof(Captures))) {
     ::new (s_->captures()) Captures{std::move(judge), &destroyed_};
     s_->judge = [](Subscriber& self, const std::byte* event) noexcept -> Judgement {
-      self.delivered.add(1, Writers::many);
       return static_cast<Captures*>(self.captures())->judge(event);
     };
     s_->destroy = [](Subscriber& self) noexcept {
@@ -51,16 +51,25 @@ class Seer {
 
 class InlinePhaseTest : public ::testing::Test {
  protected:
-  InlinePhase show(std::size_t level = 0) {
-    return show_inline(list_.current(), readings_.at(level), retire_list_, nullptr, true);
+  /// As the thread of lane `level`, or at that level of nesting.
+  InlinePhase show(std::size_t level = 0, bool wakes = true) {
+    return show_inline(
+        list_.current(),
+        {readings_.at(level), words_.at(level), ChunkPlace::of(static_cast<std::uint32_t>(level))},
+        retire_list_, nullptr, wakes);
+  }
+  void list(Subscriber* s) {
+    s->shown_by = &words_;
+    list_.add(s);
   }
   void reset_inside(Subscriber* s) {
-    ASSERT_FALSE(s->gate.close_deferred());
     ASSERT_TRUE(list_.remove(s));
+    ASSERT_FALSE(close_deferred(*s));
   }
   RetireList retire_list_;
   SubscriberList list_;
   std::array<Reading, 2> readings_{};
+  tests::ShownWords<2> words_;
 };
 
 TEST_F(InlinePhaseTest, AnEmptyRowAllowsAndLeavesNoTrace) {
@@ -74,7 +83,7 @@ TEST_F(InlinePhaseTest, TheRowIsShownAsReadDuringTheCallsOnly) {
     seen = readings_[0].load();
     return Judgement{};
   });
-  list_.add(a.get());
+  list(a.get());
   (void)show();
   EXPECT_EQ(seen, list_.current().load());
   EXPECT_EQ(readings_[0].load(), nullptr);
@@ -82,18 +91,18 @@ TEST_F(InlinePhaseTest, TheRowIsShownAsReadDuringTheCallsOnly) {
 
 TEST_F(InlinePhaseTest, AClosedOneIsSkippedAndTheRestAreShown) {
   int calls = 0;
-  Seer a([&](const std::byte*) { return Judgement{++calls > 0, 7}; });
-  Seer b([&](const std::byte*) { return Judgement{++calls > 0, 8}; });
-  list_.add(a.get());
-  list_.add(b.get());
+  Seer a([&](const std::byte*) { return Judgement{.veto = ++calls > 0, .why = 7}; });
+  Seer b([&](const std::byte*) { return Judgement{.veto = ++calls > 0, .why = 8}; });
+  list(a.get());
+  list(b.get());
   a.get()->gate.close();
   const InlinePhase phase = show();
   EXPECT_TRUE(phase.judgement.veto);
   EXPECT_EQ(phase.judgement.why, 8u);
   EXPECT_EQ(calls, 1);
-  EXPECT_EQ(a.get()->offered.get(), 1u);
+  EXPECT_EQ(a.get()->calls().offered, 1u);
   EXPECT_EQ(a.get()->skipped.get(), 1u);
-  EXPECT_EQ(b.get()->delivered.get(), 1u);
+  EXPECT_EQ(b.get()->calls().delivered, 1u);
 }
 
 TEST_F(InlinePhaseTest, ALastCallThatWasClosedInsideIsRetiredOnceAndReclaimedOnce) {
@@ -103,7 +112,7 @@ TEST_F(InlinePhaseTest, ALastCallThatWasClosedInsideIsRetiredOnceAndReclaimedOnc
     return Judgement{};
   });
   self = a.get();
-  list_.add(self);
+  list(self);
   EXPECT_FALSE(retire_list_.occupied());
   EXPECT_TRUE(show().retired);
   EXPECT_TRUE(retire_list_.occupied());
@@ -122,9 +131,9 @@ TEST_F(InlinePhaseTest, OneWhoWaitsForARetiredOneDestroysItAndTheReclaimerDoesNo
     return Judgement{};
   });
   self = a.get();
-  list_.add(self);
+  list(self);
   ASSERT_TRUE(show().retired);
-  ASSERT_EQ(self->gate.wait(-1), Gate::Waited::claimed);
+  ASSERT_EQ(wait_uncalled(*self, -1), Gate::Waited::claimed);
   destroy_captures(*self);
   retire_list_.reclaim_all();
   EXPECT_EQ(a.destroyed(), 1);
@@ -137,7 +146,7 @@ TEST_F(InlinePhaseTest, WhatIsRetiredOnAClosedListIsDestroyedAtOnce) {
     return Judgement{};
   });
   self = a.get();
-  list_.add(self);
+  list(self);
   retire_list_.close();
   EXPECT_FALSE(retire_list_.occupied());
   EXPECT_FALSE(show().retired);
@@ -145,6 +154,143 @@ TEST_F(InlinePhaseTest, WhatIsRetiredOnAClosedListIsDestroyedAtOnce) {
   retire_list_.close();  // and again
   retire_list_.reclaim_all();
   EXPECT_FALSE(retire_list_.occupied());
+}
+
+TEST_F(InlinePhaseTest, ACallIsShownWhileItRuns) {
+  const Subscriber* shown[2] = {};
+  Seer a([&](const std::byte*) {
+    shown[0] = words_.at(0).load();
+    return Judgement{};
+  });
+  Seer b([&](const std::byte*) {
+    shown[1] = words_.at(0).load();
+    return Judgement{};
+  });
+  list(a.get());
+  list(b.get());
+  (void)show();
+  EXPECT_EQ(shown[0], a.get());
+  EXPECT_EQ(shown[1], b.get());
+  EXPECT_EQ(words_.at(0).load(), nullptr);
+}
+
+TEST_F(InlinePhaseTest, OneThatIsResetBesideItsCallIsRetiredByThatCallAndNotBefore) {
+  tests::Door door;
+  Seer a([&](const std::byte*) {
+    door.pass();
+    return Judgement{};
+  });
+  list(a.get());
+  bool retired = false;
+  std::thread publisher([&] { retired = show(1).retired; });
+  ASSERT_TRUE(door.await_arrival());
+  reset_inside(a.get());
+  EXPECT_FALSE(retire_list_.occupied());
+  door.open();
+  publisher.join();
+  EXPECT_TRUE(retired);
+  EXPECT_EQ(words_.kept(), 1);
+  EXPECT_EQ(a.destroyed(), 0);
+  retire_list_.reclaim_all();
+  EXPECT_EQ(a.destroyed(), 1);
+  EXPECT_EQ(words_.kept(), 0);
+}
+
+TEST_F(InlinePhaseTest, WhatIsRetiredThoughAnotherCallRunsIsLeftToThatCall) {
+  // Level 0 stands in the call while level 1 has left it, found it closed and retired it.
+  Subscriber* self = nullptr;
+  bool inner = false;
+  Seer a([&](const std::byte*) {
+    if (std::exchange(inner, true)) {
+      reset_inside(self);
+      return Judgement{};
+    }
+    EXPECT_TRUE(show(1).retired);
+    retire_list_.reclaim_all();
+    EXPECT_FALSE(retire_list_.occupied());
+    return Judgement{};
+  });
+  self = a.get();
+  list(self);
+  EXPECT_TRUE(show().retired);
+  EXPECT_EQ(a.destroyed(), 0);
+  retire_list_.reclaim_all();
+  EXPECT_EQ(a.destroyed(), 1);
+  EXPECT_EQ(words_.kept(), 0);
+}
+
+TEST_F(InlinePhaseTest, OneThatIsIdleIsClaimedAtOnceAndOnlyOnce) {
+  Seer a([](const std::byte*) { return Judgement{}; });
+  list(a.get());
+  (void)show();
+  a.get()->gate.close();
+  ASSERT_TRUE(list_.remove(a.get()));
+  EXPECT_TRUE(close_deferred(*a.get()));
+  EXPECT_FALSE(close_deferred(*a.get()));
+  destroy_captures(*a.get());
+  EXPECT_EQ(wait_uncalled(*a.get(), 0), Gate::Waited::gone);
+}
+
+TEST_F(InlinePhaseTest, AWaitGivesUpWhileTheCallRunsAndTheCallThenDestroysNothing) {
+  tests::Door door;
+  Seer a([&](const std::byte*) {
+    door.pass();
+    return Judgement{};
+  });
+  list(a.get());
+  std::thread publisher([&] { (void)show(1); });
+  ASSERT_TRUE(door.await_arrival());
+  a.get()->gate.close();
+  ASSERT_TRUE(list_.remove(a.get()));
+  EXPECT_EQ(wait_uncalled(*a.get(), 0), Gate::Waited::timeout);
+  EXPECT_EQ(wait_uncalled(*a.get(), 1'000'000), Gate::Waited::timeout);
+  door.open();
+  publisher.join();
+  EXPECT_FALSE(retire_list_.occupied());  // not deferred: who closed it destroys it
+  EXPECT_EQ(wait_uncalled(*a.get(), -1), Gate::Waited::claimed);
+  destroy_captures(*a.get());
+}
+
+TEST_F(InlinePhaseTest, CallsAreCountedInTheCellsOfTheirLanesAndWithoutThemTogether) {
+  Seer a([](const std::byte*) { return Judgement{}; });
+  list(a.get());
+  (void)show(0);
+  EXPECT_EQ(a.get()->offered.get(), 1u);
+  a.get()->cells.make(2);
+  (void)show(0);
+  (void)show(1);
+  EXPECT_EQ(a.get()->offered.get(), 1u);
+  EXPECT_EQ(a.get()->calls().offered, 3u);
+  EXPECT_EQ(a.get()->calls().delivered, 3u);
+  EXPECT_EQ(a.get()->cells.of(ChunkPlace::of(1))->offered.load(), 1u);
+}
+
+TEST_F(InlinePhaseTest, ACallThatThrewIsNotDelivered) {
+  Seer a([](const std::byte*) { return Judgement{.threw = true}; });
+  list(a.get());
+  a.get()->cells.make(1);
+  (void)show();
+  EXPECT_EQ(a.get()->calls().offered, 1u);
+  EXPECT_EQ(a.get()->calls().delivered, 0u);
+}
+
+TEST(CallCellsTest, TheyAreMadeForAsManyLanesAsThereAreAndStayWhereTheyAre) {
+  CallCells cells;
+  EXPECT_EQ(cells.of(ChunkPlace::of(0)), nullptr);
+  cells.make(1);
+  CallCells::Cell* const first = cells.of(ChunkPlace::of(0));
+  ASSERT_NE(first, nullptr);
+  EXPECT_NE(cells.of(ChunkPlace::of(3)), nullptr);  // chunks of 4, 8, 16 …
+  EXPECT_EQ(cells.of(ChunkPlace::of(4)), nullptr);
+  count_one(first->offered);
+  cells.make(13);
+  EXPECT_EQ(cells.of(ChunkPlace::of(0)), first);
+  ASSERT_NE(cells.of(ChunkPlace::of(27)), nullptr);
+  EXPECT_EQ(cells.of(ChunkPlace::of(28)), nullptr);
+  count_one(cells.of(ChunkPlace::of(27))->offered);
+  count_one(cells.of(ChunkPlace::of(27))->delivered);
+  EXPECT_EQ(cells.sums().offered, 2u);
+  EXPECT_EQ(cells.sums().delivered, 1u);
 }
 
 TEST_F(InlinePhaseTest, EachLevelProtectsItsOwnRow) {
@@ -155,17 +301,17 @@ TEST_F(InlinePhaseTest, EachLevelProtectsItsOwnRow) {
   std::size_t kept = 0;
   Seer a([&](const std::byte*) {
     if (std::exchange(inner, true)) return Judgement{};
-    list_.add(b.get());
+    list(b.get());
     (void)show(1);
     list_.reclaim({&readings_[0], &readings_[1]});
     kept = list_.retired();
     return Judgement{};
   });
   self = a.get();
-  list_.add(self);
+  list(self);
   (void)show();
   EXPECT_EQ(kept, 1u);
-  EXPECT_EQ(b.get()->delivered.get(), 1u);
+  EXPECT_EQ(b.get()->calls().delivered, 1u);
   list_.reclaim({&readings_[0], &readings_[1]});
   EXPECT_EQ(list_.retired(), 0u);
 }
@@ -176,13 +322,12 @@ TEST_F(InlinePhaseTest, ALeaverWithoutASystemCallIsFoundByLooking) {
     door.pass();
     return Judgement{};
   });
-  list_.add(a.get());
-  std::thread publisher(
-      [&] { (void)show_inline(list_.current(), readings_[1], retire_list_, nullptr, false); });
+  list(a.get());
+  std::thread publisher([&] { (void)show(1, false); });
   ASSERT_TRUE(door.await_arrival());
   a.get()->gate.close();
   std::thread waiter([&] {
-    EXPECT_EQ(a.get()->gate.wait(-1, 1'000'000), Gate::Waited::claimed);
+    EXPECT_EQ(wait_uncalled(*a.get(), -1), Gate::Waited::claimed);
     destroy_captures(*a.get());
   });
   door.open();
@@ -197,18 +342,21 @@ TEST(RetireListTest, WhatManyRetireIsDestroyedOnceHoweverManyReclaimAndClose) {
     std::atomic<int> destroyed{0};
     RetireList retire_list;
     std::atomic<int> retiring{kThreads};
+    tests::ShownWords<kThreads> words;
     std::vector<std::thread> threads;
-    for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&] {
+    for (std::size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
         for (int i = 0; i < kEach; ++i) {
           Subscriber* s = make_subscriber(sizeof(std::atomic<int>*));
           ::new (s->captures()) std::atomic<int>*(&destroyed);
           s->destroy = [](Subscriber& self) noexcept {
             ++**static_cast<std::atomic<int>**>(self.captures());
           };
-          EXPECT_TRUE(s->gate.enter());
-          EXPECT_FALSE(s->gate.close_deferred());
-          if (s->gate.leave_to_retire(true)) (void)retire_list.retire(*s);
+          s->shown_by = &words;
+          words.at(t).store(s);
+          EXPECT_FALSE(close_deferred(*s));
+          words.at(t).store(nullptr);
+          if (s->gate.leave_shown(true)) (void)retire_list.retire(*s);
           drop_subscriber(s);
         }
         --retiring;
@@ -227,6 +375,7 @@ TEST(RetireListTest, WhatManyRetireIsDestroyedOnceHoweverManyReclaimAndClose) {
     retire_list.reclaim_all();
     EXPECT_EQ(destroyed, kThreads * kEach);
     EXPECT_FALSE(retire_list.occupied());
+    EXPECT_EQ(words.kept(), 0);
   }
 }
 
