@@ -48,6 +48,7 @@ constexpr std::string_view dtype_of() noexcept {
   if constexpr (std::is_same_v<T, bool>) return "bool";
   if constexpr (std::is_same_v<T, float>) return "float32";
   if constexpr (std::is_same_v<T, double>) return "float64";
+  if constexpr (std::is_same_v<T, long double>) return "long double";  // moved, never reduced
   constexpr std::array<std::string_view, 4> kSigned{"int8", "int16", "int32", "int64"};
   constexpr std::array<std::string_view, 4> kUnsigned{"uint8", "uint16", "uint32", "uint64"};
   constexpr std::size_t kAt = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;

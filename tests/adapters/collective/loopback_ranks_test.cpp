@@ -97,6 +97,20 @@ TEST_F(LoopbackRanksTest, ASendAndItsReceiveFailTogether) {
   });
 }
 
+TEST_F(LoopbackRanksTest, LongDoublesMoveAndAreNotReducedAsIntegers) {
+  const World both = world(2);
+  both.run([](Rank& rank) {
+    std::vector<long double> data{rank.rank() + 0.5L, -1.0L};
+    const Values values(data);
+    expect_completed(rank.broadcast({.tensor = values, .root = 1}));
+    EXPECT_EQ(data, (std::vector{1.5L, -1.0L}));
+    const Work sum = rank.all_reduce({.tensor = values});
+    EXPECT_EQ(sum.wait(), State::failed);
+    EXPECT_NE(sum.reason().find("sum of long double: only the bytes"), std::string::npos)
+        << sum.reason();
+  });
+}
+
 TEST_F(LoopbackRanksTest, IfAPartOfABatchFailsTheRestIsNotLeftOpen) {
   const World all = world(3);
   std::atomic<bool> failed{false};
