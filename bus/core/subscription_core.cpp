@@ -71,7 +71,7 @@ void SubscriptionCore::listen_locked(engine::ChannelCore& channel) {
   listens_ = true;
   consumer_->news = &channel.host().inbox();
   consumer_->holders.fetch_add(1);
-  if (channel.attach(consumer_)) return;
+  if (channel.attach(consumer_)) return host_->arrivals().one_more();
   engine::drop_subscriber(consumer_);
   throw std::bad_alloc();
 }
@@ -114,7 +114,7 @@ void SubscriptionCore::feed_from(engine::ChannelCore& source, KeyWriter key) {
   feeder->news = &source.host().inbox();
   listed_.push_back({&source, feeder});
   feeder->holders.fetch_add(1);
-  if (source.attach(feeder)) return;
+  if (source.attach(feeder)) return host_->arrivals().one_more();
   engine::drop_subscriber(feeder);
   throw std::bad_alloc();
 }

@@ -1,5 +1,5 @@
 // What does a subscription ask of its bus? To show it in figures, to stop feeding it, to keep it,
-// to tell that it waits. Seldom, so all of it is virtual. The bus's core is behind it; so
+// to tell that it waits. Seldom, so it is virtual. The bus's core is behind it; so
 // subscriptions know no table of channels, and the core may know subscriptions. Not for users of
 // the library.
 #pragma once
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "../../engine/channel/channel_core.hpp"
+#include "../../engine/system/arrivals.hpp"
 
 namespace ringmain::detail {
 
@@ -19,6 +20,8 @@ class SubscriptionHost : public engine::Counted {
   [[nodiscard]] static SubscriptionHost* of(const engine::ChannelCore& channel) noexcept {
     return static_cast<SubscriptionHost*>(channel.options().owner);
   }
+  /// Counts each subscriber that was listed on one of its channels, mailboxes and hook rows.
+  [[nodiscard]] engine::Arrivals& arrivals() noexcept { return arrivals_; }
 
   /// It is among the figures from here to forget().
   virtual void remember(SubscriptionCore& subscription) noexcept = 0;
@@ -42,6 +45,9 @@ class SubscriptionHost : public engine::Counted {
   [[nodiscard]] virtual std::uint64_t waits(std::string subscriber, std::string channel,
                                             std::int64_t since_ns) = 0;
   virtual void waits_no_more(std::uint64_t which) noexcept = 0;
+
+ private:
+  engine::Arrivals arrivals_;
 };
 
 }  // namespace ringmain::detail

@@ -130,6 +130,11 @@ std::string_view to_string(OpName op) noexcept {
   return at < std::size(kOps) ? kOps[at] : "other";
 }
 
+bool is_other_collective(const Arguments& arguments) noexcept {
+  const auto* const other = std::get_if<Other>(&arguments);
+  return other != nullptr && !other->point_to_point;
+}
+
 ArgumentsView view_of(const Arguments& arguments) noexcept {
   ArgumentsView view;
   std::visit(

@@ -182,15 +182,18 @@ static_assert(std::variant_size_v<Arguments> == kOpNames + 1);
 [[nodiscard]] constexpr OpName op_name(const Arguments& arguments) noexcept {
   return static_cast<OpName>(arguments.index());
 }
+/// As is_collective(), of the seldom ones.
+[[nodiscard]] bool is_other_collective(const Arguments& arguments) noexcept;
 /// Is it one that all ranks call, in the same order? Not what is from one rank to another, and not
 /// what moves no data.
 [[nodiscard]] constexpr bool is_collective(const Arguments& arguments) noexcept {
   constexpr auto bit = [](OpName op) { return 1u << static_cast<unsigned>(op); };
   constexpr unsigned kOthers = bit(OpName::send) | bit(OpName::recv) | bit(OpName::split) |
                                bit(OpName::new_window) | bit(OpName::batch_op_issue) |
-                               bit(OpName::finalize);
-  if (const auto* const other = std::get_if<Other>(&arguments)) return !other->point_to_point;
-  return (kOthers >> arguments.index() & 1u) == 0;
+                               bit(OpName::finalize) | bit(OpName::other);
+  if ((kOthers >> arguments.index() & 1u) == 0) [[likely]]
+    return true;
+  return is_other_collective(arguments);
 }
 /// torchcomms' word: "all_gather_single".
 [[nodiscard]] std::string_view to_string(OpName op) noexcept;

@@ -43,10 +43,7 @@ std::string fault_of(const Ledger::Core& ledger, std::string_view name) {
 
 CommunicatorCore::CommunicatorCore(std::shared_ptr<Ledger> ledger,
                                    const CommunicatorOptions& options, Name parent_name)
-    : CommunicatorGate({ledger->core_->line<Issued>(), ledger->core_->line<Started>(),
-                        ledger->core_->line<Completed>(), ledger->core_->line<Failed>(),
-                        ledger->core_->line<Shapes>()},
-                       ledger->core_->hooked),
+    : CommunicatorGate(ledger->core_->bus_core->arrivals()),
       ledger_(std::move(ledger)),
       number(++this->ledger().communicators_made),
       name(options.name),
@@ -149,7 +146,7 @@ void CommunicatorCore::say_split() noexcept {
 }
 
 void CommunicatorCore::end(const EndOptions& how) noexcept {
-  if (forked() || (over.fetch_or(kEnded) & kEnded) != 0) return;
+  if (forked() || (is_over_by(kEnded) & kEnded) != 0) return;
   if (how.cancels) {
     (void)ledger().end_communicator(number, How::cancelled,
                                     how.reason.empty() ? has_ended : Name(how.reason));
@@ -184,7 +181,7 @@ std::shared_ptr<CommunicatorGate> CommunicatorHold::find(Ledger::Core& ledger, N
   // Without the lock: what is held here may be the last copy, which ends its communicator.
   for (const Entered& one : all) {
     auto held = one.gate.lock();
-    if (held != nullptr && (held->over & CommunicatorGate::kEnded) == 0) return held;
+    if (held != nullptr && (held->over() & CommunicatorGate::kEnded) == 0) return held;
   }
   return nullptr;
 }
@@ -258,10 +255,10 @@ std::int32_t Communicator::size() const noexcept {
   return core() == nullptr ? 0 : core()->size;
 }
 bool Communicator::ended() const noexcept {
-  return core() == nullptr || (core()->over & detail::CommunicatorCore::kEnded) != 0;
+  return core() == nullptr || (core()->over() & detail::CommunicatorCore::kEnded) != 0;
 }
 bool Communicator::aborted() const noexcept {
-  return core() != nullptr && (core()->over & detail::CommunicatorCore::kAborted) != 0;
+  return core() != nullptr && (core()->over() & detail::CommunicatorCore::kAborted) != 0;
 }
 bool Communicator::supports_abort() const noexcept {
   return core() != nullptr && core()->give_up != nullptr;

@@ -211,13 +211,20 @@ class [[nodiscard]] Issuing {
   [[gnu::always_inline]] Issuing(const std::shared_ptr<detail::CommunicatorGate>& comm,
                                  const Arguments& arguments, const Issued* said,
                                  IssueOptions how) noexcept
-      : told_(comm != nullptr && !passed(*comm, arguments) && begin(comm, arguments, said, how)) {}
+      : told_(must_be_told(comm, arguments) && begin(comm, arguments, said, how)) {}
+  [[gnu::always_inline]] static bool must_be_told(
+      const std::shared_ptr<detail::CommunicatorGate>& comm, const Arguments& arguments) noexcept {
+    if (comm != nullptr) [[likely]]
+      return !passed(*comm, arguments);
+    return false;
+  }
   /// Nothing is to be done but to count it, and that is done.
   [[gnu::always_inline]] static bool passed(detail::CommunicatorGate& comm,
                                             const Arguments& arguments) noexcept {
     if (!comm.quiet()) [[unlikely]]
       return false;
-    if (is_collective(arguments)) comm.collectives.add();
+    if (is_collective(arguments)) [[likely]]
+      comm.collectives.add();
     return true;
   }
   /// Makes `call_`. False: nothing is to be told, and there is none.

@@ -135,7 +135,7 @@ Aborted CommunicatorCore::abort(std::string_view reason, std::string_view asked_
   said.source = source;
   said.rank = rank;
   said.thread = static_cast<std::int32_t>(run::this_tid());
-  if (gives_up) over |= kAborted;
+  if (gives_up) (void)is_over_by(kAborted);
   reports().say(said);
 
   result.hooks = static_cast<std::uint32_t>(rows.size());

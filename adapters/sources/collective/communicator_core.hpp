@@ -110,7 +110,7 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
   Aborted abort(std::string_view reason, std::string_view asked_by, nanoseconds within,
                 bool gives_up);
 
-  [[nodiscard]] bool is_over() const noexcept { return over != 0; }
+  [[nodiscard]] bool is_over() const noexcept { return over() != 0; }
   [[nodiscard]] Ledger::Core& ledger() const noexcept { return *ledger_->core_; }
   [[nodiscard]] const Ledger& marks() const noexcept { return *ledger_; }
   [[nodiscard]] Ledger& reports() const noexcept { return *ledger_; }

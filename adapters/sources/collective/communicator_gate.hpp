@@ -1,10 +1,10 @@
-// Is anything to be done about an operation? A few looks, which the backend's own code makes.
+// Is anything to be done about an operation? One look at one word, which the backend's own code
+// makes.
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstdint>
 
-#include "../../../engine/channel/channel_line.hpp"
+#include "../../../engine/system/arrivals.hpp"
 #include "../../../engine/system/numbering.hpp"
 
 namespace ringmain::collective::detail {
@@ -12,35 +12,46 @@ namespace ringmain::collective::detail {
 /// The part of a communicator that each operation reads.
 class CommunicatorGate {
  public:
-  /// Channels of what becomes of operations, and of shapes.
-  using Lines = std::array<const engine::ChannelLine*, 5>;
-
-  CommunicatorGate(const Lines& lines, const std::atomic<bool>& hooked) noexcept
-      : lines_(lines), hooked_(&hooked) {}
+  explicit CommunicatorGate(const engine::Arrivals& arrivals) noexcept : arrivals_(&arrivals) {}
   CommunicatorGate(const CommunicatorGate&) = delete;
   CommunicatorGate& operator=(const CommunicatorGate&) = delete;
 
-  /// Nobody listens, no hook was ever registered on the bus, and the communicator is in use. In a
-  /// forked child, where nothing is to be done, it may be either.
+  /// Nobody listens, no hook is there, and the communicator is in use: the last operation that
+  /// looked has found it so, and no subscriber of the bus has come since. In a forked child, where
+  /// nothing is to be done, it may be either.
   [[nodiscard]] [[gnu::always_inline]] bool quiet() const noexcept {
-    const auto& [issued, started, completed, failed, shapes] = lines_;
-    const std::uint32_t seen =
-        issued->look() | started->look() | completed->look() | failed->look() | shapes->look();
-    return !engine::ChannelLine::heard(seen) && !*hooked_ && over == 0;
+    return quiet_since_.still(*arrivals_);
   }
 
   enum : std::uint32_t { kEnded = 1, kAborted = 2 };
-  std::atomic<std::uint32_t> over{0};  // of these
-
- private:
-  const Lines lines_;
-  const std::atomic<bool>* const hooked_;
-
- public:
-  engine::Numbering collectives;
+  [[nodiscard]] std::uint32_t over() const noexcept { return over_; }
 
  protected:
   ~CommunicatorGate() = default;
+
+  /// An operation that has to look begins to.
+  struct Look {
+    std::uint64_t before, arrivals;
+  };
+  [[nodiscard]] Look look() const noexcept { return {quiet_since_.before(), arrivals_->so_far()}; }
+  void found_nobody(Look since) noexcept {
+    quiet_since_.found_nobody(since.before, since.arrivals);
+  }
+  /// From here on it is over, for that reason too. The reasons before.
+  std::uint32_t is_over_by(std::uint32_t why) noexcept {
+    const std::uint32_t before = over_.fetch_or(why);
+    quiet_since_.no_more();
+    return before;
+  }
+
+  std::atomic<std::uint32_t> over_{0};  // of these
+
+ private:
+  engine::QuietSince quiet_since_;
+  const engine::Arrivals* const arrivals_;
+
+ public:
+  engine::Numbering collectives;
 };
 
 }  // namespace ringmain::collective::detail

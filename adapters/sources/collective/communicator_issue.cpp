@@ -55,7 +55,7 @@ const Name no_memory("there is no memory to ask the hooks");
 }  // namespace
 
 bool CommunicatorCore::refuse_if_over(Call& call) const noexcept {
-  const std::uint32_t why = over;
+  const std::uint32_t why = over();
   if (why == 0) return false;
   call.go_on = false;
   call.reason = (why & kEnded) != 0 ? has_ended : was_aborted;
@@ -65,7 +65,7 @@ bool CommunicatorCore::refuse_if_over(Call& call) const noexcept {
 /// Whoever ends the communicator may have looked for what is open just before this was. By this
 /// read-modify-write it has seen it, or it is seen here that it is over.
 bool CommunicatorCore::end_if_over(std::uint64_t op_id) noexcept {
-  const std::uint32_t why = over.fetch_or(0);
+  const std::uint32_t why = over_.fetch_or(0);
   if (why == 0) return false;
   const bool was_end = (why & kEnded) != 0;
   (void)ledger().end_as(op_id, was_end ? How::cancelled : How::aborted,
@@ -156,11 +156,17 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
                              IssueOptions how) noexcept {
   if (forked()) return false;
   const auto begun = [&issuing]() -> Call& { return *::new (&issuing.call_) Call; };
-  if (over != 0) return refuse_if_over(begun());
+  if (over() != 0) return refuse_if_over(begun());
+  const Look since = look();
   const std::uint64_t sequence = numbered(arguments, said);
-  const bool shapes = how.shown && marks().shapes_heard();
-  const bool heard = ledger().heard() || shapes;
-  if (!heard && !(how.shown && (pre.any() || post.any()))) return false;
+  const bool hooked = pre.any() || post.any(), shapes = marks().shapes_heard();
+  bool heard = ledger().heard();
+  if (!heard && !hooked && !shapes) {
+    found_nobody(since);
+    return false;
+  }
+  heard = heard || (how.shown && shapes);
+  if (!heard && !(how.shown && hooked)) return false;
 
   const ArgumentsView view = view_of(arguments);
   const Name op = said != nullptr ? said->op : word_of(arguments);
@@ -180,7 +186,7 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   }
   call.operation = Operation(this, id, reported != 0, op);
   if (end_if_over(outer == 0 ? id : 0)) return refuse_if_over(call);
-  if (told && shapes) say_shapes(id, view, op);
+  if (told && how.shown && shapes) say_shapes(id, view, op);
   call.comm = self;
   // From here on something is to be told when it is over.
   if (!pre.any() && !post.any() && reported == 0) return true;

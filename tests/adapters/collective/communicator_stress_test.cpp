@@ -190,5 +190,39 @@ TEST(CommunicatorStressTest, EachCollectiveIsCountedOnceWhileListenersComeAndGo)
   EXPECT_EQ(next.all()[0].sequence, std::uint64_t{kCounting} * kOperations + 1);
 }
 
+/// Odd while somebody listens for sure: what begins and ends at the same odd number was heard.
+TEST(CommunicatorStressTest, WhatIsIssuedAfterSubscribeReturnedIsNeverPassedOver) {
+  Bus bus;
+  const auto comm = Communicator::make(bus, world()).value();
+  std::atomic<std::uint64_t> visit{0}, overlooked{0}, heard{0};
+  std::atomic<bool> working{true};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      while (working) {
+        const std::uint64_t before = visit;
+        std::uint64_t id = 0;
+        (void)comm.run(Barrier{}, [&id](const Operation& one) {
+          id = one.id();
+          (void)one.completed();
+        });
+        if (before % 2 == 0 || visit != before) continue;
+        ++(id == 0 ? overlooked : heard);
+      }
+    });
+  }
+  const std::uint64_t visits = is_sanitized() ? 500 : 5'000;
+  for (std::uint64_t i = 0; i < visits; ++i) {
+    const auto hears = bus.channel<Completed>().subscribe([](const Completed&) {});
+    const std::uint64_t before = heard;
+    ++visit;
+    while (heard == before && overlooked == 0) std::this_thread::yield();
+    ++visit;
+  }
+  working = false;
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(overlooked, 0u);
+}
+
 }  // namespace
 }  // namespace ringmain::tests
