@@ -87,14 +87,14 @@ std::uint64_t new_op_ids(std::uint64_t count) noexcept {
 
 std::uint64_t new_op_id() noexcept {
   constexpr std::uint64_t kAtATime = std::uint64_t{1} << 16;
-  static thread_local constinit std::uint64_t next = 0;
-  static thread_local constinit std::uint64_t left = 0;
-  if (left == 0) {
-    next = new_op_ids(kAtATime);
+  static thread_local constinit std::uint64_t last __attribute__((tls_model("initial-exec"))) = 0;
+  static thread_local constinit std::uint64_t left __attribute__((tls_model("initial-exec"))) = 0;
+  if (left == 0) [[unlikely]] {
+    last = new_op_ids(kAtATime) - 1;
     left = kAtATime;
   }
   --left;
-  return next++;
+  return ++last;
 }
 
 }  // namespace ringmain

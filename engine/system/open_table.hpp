@@ -75,25 +75,36 @@ requires(std::is_trivially_copyable_v<Facts> &&
       return {};
     return facts;
   }
+  /// Its words are written once, where the caller finds them: filling them with zeros before, or
+  /// copying them afterwards by loads that are wider than the stores were, takes longer than all
+  /// the rest.
   struct Ended {
-    Facts facts;
+    Ended() noexcept {}  // `facts` is what end() reads
+    union {
+      Facts facts;
+    };
     std::int64_t begun_at = 0;  // what begin() said; 0: it had not begun
   };
-  /// For the one call that ends it; nothing for every other.
-  [[nodiscard]] std::optional<Ended> end(std::uint64_t id) noexcept {
+  /// True for the one call that ends it, and `ended` is what it was; false for every other.
+  [[nodiscard]] bool end(std::uint64_t id, Ended& ended) noexcept {
     const Place place = place_of(id);
-    if (place.set == nullptr) return {};
+    if (place.set == nullptr) return false;
     std::uint64_t key = open_key(id);
     if (!place.key().compare_exchange_strong(key, ending_key(id),
                                              std::memory_order_acq_rel))  // o.opened
-      return {};
+      return false;
     Data& data = place.set->data[place.way];
     const std::uint64_t begun = data.begun.exchange(0, std::memory_order_acq_rel);  // o.facts
-    std::optional<Ended> ended(std::in_place);
-    ended->begun_at = begun == tag_of(id) ? 0 : static_cast<std::int64_t>(begun);
-    read(data, ended->facts);
+    ended.begun_at = begun == tag_of(id) ? 0 : static_cast<std::int64_t>(begun);
+    read(data, ended.facts);
     place.key().store(kFree, std::memory_order_release);  // o.opened: the words are read
-    return ended;
+    return true;
+  }
+  /// The same; nothing for every other.
+  [[nodiscard]] std::optional<Ended> end(std::uint64_t id) noexcept {
+    Ended ended;
+    if (end(id, ended)) return ended;
+    return {};
   }
   /// `f(id, facts)` for each that is open from before the call to its end, and for some others.
   template <class F>

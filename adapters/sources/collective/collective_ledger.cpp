@@ -54,7 +54,8 @@ Facts facts_of(const Issued& what, std::uint32_t communicator) noexcept {
           {what.group_size, what.device}};
 }
 
-thread_local constinit Ledger::Mark marked{};
+// In the library's own part of a thread's memory, where it is found without a call.
+constinit thread_local Ledger::Mark marked __attribute__((tls_model("initial-exec"))){};
 
 struct Known {
   const ringmain::detail::BusCore* bus;
@@ -85,7 +86,8 @@ void Ledger::Core::tell_hooks(std::uint64_t op_id, std::uint32_t communicator,
 }
 
 std::uint64_t Ledger::Core::issue(const Issued& what, std::uint32_t communicator) noexcept {
-  return issue_made(facts_of(what, communicator), [&what](std::uint64_t op_id) noexcept {
+  Facts facts = facts_of(what, communicator);
+  return issue_made(facts, [&what](std::uint64_t op_id) noexcept {
     Issued said = what;
     said.op_id = op_id;
     if (said.thread == 0) said.thread = static_cast<std::int32_t>(run::this_tid());
@@ -105,16 +107,16 @@ void Ledger::Core::fail_without_room(std::uint64_t op_id, const Facts& facts) no
 }
 
 bool Ledger::Core::end_as(std::uint64_t op_id, How how, Name reason) noexcept {
-  const auto one = open.end(op_id);
-  if (!one) return false;  // it has just ended by itself
+  detail::Open::Ended one;
+  if (!open.end(op_id, one)) return false;  // it has just ended by itself
   Failed said;
-  complete_with(said, op_id, one->facts);
-  said.elapsed_ns = engine::now_ns() - one->facts.issued_ns;
+  complete_with(said, op_id, one.facts);
+  said.elapsed_ns = engine::now_ns() - one.facts.issued_ns;
   said.reason = reason;
   said.how = how;
   said.thread = static_cast<std::int32_t>(run::this_tid());
   channel<Failed>().post(said);
-  tell_hooks(op_id, one->facts.communicator(), nullptr, &said);
+  tell_hooks(op_id, one.facts.communicator(), nullptr, &said);
   return true;
 }
 
@@ -174,10 +176,10 @@ bool Ledger::started(std::uint64_t op_id, Started what) noexcept {
 
 /// Nothing is known but what issue() was told, so the event is made in its place in the queue.
 bool Ledger::completed(std::uint64_t op_id) noexcept {
-  const auto ended = core_->open.end(op_id);
-  if (!ended) return op_id != 0 && core_->late();
-  const Facts& facts = ended->facts;
-  const std::int64_t begun = ended->begun_at, issued = facts.issued_ns;
+  detail::Open::Ended ended;
+  if (!core_->open.end(op_id, ended)) return op_id != 0 && core_->late();
+  const Facts& facts = ended.facts;
+  const std::int64_t begun = ended.begun_at, issued = facts.issued_ns;
   const auto make = [&facts, op_id, begun, issued]() noexcept {
     Completed said;
     said.op_id = op_id;
@@ -209,26 +211,26 @@ bool Ledger::completed(std::uint64_t op_id) noexcept {
 
 bool Ledger::completed(std::uint64_t op_id, Completed what) noexcept {
   if (op_id == 0) return false;
-  const auto ended = core_->open.end(op_id);
-  if (!ended) return core_->late();
-  const std::int64_t now = engine::now_ns(), issued = ended->facts.issued_ns;
-  complete_with(what, op_id, ended->facts);
-  if (what.queued_ns == 0 && ended->begun_at != 0) what.queued_ns = ended->begun_at - issued;
+  detail::Open::Ended ended;
+  if (!core_->open.end(op_id, ended)) return core_->late();
+  const std::int64_t now = engine::now_ns(), issued = ended.facts.issued_ns;
+  complete_with(what, op_id, ended.facts);
+  if (what.queued_ns == 0 && ended.begun_at != 0) what.queued_ns = ended.begun_at - issued;
   if (what.duration_ns == 0)
-    what.duration_ns = now - (ended->begun_at != 0 ? ended->begun_at : issued);
+    what.duration_ns = now - (ended.begun_at != 0 ? ended.begun_at : issued);
   core_->channel<Completed>().post(what);
-  core_->tell_hooks(op_id, ended->facts.communicator(), &what, nullptr);
+  core_->tell_hooks(op_id, ended.facts.communicator(), &what, nullptr);
   return true;
 }
 
 bool Ledger::failed(std::uint64_t op_id, Failed what) noexcept {
   if (op_id == 0) return false;
-  const auto ended = core_->open.end(op_id);
-  if (!ended) return core_->late();
-  complete_with(what, op_id, ended->facts);
-  if (what.elapsed_ns == 0) what.elapsed_ns = engine::now_ns() - ended->facts.issued_ns;
+  detail::Open::Ended ended;
+  if (!core_->open.end(op_id, ended)) return core_->late();
+  complete_with(what, op_id, ended.facts);
+  if (what.elapsed_ns == 0) what.elapsed_ns = engine::now_ns() - ended.facts.issued_ns;
   core_->channel<Failed>().post(what);
-  core_->tell_hooks(op_id, ended->facts.communicator(), nullptr, &what);
+  core_->tell_hooks(op_id, ended.facts.communicator(), nullptr, &what);
   return true;
 }
 
@@ -260,7 +262,7 @@ bool Ledger::shapes_heard() const noexcept {
 }
 
 LedgerFigures Ledger::figures() const noexcept {
-  LedgerFigures now{core_->issued, core_->unknown, core_->late_words, 0};
+  LedgerFigures now{core_->issued.total(), core_->unknown, core_->late_words, 0};
   core_->open.for_each([&](std::uint64_t, const Facts&) { ++now.open; });
   return now;
 }

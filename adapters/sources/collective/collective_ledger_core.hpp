@@ -10,6 +10,7 @@
 
 #include "engine/system/clock.hpp"
 #include "engine/system/fork.hpp"
+#include "engine/system/numbering.hpp"
 #include "engine/system/open_table.hpp"
 #include "engine/system/ref.hpp"
 
@@ -139,11 +140,12 @@ struct Ledger::Core : engine::Born {
   /// As Ledger::issue(); `communicator`: through which.
   std::uint64_t issue(const Issued& what, std::uint32_t communicator) noexcept;
   /// The same for what `make(op_id)` builds in its place in the queue; `facts` are of it.
+  /// Neither is copied: see OpenTable::Ended.
   template <class Make>
-  std::uint64_t issue_made(detail::Facts facts, const Make& make) noexcept {
+  std::uint64_t issue_made(detail::Facts& facts, const Make& make) noexcept {
     const std::uint64_t op_id = new_op_id();
-    ++issued;
-    (void)channel<Issued>().publish_with([make, op_id]() noexcept { return make(op_id); });
+    issued.add();
+    (void)channel<Issued>().publish_with([&make, op_id]() noexcept { return make(op_id); });
     facts.issued_ns = engine::now_ns();
     // Only this thread knows the id yet: nobody can end it before it is open.
     if (!open.open(op_id, facts)) [[unlikely]]
@@ -165,7 +167,8 @@ struct Ledger::Core : engine::Born {
   detail::Open open;
   detail::RowWhenAsked<detail::EndedArgs> ends;
   Name no_room{"more operations were open than the ledger of 4096 remembers"};
-  std::atomic<std::uint64_t> issued{0}, unknown{0}, late_words{0};
+  engine::Numbering issued;
+  std::atomic<std::uint64_t> unknown{0}, late_words{0};
 
   std::atomic<bool> hooked{false};  // once a hook was registered
   std::atomic<std::uint32_t> communicators_made{0};

@@ -86,8 +86,12 @@ class Operation {
  public:
   constexpr Operation() noexcept = default;  // one of which nobody hears
   Operation(const Operation& other) noexcept
-      : core_(other.core_), id_(other.id_), op_(other.op_), reported_(other.reported_) {
-    if (core_ != nullptr) hold(core_);
+      : core_(other.core_),
+        id_(other.id_),
+        op_(other.op_),
+        reported_(other.reported_),
+        holds_(core_ != nullptr) {
+    if (holds_) hold(core_);
   }
   Operation(Operation&& other) noexcept : Operation() { swap(other); }
   Operation& operator=(Operation other) noexcept {
@@ -95,7 +99,7 @@ class Operation {
     return *this;
   }
   constexpr ~Operation() {
-    if (core_ != nullptr) let_go(core_);
+    if (holds_) let_go(core_);
   }
 
   /// 0: when it was issued nobody listened and there was no hook.
@@ -126,13 +130,15 @@ class Operation {
 
  private:
   friend class detail::CommunicatorCore;
-  Operation(const detail::CommunicatorCore* core, std::uint64_t id, bool reported,
-            Name op) noexcept;
+  /// In a Call, which holds the communicator while it lives: only copies hold it themselves.
+  Operation(const detail::CommunicatorCore* core, std::uint64_t id, bool reported, Name op) noexcept
+      : core_(core), id_(id), op_(op), reported_(reported) {}
   void swap(Operation& other) noexcept {
     std::swap(core_, other.core_);
     std::swap(id_, other.id_);
     std::swap(op_, other.op_);
     std::swap(reported_, other.reported_);
+    std::swap(holds_, other.holds_);
   }
   // Told by values: an operation whose address nobody gets stays in registers.
   static void hold(const detail::CommunicatorCore* core) noexcept;
@@ -140,10 +146,11 @@ class Operation {
   static bool completed_in(const detail::CommunicatorCore* core, std::uint64_t id) noexcept;
   void say_wait(Edge edge, std::int64_t waited_ns) const noexcept;
 
-  const detail::CommunicatorCore* core_ = nullptr;  // one holder of it
+  const detail::CommunicatorCore* core_ = nullptr;
   std::uint64_t id_ = 0;
   Name op_;
   bool reported_ = false;  // the ledger knows it
+  bool holds_ = false;     // it is one holder of core_
 };
 
 namespace detail {
@@ -151,13 +158,14 @@ namespace detail {
 
 /// What is known of a backend's call about which something is to be told.
 struct Call {
-  std::shared_ptr<CommunicatorGate> comm;  // none: it is over
-  Operation operation;
+  std::shared_ptr<CommunicatorGate> comm;  // from its issue on
+  Operation operation;                     // of `comm`
   std::optional<Ledger::Inside> inside;
   Name reason;
   int exceptions = 0;
   OpName name = OpName::other;
   IssueOptions how;
+  bool under_way = false;  // something is to be told when it is over
   bool vetoed = false;
   bool lifecycle = false;  // it is over when the backend's call is
   bool go_on = true;

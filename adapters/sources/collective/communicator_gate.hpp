@@ -37,10 +37,12 @@ class CommunicatorGate {
   void found_nobody(Look since) noexcept {
     quiet_since_.found_nobody(since.before, since.arrivals);
   }
-  /// From here on it is over, for that reason too. The reasons before.
+  /// From here on it is over, for that reason too: an operation that was opened before is found
+  /// open, or will see this. The reasons before.
   std::uint32_t is_over_by(std::uint32_t why) noexcept {
     const std::uint32_t before = over_.fetch_or(why);
     quiet_since_.no_more();
+    engine::asymmetric_fence_heavy();
     return before;
   }
 

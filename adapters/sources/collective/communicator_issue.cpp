@@ -62,10 +62,11 @@ bool CommunicatorCore::refuse_if_over(Call& call) const noexcept {
   return true;
 }
 
-/// Whoever ends the communicator may have looked for what is open just before this was. By this
-/// read-modify-write it has seen it, or it is seen here that it is over.
+/// Whoever ends the communicator says so, makes all threads pass a barrier and looks for what is
+/// open then: it has seen this one, or it is seen here that it is over.
 bool CommunicatorCore::end_if_over(std::uint64_t op_id) noexcept {
-  const std::uint32_t why = over_.fetch_or(0);
+  engine::asymmetric_fence_light_or_full();
+  const std::uint32_t why = over();
   if (why == 0) return false;
   const bool was_end = (why & kEnded) != 0;
   (void)ledger().end_as(op_id, was_end ? How::cancelled : How::aborted,
@@ -80,7 +81,10 @@ std::uint64_t CommunicatorCore::numbered(const Arguments& arguments, const Issue
 
 std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
                                        std::uint64_t sequence) noexcept {
-  const Size in = size_of(view.input), out = size_of(view.output);
+  const Size in = size_of(view.input);
+  const bool in_place =
+      view.input.data() == view.output.data() && view.input.size() == view.output.size();
+  const Size out = in_place ? in : size_of(view.output);
   const Name dtype = !view.input.empty()    ? view.input.front().dtype
                      : !view.output.empty() ? view.output.front().dtype
                                             : Name();
@@ -107,16 +111,16 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
     what.source = source;
     return what;
   };
-  const Facts facts{sequence,
-                    bytes,
-                    0,
-                    kNoStream,
-                    0,
-                    {op, name},
-                    {dtype, backend},
-                    {source, number},
-                    {view.peer, rank},
-                    {size, device}};
+  Facts facts{sequence,
+              bytes,
+              0,
+              kNoStream,
+              0,
+              {op, name},
+              {dtype, backend},
+              {source, number},
+              {view.peer, rank},
+              {size, device}};
   return ledger().issue_made(facts, make);
 }
 
@@ -184,11 +188,12 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   } else if (id == 0) {
     id = new_op_id();
   }
+  call.comm = self;
   call.operation = Operation(this, id, reported != 0, op);
   if (end_if_over(outer == 0 ? id : 0)) return refuse_if_over(call);
   if (told && how.shown && shapes) say_shapes(id, view, op);
-  call.comm = self;
   // From here on something is to be told when it is over.
+  call.under_way = true;
   if (!pre.any() && !post.any() && reported == 0) return true;
 
   if (how.shown && pre.any() && !ask_hooks(call, arguments, view.async_op, op)) {
@@ -231,12 +236,6 @@ void CommunicatorCore::call_post(const Call& call, Outcome outcome, const void* 
 }
 
 }  // namespace detail
-
-Operation::Operation(const detail::CommunicatorCore* core, std::uint64_t id, bool reported,
-                     Name op) noexcept
-    : core_(core), id_(id), op_(op), reported_(reported) {
-  core_->engine::Counted::hold();
-}
 
 void Operation::hold(const detail::CommunicatorCore* core) noexcept {
   core->engine::Counted::hold();
@@ -294,7 +293,7 @@ bool Issuing::begin(const std::shared_ptr<detail::CommunicatorGate>& comm,
 }
 
 void Issuing::leave() noexcept {
-  if (call_.comm != nullptr) {
+  if (call_.under_way) {
     if (std::uncaught_exceptions() > call_.exceptions) {
       threw("the backend threw an exception");
     } else {
@@ -305,20 +304,20 @@ void Issuing::leave() noexcept {
 }
 
 void Issuing::threw(std::string_view what) noexcept {
-  if (told_ && call_.comm != nullptr) over(Outcome::threw, nullptr, nullptr, Name(what));
+  if (told_ && call_.under_way) over(Outcome::threw, nullptr, nullptr, Name(what));
 }
 void Issuing::threw(Failed what) noexcept {
-  if (!told_ || call_.comm == nullptr) return;
+  if (!told_ || !call_.under_way) return;
   call_.inside.reset();
   if (what.thread == 0) what.thread = static_cast<std::int32_t>(run::this_tid());
   (void)call_.operation.failed(what);
   detail::core_of(call_.comm)->call_post(call_, Outcome::threw, nullptr, nullptr, what.reason);
-  call_.comm.reset();
+  call_.under_way = false;
 }
 
 void Issuing::over(Outcome outcome, const void* work, const Communicator* part,
                    Name reason) noexcept {
-  if (call_.comm == nullptr) return;
+  if (!call_.under_way) return;
   call_.inside.reset();
   if (outcome != Outcome::issued) {
     Failed what;
@@ -332,7 +331,7 @@ void Issuing::over(Outcome outcome, const void* work, const Communicator* part,
     detail::core_of(call_.comm)->forget(call_.operation.id());
   }
   detail::core_of(call_.comm)->call_post(call_, outcome, work, part, reason);
-  call_.comm.reset();
+  call_.under_way = false;
 }
 
 }  // namespace ringmain::collective
