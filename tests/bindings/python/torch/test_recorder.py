@@ -159,6 +159,21 @@ def test_a_method_that_is_under_way_is_not_told_as_cpps(bus, job):
     assert sequences(heard) == [2]
 
 
+def test_it_does_not_ask_for_a_method_that_is_under_way(bus, job):
+    started(job)
+    Heard(bus, "collective.*")
+    asked, known = job.ring.asked, job.groups.of(job.group)
+    before = known.begin()
+    job.group.op()
+    job.recorder.look()
+    known.over(before, False)
+    job.recorder.look()
+    assert job.ring.asked == asked
+    job.group.op()
+    job.recorder.look()
+    assert job.ring.asked == asked + 1
+
+
 def test_what_it_forgot_is_counted(bus, job):
     started(job)
     heard = Heard(bus, "collective.*")
@@ -216,8 +231,20 @@ def test_it_rests_so_long_that_it_takes_little_and_forgets_nothing(job):
     assert job.recorder.pause_s == 3600.0  # the shortest, in this test
     recorder_module._IDLE_S = 0.1
     job.recorder._rest(0.01, 1)
-    assert job.recorder.pause_s == pytest.approx(2.0)  # 1/200 of a processor
-    job.recorder._rest(0.01, 100)
+    assert job.recorder.pause_s == pytest.approx(5.0)  # 1/500 of a processor
+    job.recorder._rest(0.01, 250)
     assert job.recorder.pause_s == pytest.approx(1.0)  # half of what it remembers
     job.recorder._rest(0.01, 100_000)
     assert job.recorder.pause_s == pytest.approx(0.5)  # 1/50, and no more
+
+
+def test_it_asks_less_often_while_nothing_is_missing(bus, job, monkeypatch):
+    started(job)
+    Heard(bus, "collective.*")
+    monkeypatch.setattr(recorder_module, "_IDLE_S", 0.1)
+    pauses = []
+    job.recorder.pause_s = 0.1
+    for _ in range(6):
+        job.recorder.look()
+        pauses.append(job.recorder.pause_s)
+    assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.0, 1.0, 1.0])
