@@ -10,6 +10,9 @@ from pathlib import Path
 import heard
 import machine
 
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+SKIPPED = 77  # the status of a script that says what it misses
+
 
 class Skipped(Exception):
     """What a test needs is not here."""
@@ -20,14 +23,17 @@ class Failed(Exception):
 
 
 class Place:
-    def __init__(self, build, output, fakes):
-        self.build, self.output, self.fakes = build, output, fakes
+    def __init__(self, build, output, fakes, python=sys.executable):
+        self.build, self.output, self.fakes, self.python = build, output, fakes, python
         self.programs = build / "bin" / ("gpu-fakes" if fakes else "gpu")
         self.ringmain = build / "bin" / "ringmain"
         self.recorder = build / "bin" / "gpu" / "gpu_recorder.so"
         self._kept = tempfile.TemporaryDirectory(prefix="ringmain-gpu-")
         self.folder = Path(self._kept.name)
         self.figures, self.answers = {}, []
+
+    def close(self):
+        self._kept.cleanup()
 
     def variables(self, **more):
         """The process's own, with CUDA's libraries, or those that stand in for them, where the loader finds them."""
@@ -93,15 +99,36 @@ class Place:
         """A Python program with PyTorch, below ringmain if a source is named."""
         if self.fakes:
             raise Skipped("PyTorch knows no libraries that stand in for CUDA's")
-        asked = subprocess.run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], capture_output=True, text=True,
+        asked = subprocess.run([self.python, "-c", "import torch; print(torch.cuda.is_available())"], capture_output=True, text=True,
                                check=False, env=self.variables())
         if asked.stdout.strip() != "True":
             raise Skipped("there is no PyTorch that can use the GPU: " + (asked.stderr.strip().splitlines() or ["torch.cuda is not available"])[-1])
-        command = [sys.executable, str(Path(__file__).resolve().parent / "scripts" / script), *words]
+        command = [self.python, str(SCRIPTS / script), *words]
         if source is None:
             return None, self.run(*command, status=status, **variables)
         _, events, run = self.heard(*command, source=source, status=status, **variables)
         return events, run
+
+    def with_package(self, script, *words):
+        """A Python program with PyTorch's process groups and ringmain's package: over NCCL, or over gloo with stand-ins. PyTorch
+        finds CUDA's libraries by itself; those of a toolkit may be others."""
+        own = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""), "PYTHONPATH": str(self.package())}
+        run = self.run(self.python, str(SCRIPTS / script), *words, status=None, PYTHONDONTWRITEBYTECODE="1", **own)
+        if run.returncode == SKIPPED:
+            raise Skipped(run.stderr.strip().splitlines()[-1])
+        if run.returncode != 0:
+            raise Failed(f"{script} ended with {run.returncode}: {run.stderr.strip()[-300:]}")
+
+    def package(self):
+        """Where ringmain's Python package lies: of this build, or of one beside it (run_all.sh)."""
+        why = self.build / "package.txt"
+        text = why.read_text().strip() if why.exists() else ""
+        if text.startswith("FAILED: "):
+            raise Failed(text.removeprefix("FAILED: "))
+        found = [folder for folder in (self.build / "package/python", self.build / "python") if (folder / "ringmain/__init__.py").exists()]
+        if text or not found:
+            raise Skipped(text or f"ringmain's Python package was not built below {self.build}")
+        return found[0]
 
     def answer_of(self, run):
         """The last line of a program that answers in JSON."""

@@ -49,16 +49,16 @@ class WithoutTest(InAFolder):
         *lines, last = self.run_it()
         self.assertEqual([line.split()[0] for line in lines], list(run_tests.TESTS))
         for line in lines:
-            self.assertRegex(line, r"^G\d+[bc]? SKIP there is no NVIDIA driver|^G\d+[bc]? SKIP the driver ")
+            self.assertRegex(line, r"^[GC]\d+[bc]? SKIP there is no NVIDIA driver|^[GC]\d+[bc]? SKIP the driver ")
         self.assertEqual(last, f"0 passed, 0 failed, {len(lines)} skipped")
         results = self.results()
         self.assertIsNone(results["machine"]["gpu"])
         self.assertEqual({one["verdict"] for one in results["tests"]}, {"SKIP"})
 
     def test_each_group_says_that_it_was_skipped(self):
-        for group in (1, 2, 3):
-            names = [name for name, (of, _, _) in run_tests.TESTS.items() if of == group]
-            *lines, last = self.run_it("--group", str(group))
+        for group in run_tests.GROUPS:
+            names = [name for name, (of, _, _) in run_tests.TESTS.items() if str(of) == group]
+            *lines, last = self.run_it("--group", group)
             self.assertEqual([line.split()[:2] for line in lines], [[name, "SKIP"] for name in names])
             self.assertEqual(last, f"0 passed, 0 failed, {len(names)} skipped")
             self.assertEqual([one["id"] for one in self.results()["tests"]], names)
@@ -69,7 +69,8 @@ class WithoutTest(InAFolder):
         self.assertEqual(self.run_it(status=2, says="name another folder with --output"), [])
 
     def test_groups_hold_all_tests_once(self):
-        groups = [[line.split()[0] for line in self.run_it("--group", group, "--list")] for group in "123"]
+        groups = [[line.split()[0] for line in self.run_it("--group", group, "--list")] for group in run_tests.GROUPS]
+        self.assertEqual(run_tests.GROUPS, ("1", "2", "3", "collectives"))
         self.assertEqual(sorted(sum(groups, [])), sorted(run_tests.TESTS))
 
     def test_ctest_is_told_that_all_was_skipped(self):
@@ -79,18 +80,19 @@ class WithoutTest(InAFolder):
 
 class PromisesTest(InAFolder):
     def test_no_group_may_take_more_than_eight_minutes(self):
-        for group in (1, 2, 3):
-            seconds = sum(limit for of, limit, _ in run_tests.TESTS.values() if of == group)
+        for group in run_tests.GROUPS:
+            seconds = sum(limit for of, limit, _ in run_tests.TESTS.values() if str(of) == group)
             self.assertLessEqual(seconds, run_tests.GROUP_SECONDS_MAX, group)
 
     def test_wrong_words_are_answered(self):
         self.run_it("--grope", status=2)
         self.run_it("--group", "4", status=2)
         self.run_it("--build", status=2)
+        self.run_it("--python", "/nowhere/python3", status=2, says="--python names no program")
 
     def test_help_names_every_option(self):
         text = "\n".join(self.run_it("--help"))
-        for option in ("--group", "--only", "--output", "--build", "--no-build", "--fakes", "--ctest", "--list"):
+        for option in ("--group", "--only", "--output", "--build", "--python", "--no-build", "--fakes", "--ctest", "--list"):
             self.assertIn(option, text)
 
 
@@ -179,6 +181,11 @@ class PackTest(InAFolder):
                      "third_party/usr/include/CLI/CLI.hpp", "third_party/usr/include/simdjson.h", "third_party/usr/include/gtest/gtest.h",
                      "third_party/usr/share/doc/libconcurrentqueue-dev/copyright", "third_party/usr/share/doc/libsimdjson-dev/copyright"):
             self.assertIn(f"ringmain/{name}", names)
+        self.assertIn("ringmain/tests/gpu/tests_of_collectives.py", names)
+        if "without nanobind" not in run.stdout:
+            for name in ("__main__.py", "cmake/nanobind-config.cmake", "include/nanobind/nanobind.h", "src/nb_combined.cpp"):
+                self.assertIn(f"ringmain/third_party/python/nanobind/{name}", names)
+            self.assertTrue([name for name in names if re.search(r"nanobind-.*dist-info/.*LICENSE", name)], "nanobind's licence")
         self.assertEqual([name for name in names if re.search(r"third_party.*(cuda|cupti|nvidia)", name.removeprefix("ringmain/third_party"))
                           and "simdjson" not in name], [])
 

@@ -16,11 +16,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import machine
 from place import Failed, Place, Skipped
 from tests_of_calls import TESTS as OF_CALLS
+from tests_of_collectives import TESTS as OF_COLLECTIVES
 from tests_of_company import TESTS as OF_COMPANY
 from tests_of_cost import TESTS as OF_COST
 
 # name: (group, seconds after which it hangs, the function). A group's seconds are eight minutes at most.
-TESTS = dict(sorted({**OF_CALLS, **OF_COST, **OF_COMPANY}.items(), key=lambda one: one[1][0]))
+TESTS = dict(sorted({**OF_CALLS, **OF_COST, **OF_COMPANY, **OF_COLLECTIVES}.items(), key=lambda one: str(one[1][0])))
+GROUPS = tuple(dict.fromkeys(str(group) for group, _, _ in TESTS.values()))
 GROUP_SECONDS_MAX = 480
 RESULTS_BYTES_MAX = 16 << 20
 
@@ -43,7 +45,7 @@ def run_apart(name, arguments, folder):
     """In a process and a session of its own; all of it is ended when its time is up."""
     said = Path(folder) / f"{name}.json"
     command = [sys.executable, __file__, "--in-this-process", name, "--said", str(said), "--build", str(arguments.build),
-               "--output", str(arguments.output), *(["--fakes"] if arguments.fakes else [])]
+               "--output", str(arguments.output), "--python", arguments.python, *(["--fakes"] if arguments.fakes else [])]
     limit = float(os.environ.get("GPU_TEST_SECONDS", TESTS[name][1]))
     begin = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -97,8 +99,9 @@ def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=Path("build/gpu"))
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--group", choices=("1", "2", "3", "all"), default="all")
+    parser.add_argument("--group", choices=(*GROUPS, "all"), default="all")
     parser.add_argument("--only", choices=TESTS)
+    parser.add_argument("--python", default=sys.executable)
     for word in ("--list", "--fakes", "--ctest", "--is-there-a-gpu"):
         parser.add_argument(word, action="store_true")
     parser.add_argument("--in-this-process", choices=TESTS, help=argparse.SUPPRESS)
@@ -118,7 +121,7 @@ def main():
             group, seconds, function = TESTS[name]
             print(f"{name:4} group {group}, at most {seconds} s: {function.__doc__.splitlines()[0]}")
         return 0
-    place = Place(arguments.build, arguments.output, arguments.fakes)
+    place = Place(arguments.build, arguments.output, arguments.fakes, arguments.python)
     if arguments.in_this_process:
         arguments.said.write_text(json.dumps(run_one(arguments.in_this_process, place)))
         return 0
