@@ -98,8 +98,8 @@ class Group(Protocol):
         """Somebody is shown their tensors: a hook, or a subscriber of collective.shapes."""
 
     def issue(self, call: Call, ends: bool, shown: Shown | None = None) -> Issuing:
-        """`ends`: somebody will say what becomes of it. Without `shown` no hook is called. Raises CollectiveVetoed: then the
-        backend is not to be called."""
+        """`ends`: somebody will say what becomes of it. Without `shown` no hook is called. Raises CollectiveVetoed, or
+        what is no Exception (KeyboardInterrupt) where a hook raised it: then the backend is not to be called."""
 
     def was_issued(self, call: Call) -> None:
         """Nobody was there to say it when it was, and no hook is called."""
@@ -141,6 +141,8 @@ class LedgerGroup:
     def issue(self, call: Call, ends: bool, shown: Shown | None = None) -> Issuing:
         issuing = self._native.issue(*call, ends, None if shown is None else _native.CollectiveShown(*shown))
         if issuing.refused:
+            if issuing.error is not None and not isinstance(issuing.error, Exception):
+                raise issuing.error  # Ctrl-C, or the program's exit, came while the hook ran
             op = (shown.kind if shown is not None else "") or call.op
             words = f"a hook refused {op} of group {self._name!r}: {issuing.reason}"
             raise CollectiveVetoed(words, issuing.reason) from issuing.error

@@ -65,6 +65,9 @@ class MethodCalls:
                 raise
             except Exception as error:
                 self._failed(error)
+            except BaseException:  # Ctrl-C came, in a hook or in here
+                self._over(known, before, method)
+                raise
             try:
                 work = original(group, *args, **kwargs)
             except BaseException as error:

@@ -93,7 +93,7 @@ class _Thread(threading.local):
         self.in_methods = 0  # of ProcessGroup's, that Python called
         self.taken: Operation | None = None  # the last that a backend took
         self.ends_by_wait = False  # that one, and by nothing else
-        self.refusal: CollectiveVetoed | None = None  # the last; PyTorch makes a RuntimeError of it
+        self.refusal: BaseException | None = None  # the last, or a Ctrl-C; PyTorch may make a RuntimeError of it
 
 
 _here = _Thread()  # of the process: what began under one attachment may be over after it
@@ -194,6 +194,9 @@ class GroupHooks:
             raise
         except Exception as error:
             calls.failed(error)
+        except BaseException as ending:  # Ctrl-C, or the program's exit
+            calls.here.refusal = ending
+            raise
 
     def _issue(self, args: Any, point_to_point: bool) -> None:
         calls, known = self._calls, self._known

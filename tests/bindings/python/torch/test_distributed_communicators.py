@@ -1,6 +1,7 @@
 """Hooks on PyTorch's process groups: found by the group, called around each call, and able to refuse it."""
 
 import gc
+import signal
 import threading
 
 import pytest
@@ -278,3 +279,24 @@ def test_after_detach_a_group_that_lives_on_holds_nothing_of_ours(alone):
     gc.collect()
     assert [ref() for ref in gone] == [None, None]
     dist.all_reduce(torch.ones(1))
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+def test_ctrl_c_in_a_pre_hook_comes_out_as_it_is_and_all_goes_on(bus, group, raised):
+    hooks, tensor, heard, after = comms.hooks_of(group), torch.ones(3), Heard(bus, "collective.failed"), []
+
+    def end(args):
+        if raised is KeyboardInterrupt:
+            signal.raise_signal(signal.SIGINT)  # as from the terminal: Python raises it where it is
+        raise raised("enough")
+
+    guard = hooks.register_pre_hook(end)
+    hooks.register_post_hook(lambda args: after.append(args.outcome))
+    number = group._get_sequence_number_for_group()
+    with pytest.raises(raised) as came:
+        dist.all_reduce(tensor, group=group)
+    assert type(came.value) is raised and group._get_sequence_number_for_group() == number
+    assert [event["how"] for event in heard.on("collective.failed")] == ["vetoed"] and after == ["refused"]
+    guard.remove()
+    dist.all_reduce(tensor, group=group)
+    assert group._get_sequence_number_for_group() == number + 1 and after == ["refused", "issued"]
