@@ -36,34 +36,36 @@ HOW = ("without", "unheard", "heard", "metered")
 
 
 class Meter:
-    """CPU time that our code takes in PyTorch's threads: of each function of ours less the function of PyTorch's inside it."""
+    """CPU time that our code takes in PyTorch's threads: of each function of ours less the function of PyTorch's inside it. It does
+    little itself: beside a step its own code is as cold as ours."""
 
     def __init__(self):
         self.on = False
-        self._lock = threading.Lock()
-        self._own_ns, self._calls = {}, {}
+        self._sums = {}  # name: [ns, calls]
 
     def around(self, name, call, sign=1):
+        sums, now = self._sums.setdefault(name, [0, 0]), time.thread_time_ns
+
         def metered(*args, **kwargs):
             if not self.on:
                 return call(*args, **kwargs)
-            began = time.thread_time_ns()
+            began = now()
             try:
                 return call(*args, **kwargs)
             finally:
-                took = time.thread_time_ns() - began
-                with self._lock:
-                    self._own_ns[name] = self._own_ns.get(name, 0) + sign * took
-                    self._calls[name] = self._calls.get(name, 0) + (sign > 0)
+                sums[0] += sign * (now() - began)
+                sums[1] += sign > 0
+
         return metered
 
     def take(self):
-        taken = {name: (self._calls[name], ns) for name, ns in self._own_ns.items()}
-        self._own_ns, self._calls = {}, {}
+        taken = {name: (calls, ns) for name, (ns, calls) in self._sums.items() if calls}
+        for sums in self._sums.values():
+            sums[:] = 0, 0
         return taken
 
     def own_us(self):
-        """What it adds to each call itself."""
+        """What it adds to each call itself, where its code is in the caches."""
         self.on = True
         call = self.around("", self.around("", lambda: None, -1))
         for _ in range(20_000):
@@ -75,10 +77,11 @@ class Meter:
         """Before the first group is made: PyTorch's hooks are bound methods of these."""
         for name in ("pre", "post"):
             setattr(_pg_hooks.Relay, name, self.around(f"{name} hooks", getattr(_pg_hooks.Relay, name)))
-        follow = _follow.Works.follow
+        follow, end = _follow.Works.follow, self.around("ends of futures", lambda operation, future: operation(future))
+        Ending.end = staticmethod(end)
 
         def followed(works, work, operation, backend):
-            return follow(works, work, Ending(operation, self) if self.on else operation, backend)
+            return follow(works, work, Ending(operation) if self.on else operation, backend)
 
         _follow.Works.follow = followed
 
@@ -86,12 +89,23 @@ class Meter:
 class Ending:
     """An operation whose end is metered: what a future calls in a thread of PyTorch's."""
 
-    def __init__(self, operation, meter):
-        self.id, self.completed, self.failed = operation.id, operation.completed, operation.failed
-        self._end = meter.around("ends of futures", operation)
+    __slots__ = ("_operation",)
+
+    def __init__(self, operation):
+        self._operation = operation
+
+    @property
+    def id(self):
+        return self._operation.id
+
+    def completed(self):
+        return self._operation.completed()
+
+    def failed(self, *why):
+        return self._operation.failed(*why)
 
     def __call__(self, future):
-        self._end(future)
+        self.end(self._operation, future)
 
 
 class Attached:

@@ -71,7 +71,12 @@ _DTYPES: dict[str, tuple[str, int]] = {
     "ComplexDouble": ("complex128", 16), "UInt16": ("uint16", 2), "UInt32": ("uint32", 4), "UInt64": ("uint64", 8),
     "Float8_e5m2": ("float8_e5m2", 1), "Float8_e4m3fn": ("float8_e4m3fn", 1),
 }
-_words_of_dtypes: dict[Any, str] = {}  # str() of a dtype takes as long as all else here
+# What PyTorch takes long to say of its own objects, by the object.
+_words_of_dtypes: dict[Any, str] = {}
+_places: dict[Any, tuple[int, str]] = {}  # of a device: its index, its type
+_words_of_reductions: dict[Any, str] = {}
+_NOT_REDUCING = {"broadcast", "all_gather", "all_gather_single", "gather", "scatter", "all_to_all", "all_to_all_single", "barrier",
+                 "send", "recv"}
 
 
 class Moved(NamedTuple):
@@ -95,8 +100,11 @@ def moved(value: Any) -> Moved:
         dtype, device = value.dtype, value.device
         word = _words_of_dtypes.get(dtype) or _words_of_dtypes.setdefault(dtype, str(dtype).removeprefix("torch."))
         elements = value.numel()
-        index = device.index
-        return Moved(elements, elements * value.element_size(), word, -1 if index is None else index, device.type)
+        place = _places.get(device)
+        if place is None:
+            place = _places[device] = (-1 if device.index is None else device.index, device.type)
+        index, kind = place
+        return Moved(elements, elements * value.element_size(), word, index, kind)
     if len(value) == 1:
         return moved(value[0])
     parts = [moved(part) for part in value]
@@ -138,15 +146,23 @@ class Called(NamedTuple):
             kind = "all_to_all_v_single"
         if (kind in _ONE_IN and len(inputs) != 1) or (kind in _ONE_OUT and len(outputs) != 1):
             kind = ""
-        reduction = getattr(getattr(self.reduction, "op", self.reduction), "name", "")
-        return Shown(kind, inputs, outputs, _REDUCTIONS.get(reduction, "other"), list(in_splits), list(out_splits),
+        return Shown(kind, inputs, outputs, _word_of(getattr(self.reduction, "op", self.reduction)), list(in_splits), list(out_splits),
                      self.point_to_point)
+
+
+def _word_of(reduction: Any) -> str:
+    word = _words_of_reductions.get(reduction)
+    if word is None:
+        word = _words_of_reductions[reduction] = _REDUCTIONS.get(getattr(reduction, "name", ""), "other")
+    return word
 
 
 def flat(value: Any) -> list[Any]:
     """A tensor, or lists of them: all."""
     if value is None:
         return []
+    if type(value) is list and len(value) == 1 and not isinstance(value[0], (list, tuple)):
+        return value
     return [tensor for part in value for tensor in flat(part)] if isinstance(value, (list, tuple)) else [value]
 
 
@@ -155,7 +171,9 @@ def called(name: str, method: Method, args: tuple[Any, ...], named: Mapping[str,
     options = named.get("opts", args[-1] if args else None)
     inputs = _argument(args, named, method.give, ("input", "tensor"))
     outputs = _argument(args, named, method.get, ("output", "tensor"))
-    peer = getattr(options, "rootRank", None)
+    peer = None
+    if method.peer is not None:  # to ask options for what they lack costs as much as all else here
+        peer = getattr(options, "rootRank", None)
     if peer is None and method.peer is not None:
         peer = args[method.peer] if len(args) > method.peer else \
             next((named[key] for key in ("root", "dstRank", "srcRank") if key in named), None)
@@ -163,7 +181,8 @@ def called(name: str, method: Method, args: tuple[Any, ...], named: Mapping[str,
     give = moved(inputs)
     return Called(method.op or name, give, give if in_place else moved(outputs), peer if isinstance(peer, int) else -1,
                   bool(getattr(options, "asyncOp", False)), method.kind, inputs, outputs, in_place,
-                  _reduction(options, args, named), _splits(args, named) if method.kind == "all_to_all_single" else ((), ()),
+                  _reduction(method.kind, options, args, named),
+                  _splits(args, named) if method.kind == "all_to_all_single" else ((), ()),
                   method.point_to_point)
 
 
@@ -175,8 +194,10 @@ def _argument(args: tuple[Any, ...], named: Mapping[str, Any], place: int | None
     return next((value for key, value in named.items() if key.startswith(words) and not key.endswith("split_sizes")), None)
 
 
-def _reduction(options: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+def _reduction(kind: str, options: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """ReduceOp, or one of its RedOpType."""
+    if kind in _NOT_REDUCING:
+        return _Sum
     found = getattr(options, "reduceOp", None)
     if found is None:
         found = named.get("op")
