@@ -44,16 +44,20 @@ class QuietSince {
   }
   /// A look that begins now; before Arrivals::so_far().
   [[nodiscard]] std::uint64_t before() const noexcept {
-    return count_.load(std::memory_order_acquire);  // e.no_more: the reason is found, too
+    return count_.load(std::memory_order_relaxed);  // relaxed: what replaces it compares
   }
   /// It found nobody; `before` is as before() said, `count` as Arrivals::so_far() said after it.
   void found_nobody(std::uint64_t before, std::uint64_t count) noexcept {
+    if (before == kNever) return;  // whatever this look saw, or did not see yet
     // Relaxed: as in still(). It fails if no_more() came meanwhile; if for nothing, others look.
     (void)count_.compare_exchange_weak(before, count, std::memory_order_relaxed,
                                        std::memory_order_relaxed);
   }
-  /// It is quiet no more, for good: looks find the reason, which is there.
-  void no_more() noexcept { count_.store(kNever, std::memory_order_release); }  // e.no_more
+  /// It is quiet no more, for good. Before the reason is said: who knows of that must not be passed
+  /// over.
+  void no_more() noexcept {
+    count_.store(kNever, std::memory_order_relaxed);  // relaxed: who saw the reason sees this
+  }
 
  private:
   enum : std::uint64_t { kNotYet = ~std::uint64_t{0}, kNever = 0 };

@@ -3,13 +3,13 @@
  *
  *   arrives   listed = 1; count++; then subscribe() returns
  *   leaves    listed = 0
- *   ends      over = 1; quiet = never; then end() returns
+ *   ends      quiet = never; over = 1; then end() returns
  *   issues    count == quiet?  then it is passed over, by one look;
- *             else: before = quiet; c = count; listed or over? then it is told, or refused;
- *             else quiet = c, if it is `before` still
+ *             else: over? then it is refused; before = quiet; c = count; listed? then it is told;
+ *             else quiet = c, if it is `before` still, and that is not "never"
  *
  * A subscriber that leaves and comes again; two threads that issue twice; one that ends.
- * Checked  what is issued after subscribe() or end() has returned, and before reset() is called, is not passed over.
+ * Checked  what is issued after subscribe() has returned and before reset() is called, or by who can know that it is over, is not passed over.
  * Not here: memory orders, which arrivals_relacy.cpp searches.
  * Mutants  marked M
  * Run: spin -a [-D..] arrivals.pml && gcc -O1 -DSAFETY -o pan pan.c && ./pan -m100000
@@ -20,7 +20,7 @@ byte quiet = 255;                  /* nobody has looked yet                     
 byte listed;                       /* how many subscribers                                  */
 byte heard;                        /* the number of its visit, from when subscribe() has    */
                                    /* returned until it leaves; else 0                      */
-bool over, ended;                  /* the second: end() has returned                        */
+bool over;
 
 inline arrives(visit) {
 #ifdef COUNT_FIRST                 /* M */
@@ -41,21 +41,21 @@ inline leaves() {
 #define MUST (by_end || (visit_then != 0 && heard == visit_then))
 
 inline issues() {
-  d_step { visit_then = heard; by_end = ended };
+  d_step { visit_then = heard; by_end = over };
   was = quiet;
   if
   :: count == was -> assert(!MUST) /* passed over                                           */
   :: else ->
 #ifdef COUNT_LATE                  /* M */
+     busy = over;
      before = quiet;
-     busy = (listed > 0);
-     busy = busy || over;
+     busy = busy || (listed > 0);
      c = count;
 #else
+     busy = over;
      before = quiet;
      c = count;
-     busy = (listed > 0);
-     busy = busy || over;
+     busy = busy || (listed > 0);
 #endif
      assert(busy || !MUST);
      if
@@ -64,7 +64,16 @@ inline issues() {
 #ifdef QUIET_BY_STORE              /* M: over what the end has said                         */
         quiet = c
 #else
-        atomic { if :: quiet == before -> quiet = c :: else fi }
+        atomic {
+          if
+#ifdef OVER_NEVER                  /* M: "never" is replaced as any other                   */
+          :: quiet == before -> quiet = c
+#else
+          :: quiet == before && before != NEVER -> quiet = c
+#endif
+          :: else
+          fi
+        }
 #endif
      fi
   fi
@@ -72,11 +81,15 @@ inline issues() {
 
 active proctype comes_again() { arrives(1); leaves(); arrives(2) }
 active proctype ends() {
+#ifdef SAID_FIRST                  /* M */
   over = true;
+  quiet = NEVER
+#else
 #ifndef NOT_SAID                   /* M */
   quiet = NEVER;
 #endif
-  ended = true
+  over = true
+#endif
 }
 active [2] proctype issuer() {
   byte was, before, c, visit_then;

@@ -40,9 +40,9 @@ class CommunicatorGate {
   /// From here on it is over, for that reason too: an operation that was opened before is found
   /// open, or will see this. The reasons before.
   std::uint32_t is_over_by(std::uint32_t why) noexcept {
+    quiet_since_.no_more();  // first: who sees that it is over is not passed over any more
     const std::uint32_t before = over_.fetch_or(why);
-    quiet_since_.no_more();
-    engine::asymmetric_fence_heavy();
+    if ((before & why) == 0) engine::asymmetric_fence_heavy();
     return before;
   }
 

@@ -175,6 +175,7 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   const ArgumentsView view = view_of(arguments);
   const Name op = said != nullptr ? said->op : word_of(arguments);
   Call& call = begun();
+  call.comm = self;  // before anybody is told, who may let go of the caller's
   call.name = op_name(arguments);
   call.lifecycle = view.lifecycle;
   call.exceptions = std::uncaught_exceptions();
@@ -188,7 +189,6 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   } else if (id == 0) {
     id = new_op_id();
   }
-  call.comm = self;
   call.operation = Operation(this, id, reported != 0, op);
   if (end_if_over(outer == 0 ? id : 0)) return refuse_if_over(call);
   if (told && how.shown && shapes) say_shapes(id, view, op);
