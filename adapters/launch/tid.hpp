@@ -8,7 +8,7 @@ namespace ringmain::run {
 /// A system call at a thread's first use. In a forked child it may still be the parent's number;
 /// nothing is heard from such a child.
 [[nodiscard, gnu::visibility("hidden")]] inline std::uint32_t this_tid() noexcept {
-  static constinit thread_local std::uint32_t tid __attribute__((tls_model("initial-exec"))) = 0;
+  static constinit thread_local std::uint32_t tid = 0;
   if (tid == 0) tid = static_cast<std::uint32_t>(::gettid());
   return tid;
 }

@@ -24,7 +24,7 @@ struct Judge {
         subscriber(std::move(other.subscriber)),
         channel(other.channel) {}
   Judge& operator=(Judge&&) = delete;
-  ~Judge() { retire(callback); }  // on whichever thread called last
+  ~Judge() { retire(callback); }  // on whichever thread destroys it
 };
 
 /// What Python raised, as an exception that is counted like any that a subscriber throws.
@@ -44,10 +44,11 @@ Record copied(const engine::ChannelCore& channel, const std::byte* event) {
 
 engine::Judgement verdict_of(const nb::object& answer, const InlineSubscriber& subscriber) {
   if (answer.is_none() || answer.ptr() == Py_True) return {};
-  if (answer.ptr() == Py_False) return {true, Name("vetoed by " + subscriber.name).id()};
+  if (answer.ptr() == Py_False)
+    return {.veto = true, .why = Name("vetoed by " + subscriber.name).id()};
   if (PyUnicode_Check(answer.ptr())) {
     nb::object held;
-    return {true, Name(utf8_of(answer.ptr(), held)).id()};
+    return {.veto = true, .why = Name(utf8_of(answer.ptr(), held)).id()};
   }
   PyErr_Format(PyExc_TypeError,
                "an inline subscriber answers None or True (let it go on), False or a str (veto), "
