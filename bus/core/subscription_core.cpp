@@ -256,9 +256,9 @@ SubscriberStats SubscriptionCore::stats() const noexcept {
     // The parts before the whole: a call is offered before it is anything else.
     s.threw = consumer_->threw.get();
     s.filtered = consumer_->filtered.get();
-    s.skipped = consumer_->skipped.get();
     const engine::CallCells::Sums calls = consumer_->calls();
     s.delivered = calls.delivered;
+    s.skipped = calls.skipped;
     s.offered = calls.offered;
     if (came_out > s.offered) s.skipped += came_out - s.offered;
     s.slow = consumer_->slow.get();

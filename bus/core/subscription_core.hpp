@@ -62,7 +62,7 @@ class SubscriptionCore final : public engine::Counted {
   /// Its account, where that can be checked at this moment; "" while it balances.
   [[nodiscard]] std::string unbalanced() const;
   Detached detach(std::int64_t limit_ns) noexcept;
-  /// As in a callback: waits for nobody, the last running call destroys the captures.
+  /// As in a callback: waits for nobody, the captures die after the calls that run.
   void detach_deferred() noexcept;
   /// Destroys a subscriber that was never listed, with its captures.
   static void discard(engine::Subscriber* subscriber) noexcept;

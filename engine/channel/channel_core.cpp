@@ -304,6 +304,7 @@ std::size_t ChannelCore::subscribers() const noexcept {
 }
 
 bool ChannelCore::calling(const Subscriber& subscriber) const noexcept {
+  if (forked()) return true;  // nobody claims captures here: they are the parent's
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
     for (const Shown& level : lane(i).inlined.shown) {
       if (level.load(std::memory_order_acquire) == &subscriber) return true;  // g.shown
@@ -381,9 +382,11 @@ void ChannelCore::become_forked() noexcept {
   line.become_forked();
   line.state.fetch_or(forked_state(*host_, options_.named()),
                       std::memory_order_relaxed);  // relaxed: nobody else is there
-  // If this thread is inside the callback of one of them, that batch ends after the current event.
-  if (const Snapshot* now = list_.current().load(std::memory_order_acquire)) {  // n.snapshot
-    for (Subscriber* s : now->subscribers) (void)s->gate.close();
+  // If this thread is inside the callback of one of them, that batch, or row, ends after it.
+  for (const SubscriberList* list : {&list_, &inline_list_}) {
+    if (const Snapshot* now = list->current().load(std::memory_order_acquire)) {  // n.snapshot
+      for (Subscriber* s : now->subscribers) (void)s->gate.close();
+    }
   }
 }
 

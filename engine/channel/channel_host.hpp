@@ -61,7 +61,7 @@ class ChannelHost : public Counted {
   [[nodiscard]] Atomic<std::int64_t>* manual_time() noexcept {
     return manual_ ? &manual_time_ns_ : nullptr;
   }
-  /// Subscribers whose captures a publishing thread was the last to use.
+  /// Inline subscribers that a publishing thread found closed as it left them.
   [[nodiscard]] RetireList& retire_list() noexcept { return retire_list_; }
   [[nodiscard]] HouseInbox& inbox() noexcept { return inbox_; }
 

@@ -17,7 +17,7 @@ Judgement call(Subscriber& subscriber, ChunkPlace lane, const std::byte* event) 
   CallCells::Cell* const cell = subscriber.cells.of(lane);
   count_in(cell, &CallCells::Cell::offered, subscriber.offered);
   if (subscriber.gate.closed()) {
-    subscriber.skipped.add(1, Writers::many);
+    count_in(cell, &CallCells::Cell::skipped, subscriber.skipped);
     return {};
   }
   const Judgement judgement = subscriber.judge(subscriber, event);
@@ -35,10 +35,11 @@ Judgement call(Subscriber& subscriber, ChunkPlace lane, const std::byte* event) 
   }
 }
 
-/// It was called, and is shown no longer. True: it is in the retire list.
-[[gnu::always_inline]] inline bool leave(Subscriber& last, RetireList& retire_list,
-                                         bool wakes) noexcept {
-  return last.gate.closed() && last.gate.leave_shown(wakes) && retire_list.retire(last);
+/// It was called, is shown no longer, and was found closed. True: it is in the retire list. Nobody
+/// is shown: where the list is closed the captures are destroyed here, which must hold up no
+/// removal of the next one.
+[[gnu::noinline]] bool leave(Subscriber& last, RetireList& retire_list, bool wakes) noexcept {
+  return last.gate.leave_shown(wakes) && retire_list.retire(last);
 }
 
 }  // namespace
@@ -56,13 +57,17 @@ InlinePhase show_inline(const Atomic<const Snapshot*>& current, const InlineWord
     Subscriber* last = nullptr;
     for (Subscriber* s : snapshot->subscribers) {
       show(words.shown, s, fenced);
-      if (last != nullptr && leave(*last, retire_list, wakes)) retired = true;
+      if (last != nullptr && last->gate.closed()) {
+        show(words.shown, nullptr, fenced);
+        if (leave(*last, retire_list, wakes)) retired = true;
+        show(words.shown, s, fenced);
+      }
       last = s;
       judgement = call(*s, words.lane, event);
       if (judgement.veto) break;
     }
     show(words.shown, nullptr, fenced);
-    if (last != nullptr && leave(*last, retire_list, wakes)) retired = true;
+    if (last != nullptr && last->gate.closed() && leave(*last, retire_list, wakes)) retired = true;
   }
   words.reading.store(nullptr, std::memory_order_release);  // n.unread: the row may be freed
   errno = saved;

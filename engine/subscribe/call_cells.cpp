@@ -24,8 +24,9 @@ CallCells::Sums CallCells::sums() const noexcept {
   for (std::uint32_t chunk = 0; chunk < ChunkPlace::kChunks; ++chunk) {
     const Cell* const cells = chunks_[chunk].load(std::memory_order_acquire);  // n.cells
     for (std::uint32_t i = 0; cells != nullptr && i < ChunkPlace::size(chunk); ++i) {
-      // In this order: a call is offered before it is delivered.
+      // In this order: a call is offered before it is anything else.
       sums.delivered += cells[i].delivered.load(std::memory_order_acquire);  // a.calls
+      sums.skipped += cells[i].skipped.load(std::memory_order_acquire);      // a.calls
       sums.offered += cells[i].offered.load(std::memory_order_relaxed);      // relaxed: a count
     }
   }

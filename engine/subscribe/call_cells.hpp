@@ -16,7 +16,8 @@ namespace ringmain::engine {
 class CallCells {
  public:
   struct alignas(kLineBytes) Cell {
-    Atomic<std::uint64_t> offered{0}, delivered{0};  // by the lane's thread and its handlers
+    // By the lane's thread and its handlers.
+    Atomic<std::uint64_t> offered{0}, delivered{0}, skipped{0};
   };
 
   CallCells() = default;
@@ -31,9 +32,9 @@ class CallCells {
     return cells == nullptr ? nullptr : cells + lane.place;
   }
   struct Sums {
-    std::uint64_t offered = 0, delivered = 0;
+    std::uint64_t offered = 0, delivered = 0, skipped = 0;
   };
-  /// What is delivered was offered. Threads: any. Progress: wait-free.
+  /// What is delivered or skipped was offered. Threads: any. Progress: wait-free.
   [[nodiscard]] Sums sums() const noexcept;
 
  private:

@@ -8,7 +8,8 @@
 // Model: tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
 //
 // A publishing thread does not count itself in: it shows whom it calls (shown.hpp), and the count
-// stays 0. It never destroys captures either: it sets RETIRED, once, and other threads reclaim.
+// stays 0. It does not destroy captures either: it sets RETIRED, once, and other threads reclaim,
+// unless the retire list is closed.
 #pragma once
 #include <cstdint>
 

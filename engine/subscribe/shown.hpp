@@ -37,7 +37,7 @@ class ShownCalls {
 
 // --- for subscribers of either kind ---
 
-/// Closes the gate for good and leaves the captures to the last call. True: none runs, and the
+/// Closes the gate for good and leaves the captures to the calls that run. True: none runs, and the
 /// caller must destroy them.
 [[nodiscard]] bool close_deferred(Subscriber& subscriber) noexcept;
 /// After its gate was closed: waits until no call is running, at most `limit_ns` (negative: for

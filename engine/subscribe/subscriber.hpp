@@ -138,8 +138,8 @@ struct Subscriber {
   Gate gate;
   Atomic<std::uint32_t> holders{1};
   const ShownCalls* shown_by = nullptr;  // inline and listed: who knows which thread calls it
-  // offered = delivered + threw + filtered + skipped once the calls are over (I3). Inline: the
-  // first two lie in the cells, and here is what found none.
+  // offered = delivered + threw + filtered + skipped once the calls are over (I3). Inline: all but
+  // `threw` lie in the cells, and here is what found none.
   CallCount offered, delivered, threw, filtered, skipped;
   CallCells cells;
   Throws throws;
@@ -148,10 +148,11 @@ struct Subscriber {
   std::string name;
 
   void count(CallCount& what, std::uint64_t n) noexcept { what.add(n, writers); }
-  /// How many events were offered and delivered, by all threads. Threads: any.
+  /// How many events were offered, delivered and skipped, by all threads. Threads: any.
   [[nodiscard]] CallCells::Sums calls() const noexcept {
     CallCells::Sums sums = cells.sums();
     sums.delivered += delivered.get();
+    sums.skipped += skipped.get();
     sums.offered += offered.get();
     return sums;
   }

@@ -32,7 +32,7 @@ void list(ChannelCore& channel, engine::Subscriber* subscriber) {
 }  // namespace
 
 /// It leaves as by reset() outside callbacks, or inside of one: then its captures are retired by
-/// the last publisher that calls it, and a worker destroys them.
+/// a publisher that calls it, and a worker destroys them.
 void inline_calls() {
   Crew crew(1);
   const auto channel = crew.channel();

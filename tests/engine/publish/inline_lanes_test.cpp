@@ -2,7 +2,10 @@
 // channel?
 #include <atomic>
 #include <cstddef>
+#include <cstdio>
 #include <new>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -84,6 +87,18 @@ TEST_F(InlineLanesTest, ACallOnAnyLaneAndLevelIsFound) {
   let_go(s);
 }
 
+TEST_F(InlineLanesTest, InAForkedChildNobodyClaimsCaptures) {
+  Subscriber* const s = listen();
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(channel_->calling(*s) && !close_deferred(*s) ? 0 : 1);
+  int how = -1;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  EXPECT_EQ(how, 0);
+  EXPECT_FALSE(channel_->calling(*s));
+  let_go(s);
+}
+
 TEST_F(InlineLanesTest, OneThatIsRetiredKeepsItsChannelUntilItIsReclaimed) {
   auto channel = tests::make_channel(workers_);
   std::atomic<bool> destroyed{false};
@@ -114,6 +129,25 @@ TEST_F(InlineLanesTest, OneThatIsRetiredKeepsItsChannelUntilItIsReclaimed) {
   workers_->retire_list().reclaim_all();
   EXPECT_TRUE(destroyed);
   drop_subscriber(s);
+}
+
+TEST(CallCellsTest, TheyAreMadeForAsManyLanesAsThereAreAndStayWhereTheyAre) {
+  CallCells cells;
+  EXPECT_EQ(cells.of(ChunkPlace::of(0)), nullptr);
+  cells.make(1);
+  CallCells::Cell* const first = cells.of(ChunkPlace::of(0));
+  ASSERT_NE(first, nullptr);
+  EXPECT_NE(cells.of(ChunkPlace::of(3)), nullptr);  // chunks of 4, 8, 16 …
+  EXPECT_EQ(cells.of(ChunkPlace::of(4)), nullptr);
+  count_one(first->offered);
+  cells.make(13);
+  EXPECT_EQ(cells.of(ChunkPlace::of(0)), first);
+  ASSERT_NE(cells.of(ChunkPlace::of(27)), nullptr);
+  EXPECT_EQ(cells.of(ChunkPlace::of(28)), nullptr);
+  count_one(cells.of(ChunkPlace::of(27))->offered);
+  count_one(cells.of(ChunkPlace::of(27))->delivered);
+  EXPECT_EQ(cells.sums().offered, 2u);
+  EXPECT_EQ(cells.sums().delivered, 1u);
 }
 
 }  // namespace
