@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
@@ -112,6 +113,11 @@ class CollectivesTest(unittest.TestCase):
         for events in ([one for one in seen["events"] if one is not ended], [*seen["events"], ended]):
             with self.assertRaises(Failed):
                 tests_of_collectives.judge_ends({**seen, "events": events})
+
+    def test_a_pytorch_in_the_callers_path_is_used(self):
+        (self.folder / "torch.py").write_text("raise ImportError('of the caller')\n")
+        with mock.patch.dict(os.environ, PYTHONPATH=str(self.folder)), self.assertRaisesRegex(Skipped, "there is no PyTorch .of the caller"):
+            self.place().with_package("group_hooks.py", "kinds", "gloo", str(self.folder / "kinds.json"))
 
     def test_no_package_is_a_skip_with_its_reason_and_one_that_did_not_build_a_failure(self):
         place = self.place(self.folder)

@@ -112,7 +112,8 @@ class Place:
     def with_package(self, script, *words):
         """A Python program with PyTorch's process groups and ringmain's package: over NCCL, or over gloo with stand-ins. PyTorch
         finds CUDA's libraries by itself; those of a toolkit may be others."""
-        own = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""), "PYTHONPATH": str(self.package())}
+        path = ":".join(filter(None, [str(self.package()), os.environ.get("PYTHONPATH")]))  # PyTorch may lie in the caller's
+        own = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""), "PYTHONPATH": path}
         run = self.run(self.python, str(SCRIPTS / script), *words, status=None, PYTHONDONTWRITEBYTECODE="1", **own)
         if run.returncode == SKIPPED:
             raise Skipped(run.stderr.strip().splitlines()[-1])
