@@ -65,41 +65,46 @@ def judge_refusal(seen):
     must_be(list(KINDS), [name for name, _, _ in facts["refused"]], "refused were")
     must_be(0, facts["numbers_taken"], "numbers that the backend gave to refused operations")
     must_be("done", facts["removed"], "the hook's removal said")
-    vetoed = {event["op_id"]: event["reason"] for event in on(seen, "failed") if event["how"] == "vetoed"}
     first = [op_id for op_id, _ in seen["pre"]][:len(KINDS)]
-    must_be(dict.fromkeys(first, "not today"), vetoed, "failed as vetoed")
+    failed = [(event["op_id"], event["how"], event["reason"]) for event in on(seen, "failed")
+              if event["how"] == "vetoed" or event["op_id"] in first]
+    must_be(sorted((op_id, "vetoed", "not today") for op_id in first), sorted(failed), "collective.failed says (op_id, how, reason)")
     must_be([[op_id, "refused"] for op_id in first], seen["post"][:len(KINDS)], "post hooks of refused operations")
     issued = [event["op_id"] for event in on(seen, "issued")]
-    must_be(2 * len(KINDS), len(set(issued)), "operations that were issued, refused ones among them")
+    must_be([2 * len(KINDS)] * 2, [len(issued), len(set(issued))], "events and ids of what was issued, refused operations among them")
     must_be(["issued"] * len(KINDS), [outcome for _, outcome in seen["post"][len(KINDS):]], "once the hook was away")
     return f"{len(first)} kinds refused, none of them reached the backend, {about(seen)}"
 
 
 def judge_ends(seen):
     """Ends are not said where the future of a Work does not know them (pytorch#48561), and report() says so."""
+    issued = Counter(event["op_id"] for event in on(seen, "issued"))
     ends = Counter(event["op_id"] for channel in ("completed", "failed") for event in on(seen, channel))
+    if not issued:
+        raise Failed("nothing was heard as issued, so that no end can be missed")
     backend = seen["backend"].replace("-", "")
     if seen["backend"] == "gloo":
-        must_be(Counter(event["op_id"] for event in on(seen, "issued")), ends, "ends on gloo")
+        must_be(issued, ends, "ends on gloo")
         must_be(sorted(ends), sorted(seen["ended"]), "completion hooks on gloo")
         return f"{len(ends)} ends of gloo's, each said once, {about(seen)}"
     must_be({}, dict(ends), "operations of which an end was said")
     must_be([], seen["ended"], "completion hooks were called for")
     if ENDS_OF_COLLECTIVES + backend not in seen["lacks"]:
         raise Failed(f"report() does not say that it lacks ends on {backend}: {seen['lacks']!r}")
-    return f"no end is said of {len(on(seen, 'issued'))} operations, and report() lacks them, {about(seen)}"
+    return f"no end is said of {len(issued)} operations, and report() lacks them, {about(seen)}"
 
 
 def judge_detach(seen):
-    """After detach() nothing is called or said; attached again, hooks are called once."""
+    """Before detach() each operation is heard once; after it nothing is called or said; attached again, all is as before."""
     facts = seen["facts"]
-    must_be([0, 0, 0], facts["after_detach"], "pre hooks, post hooks and events after detach()")
+    called = facts["called"]
+    if not called:
+        raise Failed("the script called for nothing")
+    must_be([called] * 3, facts["before_detach"], "pre hooks, post hooks and operations said to be issued before detach()")
+    must_be([0, 0, 0, 0], facts["after_detach"], "pre hooks, post hooks, operations said to be issued and all events after detach()")
     must_be("LookupError", facts["hooks_of"], "hooks_of() after detach()")
     must_be("ValueError", facts["stale"], "registering on hooks that ended")
-    pre, post, called = facts["attached_again"]
-    must_be([called, called], [pre, post], "pre and post hooks when attached again")
-    if not called or len(seen["pre"]) != 2 * called:
-        raise Failed(f"{called} calls attached again, and {len(seen['pre'])} calls of pre hooks before and after it together")
+    must_be([called] * 3, facts["attached_again"], "pre hooks, post hooks and operations said to be issued when attached again")
     return f"silent after detach(), {called} operations heard once each when attached again, {about(seen)}"
 
 

@@ -54,6 +54,14 @@ class Seen:
             self.events.append({key: fields[key] for key in ("op", "op_id", "how", "reason", "source") if key in fields}
                                | {"channel": batch.channel})
 
+    def counts(self):
+        """So far: calls of pre hooks, of post hooks, what was said to be issued, all events."""
+        issued = sum(event["channel"] == "collective.issued" for event in self.events)
+        return [len(self.pre), len(self.post), issued, len(self.events)]
+
+    def counts_since(self, before):
+        return [now - was for now, was in zip(self.counts(), before, strict=True)]
+
 
 def begin(backend):
     """Returns the device. One rank, which nobody else has to meet."""
@@ -75,7 +83,8 @@ def settle(device):
 
 
 def calls(device):
-    """(name, the call with its output, which only a call that is made fills with ones)."""
+    """(name, the call with its output, which is ones after it). That of all_reduce, broadcast and barrier is ones before it, too:
+    on one rank only the backend's number tells that they were made."""
     def ones():
         return torch.ones(256, device=device)
 
@@ -97,7 +106,7 @@ def calls(device):
 
 
 def call_each(seen, device, rounds=ROUNDS):
-    """Each kind, waiting for it and not."""
+    """Each kind, in turns synchronous and asynchronous."""
     for turn in range(rounds):
         for name, call, out in calls(device):
             seen.called.append(name)
@@ -115,8 +124,14 @@ def number(group):
 
 
 def case_kinds(seen, device, group, attachment):
+    """Each of them reaches the backend, once. The stand-in does not count."""
     seen.hook(group)
+    counts = seen.backend != "stand-in"
+    before = number(group) if counts else 0
     call_each(seen, device)
+    made = number(group) - before if counts else len(seen.called)
+    if made != len(seen.called):
+        sys.exit(f"the backend was called {made} times for {len(seen.called)} operations: ringmain is in its way")
 
 
 def case_refusal(seen, device, group, attachment):
@@ -146,10 +161,10 @@ def case_detach(seen, device, group, attachment):
     attachment.bus.flush(30)
     attachment.detach()
     attachment.bus.flush(30)
-    before = [len(seen.pre), len(seen.post), len(seen.events)]
+    before = seen.counts()
     call_each(seen, device, 2)
     attachment.bus.flush(30)
-    seen.facts = {"after_detach": [now - was for now, was in zip((len(seen.pre), len(seen.post), len(seen.events)), before, strict=True)]}
+    seen.facts = {"called": len(calls(device)), "before_detach": before[:3], "after_detach": seen.counts_since(before)}
     for word, what in (("hooks_of", lambda: comms.hooks_of(group)), ("stale", lambda: stale.register_pre_hook(print))):
         try:
             what()
@@ -157,10 +172,11 @@ def case_detach(seen, device, group, attachment):
         except Exception as error:
             seen.facts[word] = type(error).__name__
     again = ringmain.torch.attach(attachment.bus, gpu_trace=False)
-    before = [len(seen.pre), len(seen.post)]
+    before = seen.counts()
     seen.hook(group)
     call_each(seen, device, 1)
-    seen.facts["attached_again"] = [len(seen.pre) - before[0], len(seen.post) - before[1], len(calls(device))]
+    attachment.bus.flush(30)
+    seen.facts["attached_again"] = seen.counts_since(before)[:3]
     return again
 
 
