@@ -5,13 +5,14 @@
 namespace ringmain::engine {
 
 CallCells::~CallCells() {
-  for (const auto& chunk : chunks_)
-    delete[] chunk.load(std::memory_order_relaxed);  // relaxed: nobody calls it any more
+  for (std::uint32_t chunk = 0; chunk < tried_; ++chunk)
+    delete[] chunks_[chunk].load(std::memory_order_relaxed);  // relaxed: nobody calls it any more
 }
 
 void CallCells::make(std::uint32_t lanes) noexcept {
   for (std::uint32_t chunk = 0, first = 0; chunk < ChunkPlace::kChunks && first < lanes; ++chunk) {
     first += ChunkPlace::size(chunk);
+    if (chunk == tried_) ++tried_;
     if (chunks_[chunk].load(std::memory_order_relaxed) != nullptr) continue;  // relaxed: our lock
     // n.cells: who finds them finds them empty
     chunks_[chunk].store(new (std::nothrow) Cell[ChunkPlace::size(chunk)],

@@ -39,6 +39,7 @@ class CallCells {
 
  private:
   std::array<Atomic<Cell*>, ChunkPlace::kChunks> chunks_{};
+  std::uint32_t tried_ = 0;  // so many chunks; under the channel's lock
 };
 
 }  // namespace ringmain::engine
