@@ -96,7 +96,7 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
     chunks_[at.chunk].reset(new (std::nothrow) Lane*[ChunkPlace::size(at.chunk)]);
     if (chunks_[at.chunk] == nullptr) return free_lane(made), nullptr;
   }
-  inline_list_.for_each([count](Subscriber& s) { s.cells.make(count + 1); });
+  if (had_inline_) inline_list_.for_each([count](Subscriber& s) { s.cells.make(count + 1); });
   chunks_[at.chunk][at.place] = made;
   made->index = count;
   made->tenure.live.store(1, std::memory_order_relaxed);  // relaxed: not listed yet
@@ -266,6 +266,7 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
   if (subscriber->judge != nullptr) {
     subscriber->shown_by = this;
     subscriber->cells.make(lane_count());
+    had_inline_ = true;
   }
   try {
     (subscriber->judge != nullptr ? inline_list_ : list_).add(subscriber);

@@ -258,6 +258,7 @@ class ChannelCore final : public Counted, public ShownCalls {
   mutable std::mutex mutex_;
   SubscriberList list_;         // subscribers that hear what workers drain
   SubscriberList inline_list_;  // subscribers that see an event before it is queued
+  bool had_inline_ = false;     // there was one on that list
 };
 
 }  // namespace ringmain::engine
