@@ -82,7 +82,7 @@ int32_t ringmain_communicator_retain(const ringmain_communicator* communicator,
 /* Frees the handle; the last one, of those in C++, too, ends the communicator. May be NULL. */
 void ringmain_communicator_free(ringmain_communicator* communicator);
 /* What is open failed as cancelled; operations and hooks are refused from here on. May be called
- * again, and on NULL. Publishes collective.group `ended`. Progress: lock-free. */
+ * again, and on NULL. Publishes collective.group `ended`. Makes all threads pass a barrier. */
 void ringmain_communicator_end(const ringmain_communicator* communicator);
 /* 1: both are handles of the same communicator. Progress: wait-free. */
 int ringmain_communicator_same(const ringmain_communicator* one,

@@ -72,8 +72,9 @@ void register_barrier_again() noexcept {
 
 void asymmetric_fence_light_or_full() noexcept {
   if (barrier_is_fence()) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting,
-                                                          // l.reading, l.visiting: the fence form
+    std::atomic_thread_fence(
+        std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting,
+                                     // l.reading, l.shown, l.visiting: the fence form
   } else {
     asymmetric_fence_light();
   }
@@ -81,8 +82,8 @@ void asymmetric_fence_light_or_full() noexcept {
 
 void asymmetric_fence_heavy() noexcept {
   std::atomic_thread_fence(
-      std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting, l.reading, l.visiting: the
-                                   // caller's own half
+      std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting, l.reading, l.shown,
+                                   // l.visiting: the caller's own half
   const Form known = known_form();
   if (known == kFence) return;
   const int saved = errno;  // a publisher's errno is its own
@@ -93,8 +94,8 @@ void asymmetric_fence_heavy() noexcept {
   form.store(kRefusedLater, std::memory_order_relaxed);  // relaxed: as in known_form()
   wait_for_stores();
   std::atomic_thread_fence(
-      std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting, l.reading, l.visiting: what
-                                   // comes then is looked at anew
+      std::memory_order_seq_cst);  // l.closing, l.attended, l.waiting, l.reading, l.shown,
+                                   // l.visiting: what comes then is looked at anew
 }
 
 static_assert(sizeof(Atomic<std::uint32_t>) == 4 && Atomic<std::uint32_t>::is_always_lock_free,

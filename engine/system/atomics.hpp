@@ -48,9 +48,9 @@ void register_barrier_again() noexcept;
 // two never run at once, and every processor shows a thread its own accesses in order, so only the
 // compiler must be kept from reordering. But a handler can run between a load and the store that
 // depends on it. On x86-64 one instruction that is not locked does both. Elsewhere that would take
-// a read-modify-write, which no publish makes: there a flag keeps handlers out (Lane::inside), and
-// only counts of refusals are read-modify-writes. Sanitized builds do as elsewhere, because a
-// sanitizer does not see what an asm does.
+// a read-modify-write, which no queued event makes: there a flag keeps handlers out (Lane::inside),
+// and only counts of refusals and inline calls are read-modify-writes. Sanitized builds do as
+// elsewhere, because a sanitizer does not see what an asm does.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
 #define RINGMAIN_ASM_IS_UNSEEN 1

@@ -371,7 +371,7 @@ class Communicator {
                           nanoseconds hooks_within = std::chrono::seconds(5)) const;
 
   /// What is open failed as cancelled; operations and hooks are refused from here on. May be called
-  /// again. Publishes collective.group `ended`. Progress: lock-free.
+  /// again. Publishes collective.group `ended`. Makes all threads pass a barrier (membarrier).
   void end(const EndOptions& how = {}) const noexcept;
 
  private:
