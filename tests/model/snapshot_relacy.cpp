@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/subscribe/call_cells.cpp"
 #include "engine/subscribe/snapshot.cpp"
 #include "engine/subscribe/subscriber.cpp"
 
