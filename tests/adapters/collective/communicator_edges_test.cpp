@@ -52,6 +52,25 @@ class CommunicatorEdgesTest : public testing::Test {
   Communicator comm_ = make();
 };
 
+TEST_F(CommunicatorEdgesTest, ACopyOfAnOperationKeepsItsCommunicatorsMemory) {
+  const Heard<Issued> heard(bus_);
+  std::weak_ptr<int> memory;
+  Operation copy;
+  {
+    auto options = world();
+    auto held = std::make_shared<int>(0);
+    memory = held;
+    options.abort = [held](Name) {};
+    const Communicator comm = Communicator::make(bus_, options).value();
+    auto issuing = comm.issue(Barrier{});
+    copy = issuing.operation();
+  }
+  EXPECT_FALSE(memory.expired());
+  EXPECT_FALSE(copy.completed());  // it was cancelled when its communicator went
+  copy = {};
+  EXPECT_TRUE(memory.expired());
+}
+
 TEST_F(CommunicatorEdgesTest, AnAbortMayWaitForEver) {
   std::atomic<bool> over{false};
   const auto hook = comm_.abort_hook([&](const AbortHookArgs&) {
