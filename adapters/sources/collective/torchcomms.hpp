@@ -78,7 +78,7 @@ template <class Variant, class F>
 void with_post_args(OpName name, F see) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     const auto one = [&]<std::size_t Ours>(std::integral_constant<std::size_t, Ours>) {
-      constexpr std::size_t kAt = theirs_for<Variant>(Ours, kPost);
+      constexpr std::size_t kAt = kTheirsFor<Variant, Ours, kPost>;
       if constexpr (kAt != kNone) {
         if (static_cast<std::size_t>(name) == Ours)
           see(Variant(post_args<std::variant_alternative_t<kAt, Variant>>()));
@@ -295,7 +295,7 @@ class Attached {
             after_split(op_id, one.new_comm.lock(), given);
           } else {
             (void)calls_.after(op_id, nullptr, given);
-            if (ours_for<std::remove_cvref_t<decltype(one)>>(kPost) ==
+            if (kOursFor<std::remove_cvref_t<decltype(one)>, kPost> ==
                 static_cast<std::size_t>(OpName::finalize))
               calls_.communicator().end();
           }

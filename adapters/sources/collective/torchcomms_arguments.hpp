@@ -80,36 +80,38 @@ constexpr std::string_view name_of() {
   return name.substr(name.rfind(':') + 1);
 }
 
-constexpr std::string_view kPre = "PreHookArgs", kPost = "PostHookArgs";
+// Variables, so that a compiler that runs these functions step by step runs each once.
+template <class T>
+inline constexpr std::string_view kNameOf = name_of<T>();
+
+inline constexpr std::string_view kPre = "PreHookArgs", kPost = "PostHookArgs";
 constexpr std::size_t kNone = std::variant_npos;
 
 template <std::size_t I>
 using OursAt = std::variant_alternative_t<I, Arguments>;
 
 /// Where Arguments has the operation of that struct; kNone: nowhere.
-template <class Theirs>
-constexpr std::size_t ours_for(std::string_view suffix) {
-  std::string_view name = name_of<Theirs>();
-  if (!name.ends_with(suffix)) return kNone;
-  name.remove_suffix(suffix.size());
+template <class Theirs, const std::string_view& kSuffix>
+inline constexpr std::size_t kOursFor = [] {
+  std::string_view name = kNameOf<Theirs>;
+  if (!name.ends_with(kSuffix)) return kNone;
+  name.remove_suffix(kSuffix.size());
   std::size_t found = kNone;
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((name == name_of<OursAt<I>>() ? void(found = I) : void()), ...);
+    ((name == kNameOf<OursAt<I>> ? void(found = I) : void()), ...);
   }
   (std::make_index_sequence<kOpNames>());
   return found;
+}();
+/// Where a variant of torchcomms' has the operation at `kOurs` of ours; kNone: nowhere.
+template <class Variant, std::size_t kOurs, const std::string_view& kSuffix>
+inline constexpr std::size_t kTheirsFor = []<std::size_t... I>(std::index_sequence<I...>) {
+  std::size_t found = kNone;
+  ((kOursFor<std::variant_alternative_t<I, Variant>, kSuffix> == kOurs ? void(found = I) : void()),
+   ...);
+  return found;
 }
-/// Where a variant of torchcomms' has the operation at `I` of ours; kNone: nowhere.
-template <class Variant>
-constexpr std::size_t theirs_for(std::size_t ours, std::string_view suffix) {
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    std::size_t found = kNone;
-    ((ours_for<std::variant_alternative_t<I, Variant>>(suffix) == ours ? void(found = I) : void()),
-     ...);
-    return found;
-  }
-  (std::make_index_sequence<std::variant_size_v<Variant>>());
-}
+(std::make_index_sequence<std::variant_size_v<Variant>>());
 
 /// "WindowPut" as "window_put".
 inline std::string in_words(std::string_view name) {
@@ -140,9 +142,9 @@ class ArgumentsOf {
  private:
   template <class Theirs>
   void read([[maybe_unused]] const Theirs& theirs) {
-    constexpr std::size_t kAt = detail::ours_for<Theirs>(detail::kPre);
+    constexpr std::size_t kAt = detail::kOursFor<Theirs, detail::kPre>;
     if constexpr (kAt == detail::kNone) {
-      constexpr std::string_view kName = detail::name_of<Theirs>();
+      constexpr std::string_view kName = detail::kNameOf<Theirs>;
       word_ = detail::in_words(kName.substr(0, kName.rfind(detail::kPre)));
       Other other{.op = word_};
       if constexpr (requires { theirs.async_op; }) other.async_op = theirs.async_op;
@@ -201,17 +203,16 @@ class ShownAs {
 
  private:
   using Made = std::remove_cvref_t<std::invoke_result_t<const Make&, const Tensor&>>;
-  using Reducing =
-      std::variant_alternative_t<detail::theirs_for<Variant>(
-                                     static_cast<std::size_t>(OpName::all_reduce), detail::kPre),
-                                 Variant>;
+  using Reducing = std::variant_alternative_t<
+      detail::kTheirsFor<Variant, static_cast<std::size_t>(OpName::all_reduce), detail::kPre>,
+      Variant>;
   using Reduction = std::remove_cvref_t<decltype(std::declval<Reducing&>().op)>;
 
   void show(const Other&) noexcept {}
   template <class Ours>
   void show(const Ours& a) {
     constexpr std::size_t kOurs = Arguments(Ours()).index();
-    constexpr std::size_t kAt = detail::theirs_for<Variant>(kOurs, detail::kPre);
+    constexpr std::size_t kAt = detail::kTheirsFor<Variant, kOurs, detail::kPre>;
     if constexpr (kAt != detail::kNone) {
       using Theirs = std::variant_alternative_t<kAt, Variant>;
       if constexpr (std::is_same_v<Ours, Scatter>) {
