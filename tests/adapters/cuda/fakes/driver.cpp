@@ -57,17 +57,21 @@ void end_context(Context* context) {
   World& w = world();
   const std::lock_guard lock(w.mutex);
   context->live = false;
+  drop_work_of(context);
   w.events.give_back_of(context);
   w.streams.give_back_of(context);
   w.arrays.give_back_of(context);
   for (auto block = w.memory.begin(); block != w.memory.end();) {
-    const bool goes = block->second.context == context && block->second.kind == MemoryClass::device;
+    const MemoryClass kind = block->second.kind;
+    const bool goes = block->second.context == context &&
+                      (kind == MemoryClass::device || kind == MemoryClass::registered);
     if (!goes) {
       ++block;
       continue;
     }
     w.used_bytes -= block->second.bytes;
-    w.free_memory[{block->second.kind, block->second.bytes}].push_back(block->first);
+    if (kind == MemoryClass::device)
+      w.free_memory[{kind, block->second.bytes}].push_back(block->first);
     block = w.memory.erase(block);
   }
   if (w.primary == context) w.primary = nullptr, w.primary_users = 0;
@@ -103,6 +107,12 @@ bool is_device(CUdevice device) {
   return device >= 0 && device < world().devices;
 }
 
+CUresult await_work_of(const Context* context) {
+  std::unique_lock lock(world().mutex);
+  works().moved.wait(lock, [&] { return all_over(context); });
+  return static_cast<CUresult>(context->broken.load());
+}
+
 }  // namespace
 
 World& world() {
@@ -112,6 +122,14 @@ World& world() {
     return made;
   }();
   return *world;
+}
+
+int attribute_of(int attribute) {
+  constexpr int kCan64BitStreamMemOps = 122, kHostRegisterSupported = 99;
+  const std::lock_guard lock(world().mutex);
+  const auto told = world().attributes.find(attribute);
+  if (told != world().attributes.end()) return told->second;
+  return attribute == kCan64BitStreamMemOps || attribute == kHostRegisterSupported ? 1 : 0;
 }
 
 Context* current_context() {
@@ -124,7 +142,8 @@ void set_current_context(Context* context) {
 CUresult usable() {
   const CUresult begun = need_begun();
   if (begun != CUDA_SUCCESS) return begun;
-  return current_context() == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+  const Context* now = current_context();
+  return now == nullptr ? CUDA_ERROR_INVALID_CONTEXT : static_cast<CUresult>(now->broken.load());
 }
 
 }  // namespace ringmain::fake
@@ -132,6 +151,11 @@ CUresult usable() {
 using namespace ringmain::fake;  // NOLINT: the functions below are at C's level
 
 extern "C" {
+
+void fake_cuda_attribute(int attribute, int value) {
+  const std::lock_guard lock(world().mutex);
+  world().attributes[attribute] = value;
+}
 
 bool fake_cuda_device_of(void* context, std::uint32_t* device) {
   const Context* known = context_of(static_cast<CUcontext>(context));
@@ -252,12 +276,34 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 }
 
 CUresult cuCtxSynchronize() {
-  return driver_call<cuCtxSynchronize_call>({}, [&](Deed&) { return CUDA_SUCCESS; });
+  return driver_call<cuCtxSynchronize_call>(
+      {}, [&](Deed&) { return await_work_of(current_context()); });
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   return driver_call<cuCtxSynchronize_v2_call>({context}, [&](Deed&) {
-    return context_of(context) == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    const Context* known = context_of(context);
+    return known == nullptr ? CUDA_ERROR_INVALID_CONTEXT : await_work_of(known);
+  });
+}
+
+CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
+  return early_call<cuCtxGetId_call>({context, id}, [&](Deed&) {
+    const Context* known = context == nullptr ? current_context() : context_of(context);
+    if (known == nullptr) {
+      return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    *id = known->uid;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  return early_call<cuDeviceGetAttribute_call>({value, attribute, device}, [&](Deed&) {
+    if (value == nullptr || attribute < 1) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *value = attribute_of(static_cast<int>(attribute));
+    return CUDA_SUCCESS;
   });
 }
 

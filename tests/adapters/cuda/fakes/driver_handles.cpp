@@ -19,7 +19,13 @@ CUresult make_stream(CUstream* stream, unsigned flags, int priority, Deed& deed)
   if (stream == nullptr || flags > 1) return CUDA_ERROR_INVALID_VALUE;
   {
     const std::lock_guard lock(world().mutex);
-    deed.handle = world().streams.make({current_context()});
+    Stream made;
+    made.context = current_context();
+    made.id = ++world().last_stream_id;
+    made.flags = flags;
+    made.work = std::make_shared<Work>();
+    made.work->context = made.context;
+    deed.handle = world().streams.make(std::move(made));
   }
   deed.stream = deed.handle;
   *stream = handle_of<CUstream>(deed.handle);
@@ -39,7 +45,7 @@ CUresult cuEventCreate(CUevent* event, unsigned int flags) {
     say(deed, 0, flags);
     if (event == nullptr || flags > 7) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(world().mutex);
-    deed.handle = world().events.make({current_context(), flags});
+    deed.handle = world().events.make({current_context(), flags, std::make_shared<Mark>()});
     *event = handle_of<CUevent>(deed.handle);
     return CUDA_SUCCESS;
   });
@@ -56,8 +62,15 @@ CUresult cuEventDestroy_v2(CUevent event) {
 CUresult cuEventSynchronize(CUevent event) {
   return driver_call<cuEventSynchronize_call>({event}, [&](Deed& deed) {
     say(deed, number(event));
-    const std::lock_guard lock(world().mutex);
-    return world().events.find(number(event)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    const Context* const context = current_context();
+    std::unique_lock lock(world().mutex);
+    const Event* own = world().events.find(number(event));
+    if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const std::shared_ptr<Mark> mark = own->mark;
+    const std::uint64_t until = mark->recorded;
+    works().moved.wait(lock,
+                       [&] { return mark->reached >= until || context->broken || !context->live; });
+    return static_cast<CUresult>(context->broken.load());
   });
 }
 
@@ -65,7 +78,11 @@ CUresult cuEventQuery(CUevent event) {
   return driver_call<cuEventQuery_call>({event}, [&](Deed& deed) {
     say(deed, number(event));
     const std::lock_guard lock(world().mutex);
-    return world().events.find(number(event)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (spoils_captures()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    const Event* own = world().events.find(number(event));
+    if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (own->mark->captured) return CUDA_ERROR_CAPTURED_EVENT;
+    return own->mark->reached < own->mark->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
   });
 }
 
@@ -94,11 +111,48 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   });
 }
 
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  return driver_call<cuThreadExchangeStreamCaptureMode_call>({mode}, [&](Deed&) {
+    if (mode == nullptr || *mode < 0 || *mode > 2) return CUDA_ERROR_INVALID_VALUE;
+    std::swap(*mode, capture_mode());
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGraphCreate(CUgraph* graph, unsigned int flags) {
+  return driver_call<cuGraphCreate_call>({graph, flags}, [&](Deed& deed) {
+    if (graph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(world().mutex);
+    deed.graph = world().graphs.make({current_context(), {}});
+    *graph = handle_of<CUgraph>(deed.graph);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                            std::size_t many, const CUDA_HOST_NODE_PARAMS* what) {
+  return driver_call<cuGraphAddHostNode_call>(
+      {node, graph, dependencies, many, what}, [&](Deed& deed) {
+        deed.graph = number(graph);
+        if (node == nullptr || what == nullptr || what->fn == nullptr) {
+          return CUDA_ERROR_INVALID_VALUE;
+        }
+        const std::lock_guard lock(world().mutex);
+        Graph* own = world().graphs.find(number(graph));
+        if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        own->nodes.push_back(
+            {.kind = Op::Kind::host, .function = what->fn, .with = what->userData});
+        *node = handle_of<CUgraphNode>(number(graph) + own->nodes.size());
+        return CUDA_SUCCESS;
+      });
+}
+
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
   return driver_call<cuGraphInstantiateWithFlags_call>({exec, graph, flags}, [&](Deed& deed) {
     const std::lock_guard lock(world().mutex);
-    if (world().graphs.find(number(graph)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    deed.graph = world().execs.make({current_context(), number(graph)});
+    const Graph* own = world().graphs.find(number(graph));
+    if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    deed.graph = world().execs.make({current_context(), number(graph), own->nodes});
     *exec = handle_of<CUgraphExec>(deed.graph);
     return CUDA_SUCCESS;
   });

@@ -135,6 +135,11 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   return driver_call<cuMemFree_v2_call>({pointer}, [&](Deed& deed) {
+    {  // what still runs may use it
+      const Context* const context = current_context();
+      std::unique_lock lock(world().mutex);
+      works().moved.wait(lock, [&] { return all_over(context); });
+    }
     return pointer == 0 ? CUDA_SUCCESS : release(MemoryClass::device, pointer, deed);
   });
 }
@@ -176,6 +181,18 @@ CUresult cuMemHostUnregister(void* pointer) {
   return driver_call<cuMemHostUnregister_call>({pointer}, [&](Deed& deed) {
     const CUresult result = release(MemoryClass::registered, number(pointer), deed);
     return result == CUDA_SUCCESS ? result : static_cast<CUresult>(713);  // not registered
+  });
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* pointer, unsigned int flags) {
+  return driver_call<cuMemHostGetDevicePointer_v2_call>({device, pointer, flags}, [&](Deed&) {
+    const std::lock_guard lock(world().mutex);
+    const std::uint64_t seen = number(pointer) + kDeviceView;
+    if (device == nullptr || flags != 0 || host_view(seen, 1) == nullptr) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    *device = seen;
+    return CUDA_SUCCESS;
   });
 }
 

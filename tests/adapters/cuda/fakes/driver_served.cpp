@@ -26,6 +26,9 @@ struct Told {
   std::atomic<const Onlooker*> onlooker{nullptr};
   std::atomic<std::uint64_t> served{0}, forbidden{0};
   std::atomic<const char*> forbidden_name{nullptr};
+  std::atomic<std::uint64_t> in_host{0};
+  std::atomic<int (*)(const char*, void*)> script{nullptr};
+  std::atomic<void*> script_with{nullptr};
 };
 
 Told& told() {
@@ -85,6 +88,13 @@ void fake_cuda_enter(Call* call) {
 
 int fake_cuda_instead(const Call* call) {
   Told& t = told();
+  if (in_host_function()) {
+    ++t.in_host;
+    return CUDA_ERROR_NOT_PERMITTED;
+  }
+  if (auto* const script = t.script.load()) {
+    if (const int result = script(call->row.function, t.script_with); result >= 0) return result;
+  }
   if (!t.any) return -1;
   Middle middle{nullptr, nullptr};
   int result = -1;
@@ -125,6 +135,15 @@ void fake_cuda_during(const char* name, void (*middle)(void*), void* with) {
   told().any = true;
 }
 
+void fake_cuda_script(int (*at)(const char*, void*), void* with) {
+  told().script_with = with;
+  told().script = at;
+}
+
+std::uint64_t fake_cuda_in_host_functions() {
+  return told().in_host;
+}
+
 int fake_cuda_raise(int domain, std::uint32_t cbid, const char* name, const void* params,
                     std::size_t params_bytes, int result) {
   Call call{{domain, cbid, name, name}, params, params_bytes};
@@ -159,8 +178,14 @@ void fake_cuda_reset() {
   t.failures.clear();
   t.middles.clear();
   t.any = false;
-  t.served = t.forbidden = 0;
+  t.script = nullptr;
+  t.served = t.forbidden = t.in_host = 0;
   t.forbidden_name = nullptr;
+  const std::lock_guard of_world(world().mutex);
+  world().attributes.clear();
+  works().held.clear();
+  works().stray_writes = 0;
+  advance();
 }
 
 }  // extern "C"

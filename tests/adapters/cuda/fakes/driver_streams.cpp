@@ -22,12 +22,14 @@ std::uint64_t said(CUstream stream) {
 }
 
 /// `world().mutex` is held. Default streams are always there.
-bool is_stream(CUstream stream) {
-  return number(stream) <= 2 || world().streams.find(number(stream)) != nullptr;
+Stream* own_of(CUstream stream) {
+  return number(stream) <= 2 ? nullptr : world().streams.find(number(stream));
 }
-
+bool is_stream(CUstream stream) {
+  return number(stream) <= 2 || own_of(stream) != nullptr;
+}
 bool is_capturing(CUstream stream) {
-  const Stream* own = number(stream) <= 2 ? nullptr : world().streams.find(number(stream));
+  const Stream* own = own_of(stream);
   return own != nullptr && own->capturing;
 }
 
@@ -38,16 +40,33 @@ void say(Deed& deed, std::uint64_t handle, CUstream stream, std::uint32_t flags 
   deed.flags = flags;
 }
 
-CUresult both_known(CUevent event, CUstream stream) {
-  const std::lock_guard lock(world().mutex);
-  const bool known = is_stream(stream) && world().events.find(number(event)) != nullptr;
-  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+/// `world().mutex` is held. On a stream, or into the graph that it captures.
+CUresult put_on(CUstream stream, Op op) {
+  Stream* own = own_of(stream);
+  if (own != nullptr && own->capturing) {
+    if (own->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    own->captured.push_back(std::move(op));
+    return CUDA_SUCCESS;
+  }
+  const std::shared_ptr<Work> work = work_of(said(stream));
+  if (work == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  put(work, std::move(op));
+  return CUDA_SUCCESS;
 }
 
-CUresult ready(CUstream stream) {
+CUresult record(CUevent event, CUstream stream) {
   const std::lock_guard lock(world().mutex);
-  if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  return is_capturing(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+  const Event* own = world().events.find(number(event));
+  if (own == nullptr || !is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  own->mark->captured = is_capturing(stream);
+  if (own->mark->captured) return CUDA_SUCCESS;  // a node that nobody asks about
+  return put_on(stream,
+                {.kind = Op::Kind::record, .number = ++own->mark->recorded, .mark = own->mark});
+}
+
+CUresult known(CUstream stream) {
+  const std::lock_guard lock(world().mutex);
+  return is_stream(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace
@@ -60,39 +79,113 @@ extern "C" {
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   return driver_call<OF_FLAVOUR(cuEventRecord)>({event, stream}, [&](Deed& deed) {
     say(deed, number(event), stream);
-    return both_known(event, stream);
+    return record(event, stream);
   });
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
   return driver_call<OF_FLAVOUR(cuEventRecordWithFlags)>({event, stream, flags}, [&](Deed& deed) {
     say(deed, number(event), stream, flags);
-    const CUresult known = both_known(event, stream);
-    if (known != CUDA_SUCCESS) return known;
-    const std::lock_guard lock(world().mutex);
-    const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
-    return external && !is_capturing(stream) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (const CUresult there = known(stream); there != CUDA_SUCCESS) return there;
+    {
+      const std::lock_guard lock(world().mutex);
+      if (world().events.find(number(event)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+      const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
+      if (external && !is_capturing(stream)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return record(event, stream);
   });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   return driver_call<OF_FLAVOUR(cuStreamWaitEvent)>({stream, event, flags}, [&](Deed& deed) {
     say(deed, number(event), stream, flags);
-    return both_known(event, stream);
+    const std::lock_guard lock(world().mutex);
+    const Event* own = world().events.find(number(event));
+    if (own == nullptr || !is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (own->mark->captured || is_capturing(stream)) return CUDA_SUCCESS;  // an edge of a graph's
+    return put_on(stream,
+                  {.kind = Op::Kind::wait, .number = own->mark->recorded, .mark = own->mark});
   });
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
   return driver_call<OF_FLAVOUR(cuStreamSynchronize)>({stream}, [&](Deed& deed) {
     say(deed, 0, stream);
-    return ready(stream);
+    const Context* const context = current_context();
+    std::unique_lock lock(world().mutex);
+    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    const std::shared_ptr<Work> work = work_of(said(stream));
+    works().moved.wait(lock, [&] { return work->over(); });
+    return static_cast<CUresult>(context->broken.load());
   });
 }
 
 CUresult cuStreamQuery(CUstream stream) {
   return driver_call<OF_FLAVOUR(cuStreamQuery)>({stream}, [&](Deed& deed) {
     say(deed, 0, stream);
-    return ready(stream);
+    const std::lock_guard lock(world().mutex);
+    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (is_capturing(stream) || spoils_captures()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return work_of(said(stream))->over() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  });
+}
+
+CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
+  return driver_call<OF_FLAVOUR(cuStreamGetId)>({stream, id}, [&](Deed&) {
+    const std::lock_guard lock(world().mutex);
+    const Stream* own = own_of(stream);
+    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    *id = own != nullptr ? own->id : default_stream(said(stream));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  return driver_call<OF_FLAVOUR(cuStreamGetCtx)>({stream, context}, [&](Deed&) {
+    const std::lock_guard lock(world().mutex);
+    const Stream* own = own_of(stream);
+    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    *context = handle_of<CUcontext>(number(own != nullptr ? own->context : current_context()));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  return driver_call<OF_FLAVOUR(cuStreamIsCapturing)>({stream, status}, [&](Deed&) {
+    const std::lock_guard lock(world().mutex);
+    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    const Stream* own = own_of(stream);
+    const bool capturing = own != nullptr && own->capturing;
+    *status = !capturing         ? CU_STREAM_CAPTURE_STATUS_NONE
+              : own->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                 : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                              unsigned int flags) {
+  return driver_call<OF_FLAVOUR(cuStreamWriteValue64_v2)>(
+      {stream, address, value, flags}, [&](Deed& deed) {
+        say(deed, 0, stream, flags);
+        constexpr int kCan64BitStreamMemOps = 122;
+        if (attribute_of(kCan64BitStreamMemOps) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+        const std::lock_guard lock(world().mutex);
+        if (address % sizeof value != 0 || host_view(address, sizeof value) == nullptr) {
+          return CUDA_ERROR_INVALID_VALUE;
+        }
+        return put_on(stream, {.kind = Op::Kind::write, .number = value, .address = address});
+      });
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* with) {
+  return driver_call<OF_FLAVOUR(cuLaunchHostFunc)>({stream, function, with}, [&](Deed& deed) {
+    say(deed, 0, stream);
+    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(world().mutex);
+    return put_on(stream, {.kind = Op::Kind::host, .function = function, .with = with});
   });
 }
 
@@ -106,6 +199,10 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
     if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (own->capturing) return CUDA_ERROR_ILLEGAL_STATE;
     own->capturing = true;
+    own->invalidated = false;
+    own->mode = mode;
+    own->by = std::this_thread::get_id();
+    own->captured.clear();
     return CUDA_SUCCESS;
   });
 }
@@ -118,7 +215,11 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
     if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!own->capturing) return CUDA_ERROR_ILLEGAL_STATE;
     own->capturing = false;
-    deed.graph = world().graphs.make({current_context()});
+    if (own->invalidated) {
+      *graph = nullptr;
+      return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
+    deed.graph = world().graphs.make({current_context(), std::move(own->captured)});
     *graph = handle_of<CUgraph>(deed.graph);
     return CUDA_SUCCESS;
   });
@@ -129,8 +230,13 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
     say(deed, 0, stream);
     deed.graph = number(exec);
     const std::lock_guard lock(world().mutex);
-    const bool known = is_stream(stream) && world().execs.find(number(exec)) != nullptr;
-    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    const GraphExec* own = world().execs.find(number(exec));
+    if (own == nullptr || !is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    const std::vector<Op> nodes = own->nodes;
+    for (const Op& node : nodes) {
+      if (const CUresult result = put_on(stream, node); result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
   });
 }
 

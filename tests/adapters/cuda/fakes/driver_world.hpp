@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "tests/adapters/cuda/fakes/driver_work.hpp"
 #include "tests/adapters/cuda/fakes/served.hpp"
 
 namespace ringmain::fake {
@@ -18,6 +21,7 @@ struct Context {
   std::uint32_t uid = 0;
   CUdevice device = 0;
   std::atomic<bool> live{false};
+  std::atomic<int> broken{0};  // what its calls answer once an error has ended its work
   bool primary = false;
 };
 
@@ -50,6 +54,12 @@ class Slots {
     free_.push_back(place);
     return true;
   }
+  template <class F>
+  void for_each(F f) {
+    for (auto& [what, live] : all_) {
+      if (live) f(what);
+    }
+  }
   /// Those of a context that ends.
   void give_back_of(const Context* context) {
     for (std::size_t place = 0; place < all_.size(); ++place) {
@@ -69,17 +79,27 @@ class Slots {
 struct Event {
   const Context* context = nullptr;
   std::uint32_t flags = 0;
+  std::shared_ptr<Mark> mark = std::make_shared<Mark>();
 };
 struct Stream {
   const Context* context = nullptr;
+  std::uint64_t id = 0;  // never another stream's
+  std::uint32_t flags = 0;
+  std::shared_ptr<Work> work;
   bool capturing = false;
+  bool invalidated = false;  // the capture is of no use any more
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id by{};  // who captures
+  std::vector<Op> captured;
 };
 struct Graph {
   const Context* context = nullptr;
+  std::vector<Op> nodes;  // in the order in which they came
 };
 struct GraphExec {
   const Context* context = nullptr;
   std::uint64_t graph = 0;
+  std::vector<Op> nodes;
 };
 struct Array {
   const Context* context = nullptr;
@@ -112,8 +132,23 @@ struct World {
   std::map<std::pair<MemoryClass, std::uint64_t>, std::vector<std::uint64_t>> free_memory;
   std::uint64_t next_address = 0x7f4000000000;
   std::uint64_t used_bytes = 0;
+  std::uint64_t last_stream_id = 16;
+  std::map<std::uint64_t, std::shared_ptr<Work>> default_works;  // by what default_stream() says
+  std::map<int, int> attributes;                                 // that a test has told
 };
 World& world();
+
+/// The queue of a stream, also of a default one; null: no such stream. `world().mutex` is held.
+std::shared_ptr<Work> work_of(std::uint64_t stream);
+/// The id of a default stream of the current context: 1, or this thread's.
+std::uint64_t default_stream(std::uint64_t stream);
+/// What cuDeviceGetAttribute() says.
+int attribute_of(int attribute);
+/// May this thread ask how far work has come? Who may not spoils the captures that forbid it.
+/// `world().mutex` is held.
+bool spoils_captures();
+/// This thread's, as cuThreadExchangeStreamCaptureMode() changes it.
+CUstreamCaptureMode& capture_mode();
 
 /// This thread's, or null.
 Context* current_context();
@@ -121,7 +156,7 @@ void set_current_context(Context* context);
 
 void raise_resource(std::uint32_t cbid, void* context, void* stream);
 
-/// 34, 3, or 201: why no call of the driver's may go on. 0: it may.
+/// 34, 3, 201 or what broke the context: why no call of the driver's may go on. 0: it may.
 CUresult usable();
 
 template <class Served, class Body>

@@ -21,6 +21,11 @@ void fake_cuda_fail(const char* name, int result, unsigned times);
  * called in the calling thread. */
 void fake_cuda_during(const char* name, void (*middle)(void*), void* with);
 
+/* In each call, after its ENTER, `at` is called with its name in the calling thread. What it
+ * returns is the call's result, and nothing is done; below 0: the call goes on. It may wait, so
+ * that a call is late. Null: no more. To be told while no thread is in a call. */
+void fake_cuda_script(int (*at)(const char* name, void* with), void* with);
+
 /* One call that goes through as all do, with these parameters, and does nothing: for numbers that
  * no function of the fake has. `result` is returned. */
 int fake_cuda_raise(int domain, uint32_t cbid, const char* name, const void* params,
@@ -34,8 +39,30 @@ uint64_t fake_cuda_forbidden(void);         /* of these, from inside a callback 
 const char* fake_cuda_forbidden_name(void); /* the last of them, or null */
 uint32_t fake_cuda_context_uid(void);       /* of this thread's current context, 0: none */
 
-/* Forgets what was told and counted. Handles live on. */
+/* Forgets what was told and counted, and lets go what is held. Handles live on, and so do contexts
+ * that are broken. */
 void fake_cuda_reset(void);
+
+/* ---- Work on streams: all is done at once, unless this holds it ---- */
+
+/* Something that runs on the stream until it is told to finish; what is put there later waits for
+ * it. Returns its number, above 0; 0: there is no such stream. */
+uint64_t fake_cuda_hold(void* stream);
+void fake_cuda_finish(uint64_t held); /* 0: all there are */
+
+/* Until the driver's thread has called the host functions whose turn it was. */
+void fake_cuda_settle(void);
+
+/* An error of the GPU's in all contexts: nothing that is on a stream is done any more, host
+ * functions neither, and every call that needs a context answers `result`. */
+void fake_cuda_break(int result);
+
+/* What cuDeviceGetAttribute says from now on, until the reset. 122 with 0: streams cannot write
+ * 64 bits of memory. */
+void fake_cuda_attribute(int attribute, int value);
+
+uint64_t fake_cuda_in_host_functions(void); /* calls from inside a host function: answered 800 */
+uint64_t fake_cuda_stray_writes(void);      /* a stream wrote to memory that was not pinned then */
 
 /* ---- CUPTI ---- */
 

@@ -18,6 +18,18 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice);
 CUresult cuCtxSynchronize();
 CUresult cuCtxSynchronize_v2(CUcontext);
+CUresult cuCtxGetId(CUcontext, unsigned long long*);
+CUresult cuDeviceGetAttribute(int*, CUdevice_attribute, CUdevice);
+CUresult cuStreamGetId(CUstream, unsigned long long*);
+CUresult cuStreamGetCtx(CUstream, CUcontext*);
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus*);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*);
+CUresult cuStreamWriteValue64(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
+CUresult cuLaunchHostFunc(CUstream, CUhostFn, void*);
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr*, void*, unsigned int);
+CUresult cuGraphCreate(CUgraph*, unsigned int);
+CUresult cuGraphAddHostNode(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t,
+                            const CUDA_HOST_NODE_PARAMS*);
 CUresult cuEventCreate(CUevent*, unsigned int);
 CUresult cuEventDestroy_v2(CUevent);
 CUresult cuEventSynchronize(CUevent);

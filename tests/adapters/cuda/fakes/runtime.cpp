@@ -114,6 +114,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
       {stream}, [&](Deed&) { return cuStreamDestroy_v2(stream); });
 }
 
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return runtime_call<cudaThreadExchangeStreamCaptureMode_v10010_call>({mode}, [&](Deed&) {
+    return cuThreadExchangeStreamCaptureMode(reinterpret_cast<CUstreamCaptureMode*>(mode));
+  });
+}
+
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned int flags) {
+  return runtime_call<cudaGraphCreate_v10000_call>(
+      {graph, flags}, [&](Deed&) { return cuGraphCreate(graph, flags); });
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
                                  unsigned long long flags) {
   return runtime_call<cudaGraphInstantiate_v12000_call>(

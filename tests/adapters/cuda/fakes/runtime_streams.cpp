@@ -36,6 +36,18 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
       {stream}, [&](Deed&) { return cuStreamQuery(stream); });
 }
 
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* with) {
+  return runtime_call<OF_FLAVOUR(cudaLaunchHostFunc, v10000, v10000)>(
+      {stream, function, with}, [&](Deed&) { return cuLaunchHostFunc(stream, function, with); });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return runtime_call<OF_FLAVOUR(cudaStreamIsCapturing, v10000, v10000)>(
+      {stream, status}, [&](Deed&) {
+        return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(status));
+      });
+}
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return runtime_call<OF_FLAVOUR(cudaStreamBeginCapture, v10000, v10000)>(
       {stream, mode},
