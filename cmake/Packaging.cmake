@@ -38,7 +38,7 @@ endforeach()
 
 # Of the source of CUDA's calls those that a program uses; the folder holds private ones, too.
 file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_options.hpp"
-  "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_source.hpp")
+  "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_source.hpp" "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/traced*.hpp")
 install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/cuda")
 
 # The same of collective operations.

@@ -11,6 +11,7 @@
 #include "cuda.hpp"
 #include "cuda_lifetimes.hpp"
 #include "cuda_source.hpp"
+#include "cuda_wrapped.hpp"
 #include "nvtx.hpp"
 #include "replay.hpp"
 #include "step.hpp"
@@ -37,8 +38,8 @@ using AllEvents =
               cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
               cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
               cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization,
-              cuda::StreamDeletion, cuda::ContextEvent, cuda::Capture,
-              cuda::SourceNotice,                                                               //
+              cuda::StreamDeletion, cuda::ContextEvent, cuda::Capture, cuda::CallBegin,
+              cuda::CallRefused, cuda::SourceNotice,                                            //
               nvtx::Range, nvtx::Mark,                                                          //
               replay::Slice, replay::Instant, replay::Counter, replay::Flow, replay::Metadata,  //
               LossNotice, SlowSubscriber, Threw, Quarantined, WaitingRemoval>;

@@ -8,6 +8,7 @@
 #include "adapters/sources/cuda/cuda_callback.hpp"
 #include "adapters/sources/cuda/cuda_control.hpp"
 #include "adapters/sources/cuda/cuda_ending.hpp"
+#include "adapters/sources/cuda/cuda_functions.hpp"
 
 namespace ringmain::cuda {
 namespace {
@@ -87,6 +88,30 @@ std::optional<Error> Control::ask_for_calls(Attachment& to, SourceNotice& notice
 void Control::hear(Attachment& to) noexcept {
   switchboard.to = &to;
   if (to.ended) switchboard.to = nullptr;
+}
+
+/// The same of calls through the wrapper, which go on being published while CUPTI is lent or lost.
+void Control::hear_wrapped(Attachment& to) noexcept {
+  switchboard.wrapped = &to;
+  if (to.ended) switchboard.wrapped = nullptr;
+  attend_to_wrapped(to);
+}
+
+void Control::attend_to_wrapped(Attachment& to) noexcept {
+  const Kinds needed = needed_for(to.heard()) | (to.asked() ? kWrapped : Kinds{0});
+  if (subscriber_ == nullptr)  // else that is done where CUPTI is asked for more
+    forget_what_was_missed(wrapped_, needed, to.handles);
+  wrapped_ = needed;
+  attend_to(needed & kWrapped);
+}
+
+void Control::try_settle_gate(std::size_t place) noexcept {
+  const std::unique_lock asking(asking_, std::try_to_lock);
+  if (asking.owns_lock()) settle_gate(place);
+}
+void Control::settle_gate_now(std::size_t place) {
+  const std::lock_guard asking(asking_);
+  settle_gate(place);
 }
 
 /// What CUPTI is asked for becomes what is listened to.

@@ -18,7 +18,7 @@ PublisherOptions lanes_of(const Options& options) {
   return lanes;
 }
 
-static_assert(std::tuple_size_v<Attachment::Channels> == kKinds);
+static_assert(std::tuple_size_v<Attachment::Channels> == kKinds + 2);
 
 /// Calls `what(channel, its kind)` for each kind.
 template <class Channels, class What>
@@ -39,10 +39,13 @@ Result<std::shared_ptr<Attachment>> Attachment::make(Bus& bus, const Options& op
   if (auto conflict = run::hold_channels(bus, made->channels)) return std::move(*conflict);
 
   const PublisherOptions lanes = lanes_of(options);
-  for_each_kind(made->channels, [&](auto& held, CallKind) {
-    const auto set = held.channel->set_thread_lanes(lanes);
+  const auto give_lanes = [&](auto& channel) {
+    const auto set = channel.set_thread_lanes(lanes);
     if (!set && made->warning.empty()) made->warning = set.error().message;
-  });
+  };
+  for_each_kind(made->channels, [&](auto& held, CallKind) { give_lanes(*held.channel); });
+  give_lanes(made->channel<CallBegin>());
+  give_lanes(made->channel<CallRefused>());
 
   auto& notices = made->channel<SourceNotice>();
   made->words = notices.publisher();

@@ -19,6 +19,7 @@
 #include "events/cuda.hpp"
 #include "events/cuda_lifetimes.hpp"
 #include "events/cuda_source.hpp"
+#include "events/cuda_wrapped.hpp"
 
 #include "adapters/launch/channel_of.hpp"
 #include "adapters/launch/tid.hpp"
@@ -78,8 +79,12 @@ struct Attachment : engine::Born {
                                                    bool again = false) const;
   /// The kinds that somebody listens to.
   [[nodiscard]] Kinds heard() const noexcept;
+  /// Is somebody asked, or told, of calls through the wrapper?
+  [[nodiscard]] bool asked() const noexcept {
+    return channel<CallBegin>().wanted() || channel<CallRefused>().wanted();
+  }
 
-  /// In the order of CallKind from 1 on; the source's own is last.
+  /// In the order of CallKind from 1 on; then those of no one kind.
   using Channels =
       std::tuple<run::ChannelHeld<EventCreation>, run::ChannelHeld<EventDeletion>,
                  run::ChannelHeld<EventRecord>, run::ChannelHeld<EventWait>,
@@ -87,7 +92,8 @@ struct Attachment : engine::Born {
                  run::ChannelHeld<StreamCreation>, run::ChannelHeld<DeviceSynchronization>,
                  run::ChannelHeld<StreamSynchronization>, run::ChannelHeld<EventSynchronization>,
                  run::ChannelHeld<StreamDeletion>, run::ChannelHeld<ContextEvent>,
-                 run::ChannelHeld<Capture>, run::ChannelHeld<SourceNotice>>;
+                 run::ChannelHeld<Capture>, run::ChannelHeld<SourceNotice>,
+                 run::ChannelHeld<CallBegin>, run::ChannelHeld<CallRefused>>;
 
   Bus& bus;  // only to be used while it lives; callbacks do not
   engine::Ref<ringmain::detail::BusCore> bus_core;  // lives as long as this does

@@ -9,24 +9,30 @@
 namespace ringmain::cuda {
 
 constinit Switchboard switchboard;
+constinit thread_local Guard threads_guard;
 
 namespace {
-
-// In the library's own part of a thread's memory: a callback may be a thread's first use of it, and
-// must not allocate.
-constinit thread_local Guard guard __attribute__((tls_model("initial-exec")));
 
 /// A sentence of CUPTI's, as far as it goes.
 std::string_view text_of(const char* message) noexcept {
   return message == nullptr ? std::string_view("CUPTI has met a fatal error") : message;
 }
 
+/// The wrapper does not know in which context its call is: those that it makes tell it.
+void tell_context(CallUnderWay& call, const abi::CallData& data) noexcept {
+  if (data.context == nullptr) return;
+  call.context = data.context;
+  call.context_uid = data.context_uid;
+}
+
 void on_call(Attachment& to, abi::Domain domain, std::uint32_t cbid,
              const abi::CallData& data) noexcept {
   if (data.correlation_data == nullptr) return;  // its exit could not be told from others
   if (data.site == abi::kExit) {
-    if (auto ended = guard.leave(*data.correlation_data, to.hearer()))
-      on_exit(to, guard, *ended, data);
+    if (CallUnderWay* const made_by = threads_guard.wrapped(to.hearer()))
+      tell_context(*made_by, data);
+    if (auto ended = threads_guard.leave(*data.correlation_data, to.hearer()))
+      on_exit(to, threads_guard, *ended, data);
     return;
   }
   if (data.site != abi::kEnter) return;
@@ -36,8 +42,10 @@ void on_call(Attachment& to, abi::Domain domain, std::uint32_t cbid,
   const auto place = static_cast<std::size_t>(row - call_rows().data());
   const std::uint32_t turns = to.switches[place].look();
   if (!Switch::on(turns)) return;  // it is being switched off: its exit may not come
-  guard.enter(*row, turns, to.hearer(), *data.correlation_data);
-  if (guard.outermost()) on_entry(to, guard, data);
+  threads_guard.enter(*row, turns, to.hearer(), *data.correlation_data);
+  if (threads_guard.outermost()) on_entry(to, threads_guard, data);
+  if (CallUnderWay* const made_by = threads_guard.wrapped(to.hearer()))
+    tell_context(*made_by, data);
 }
 
 /// CUPTI has ended itself: it tells of nothing more, and nobody else would say so.
@@ -59,7 +67,7 @@ void tell(Attachment& to, abi::Domain domain, std::uint32_t cbid, const void* da
       return on_call(to, domain, cbid, *static_cast<const abi::CallData*>(data));
     case abi::kResource:
       if (cbid == abi::kContextCreated || cbid == abi::kContextDestroyStarting)
-        on_context(to, guard, cbid, *static_cast<const abi::ResourceData*>(data));
+        on_context(to, threads_guard, cbid, *static_cast<const abi::ResourceData*>(data));
       return;
     case abi::kState:
       return on_state(to, cbid, *static_cast<const abi::StateData*>(data));

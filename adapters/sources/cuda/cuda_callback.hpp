@@ -19,11 +19,16 @@ namespace ringmain::cuda {
 /// The one of the process: CUPTI has one place for a subscriber. Written by the thread that holds
 /// the source's lock.
 struct Switchboard {
-  engine::Presence presence;             // threads that are in a callback
-  std::atomic<Attachment*> to{nullptr};  // nullptr: calls are not published
-  std::atomic<std::uint32_t> kinds{0};   // Kinds that are to be told; 0: look no further
+  engine::Presence presence;                  // threads that are in a callback
+  std::atomic<Attachment*> to{nullptr};       // nullptr: calls are not published
+  std::atomic<std::uint32_t> kinds{0};        // Kinds that are to be told; 0: look no further
+  std::atomic<Attachment*> wrapped{nullptr};  // nullptr: nor are those through the wrapper
 };
 extern constinit Switchboard switchboard;
+/// This thread's. In the library's own part of its memory: a callback may be a thread's first use
+/// of it, and must not allocate.
+[[gnu::visibility("hidden"),
+  gnu::tls_model("initial-exec")]] extern constinit thread_local Guard threads_guard;
 
 /// What CUPTI calls. `user_data` is the epoch of the subscription, as a number.
 void on_callback(void* user_data, abi::Domain domain, std::uint32_t cbid,

@@ -9,6 +9,7 @@
 #include "adapters/launch/channel_of.hpp"
 #include "adapters/sources/cuda/cuda_callback.hpp"
 #include "adapters/sources/cuda/cuda_ending.hpp"
+#include "adapters/sources/cuda/cuda_functions.hpp"
 
 namespace ringmain::cuda {
 namespace {
@@ -43,6 +44,13 @@ Error unavailable(Bus& bus, Error error, SourceNotice notice) {
   if (const auto channel = run::channel_of<SourceNotice>(bus))
     (void)channel.value()->publish(notice);
   return error;
+}
+
+/// CUPTI, or nothing of it where that is not asked.
+Result<const Cupti*> cupti_of(const Options& options) {
+  static const Cupti none;
+  if (options.wrapped_only) return &none;
+  return Cupti::open(options.cupti);
 }
 
 /// `bus` asks, and a source is attached. Buses without a name of their own share one.
@@ -126,7 +134,7 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
   used_ = true;
   const Turn turn(*this);
   if (current_) return unavailable(bus, there_already(*current_, bus), notice);
-  const auto cupti = Cupti::open(options.cupti);
+  const auto cupti = cupti_of(options);
   if (!cupti) return unavailable(bus, cupti.error(), notice);
   notice.cupti = cupti.value()->version;
   if (!handles_) handles_ = std::make_unique<Handles>(options.handles);
@@ -137,8 +145,10 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
   if (held->warning.empty()) held->warning = other_room(*handles_, options);
   try {
     std::unique_lock asking(asking_);
-    const auto done = subscribe(*held, notice);
+    const auto done = options.wrapped_only ? Result<bool>(true) : subscribe(*held, notice);
+    if (options.wrapped_only) held->state = SourceState::attached;
     if (done) become(held);
+    if (done) hear_wrapped(*held);
     asking.unlock();
     if (!done) return unavailable(bus, done.error(), notice);
     follow_interest(held);
@@ -176,7 +186,9 @@ void Control::look(const Held& which, bool changed) noexcept {
       asking.lock();
     else if (!asking.try_lock())
       return;  // somebody asks just now
-    if (current_ != which || switchboard.to != which.get()) return;
+    if (current_ != which) return;
+    if (changed) attend_to_wrapped(*which);
+    if (switchboard.to != which.get()) return;
     lost = is_lost(*which, notice);
     if (!lost && changed) serve_interest(*which);
   }
@@ -192,6 +204,8 @@ void Control::let_go(const Held& which) noexcept {
     const std::lock_guard asking(asking_);
     lost = is_lost(*which, notice);
     answer = unsubscribe(*which);
+    switchboard.wrapped = nullptr;
+    attend_to(wrapped_ = 0);
     if (current_ == which) become(nullptr);
   }
   (void)interest_.reset();  // not under `asking_`, which what they call takes
@@ -212,6 +226,8 @@ Detached Control::detach(const Held& which) noexcept {
     if (!first) return Detached::was_not_attached;
     Attachment* mine = which.get();
     switchboard.to.compare_exchange_strong(mine, nullptr);
+    mine = which.get();
+    switchboard.wrapped.compare_exchange_strong(mine, nullptr);
     finish_later(which);
     return Detached::deferred;
   }
@@ -227,6 +243,8 @@ Detached Control::leave(const Held& which, nanoseconds limit) noexcept {
   which->epoch = Attachment::kLeft;  // a take_back() under way does not change that
   Attachment* mine = which.get();
   switchboard.to.compare_exchange_strong(mine, nullptr);  // and CUPTI is asked for nothing
+  mine = which.get();
+  switchboard.wrapped.compare_exchange_strong(mine, nullptr);
   const bool none =
       switchboard.presence.wait_until_none(limit.count()) == engine::Presence::Waited::none_inside;
   which->state = SourceState::detached;
@@ -276,7 +294,7 @@ void Control::tend_if_nobody_does() noexcept {
 
 Result<bool> Control::lend(const Held& which, std::string_view to) {
   if (auto error = refusal()) return std::move(*error);
-  if (!which) return false;
+  if (!which || which->options.wrapped_only) return false;
   if (which->options.hold) {
     return Error{Error::Code::refused,
                  "the source keeps CUPTI, as its option 'hold' says: leave that out to lend it"};

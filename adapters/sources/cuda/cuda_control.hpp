@@ -39,6 +39,9 @@ class Control final : public engine::Born {
   Result<bool> lend(const Held& which, std::string_view to);
   Result<bool> take_back(const Held& which);
   SourceState state(const Held& which) noexcept;
+  /// The gate of that row becomes what it is to be; not while another thread has the lock.
+  void try_settle_gate(std::size_t place) noexcept;
+  void settle_gate_now(std::size_t place);
   /// The attachment of the process, if there is one.
   [[nodiscard]] Held current() noexcept;
 
@@ -50,6 +53,8 @@ class Control final : public engine::Born {
   std::optional<Error> ask_for_calls(Attachment& to, SourceNotice& notice);
   abi::Result unsubscribe(Attachment& from, bool dead = false) noexcept;
   void hear(Attachment& to) noexcept;
+  void hear_wrapped(Attachment& to) noexcept;
+  void attend_to_wrapped(Attachment& to) noexcept;
   void serve_interest(Attachment& to) noexcept;
   void tell_refusal() noexcept;
   void let_go(const Held& which) noexcept;
@@ -82,6 +87,7 @@ class Control final : public engine::Born {
   abi::Subscriber left_ = nullptr;        // of an earlier one, which CUPTI may have still
   bool answers_ = true;  // else CUPTI denied right away what it had been asked for: it says nothing
   Enabled enabled_;
+  Kinds wrapped_ = 0;             // what the wrapper's calls are needed for
   Refusal told_refusal_;          // what was said of it last, or is to be said
   bool refusal_is_news_ = false;  // it is to be said, by who has the turn
   Subscription interest_;

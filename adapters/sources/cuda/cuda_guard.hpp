@@ -10,7 +10,9 @@
 // - two calls under way never share a slot;
 // - a call of the runtime makes calls of the driver only, one of them of its own kind, and a call
 //   of the driver makes none;
-// - tools may synchronize inside their callbacks, and call nothing else there.
+// - tools may synchronize inside their callbacks, and call nothing else there;
+// - a call through the wrapper (traced.hpp) makes one call of the runtime, of its own kind, and
+//   what that makes. It is always the outermost, and leaves in any case but by longjmp().
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -18,6 +20,7 @@
 #include <optional>
 #include <utility>
 
+#include "events/cuda.hpp"
 #include "events/terms/cuda_call_table.hpp"
 
 namespace ringmain::cuda {
@@ -51,6 +54,12 @@ struct CallUnderWay {
   bool told = false;              // an event was published at its entry
   bool context_told = false;      // the change of a context that it makes was published
   bool released = false;          // a live handle died at its entry
+  bool wrapped = false;           // it came through the wrapper
+  bool refused = false;           // a subscriber refused it: it is not made
+  // Of a wrapped call: the runtime's device, and the context that CUPTI tells of the calls within.
+  std::int32_t device = kNoDevice;
+  std::uint32_t context_uid = 0;
+  void* context = nullptr;
 };
 
 /// What is known of the attachment that hears the calls.
@@ -88,13 +97,31 @@ class Guard {
     if (now_.depth < kDepthMax) ++now_.depth;
     slot = now_.tag(now_.depth);
   }
+  /// At the entry of a call through the wrapper, which has the slot itself.
+  void enter_wrapped(const CallRow& row, std::uint32_t number, std::uint64_t& slot) noexcept {
+    below_ = {};
+    now_ = {.call = {.row = &row, .wrapped = true},
+            .serial = ++last_serial_,
+            .slot = &slot,
+            .number = number,
+            .depth = 1};
+    slot = now_.tag(now_.depth);
+  }
+  /// The wrapper's call that a call of CUPTI's is inside of, or nullptr.
+  [[nodiscard]] CallUnderWay* wrapped(const Hearer& to) noexcept {
+    const bool inside = now_.depth > 1 && now_.call.wrapped && now_.number == to.number;
+    return inside ? &now_.call : nullptr;
+  }
   /// Is the call that has just been entered the thread's outermost?
   [[nodiscard]] bool outermost() const noexcept { return now_.depth == 1; }
   /// At an exit with the tag that was found in its slot: the outermost call, if it is that one's.
   std::optional<CallUnderWay> leave(std::uint64_t found, const Hearer& to) noexcept {
-    if (below_.depth != 0 && below_.left(found, to.number))
+    return leave(found, to.number);
+  }
+  std::optional<CallUnderWay> leave(std::uint64_t found, std::uint32_t number) noexcept {
+    if (below_.depth != 0 && below_.left(found, number))
       now_ = std::exchange(below_, {});
-    else if (!now_.left(found, to.number))
+    else if (!now_.left(found, number))
       return std::nullopt;
     if (now_.depth != 0) return std::nullopt;
     const CallUnderWay ended = now_.call;
@@ -144,14 +171,20 @@ class Guard {
   [[nodiscard]] Place place_of(const CallRow& row, const Hearer& to,
                                const std::uint64_t& slot) const noexcept {
     if (now_.number != to.number || now_.slot == &slot) return Place::after;
+    if (now_.call.wrapped && made_by_wrapped(row)) return Place::inside;
     const bool makes_calls = now_.call.row->domain == CallDomain::runtime;
     if (makes_calls && row.domain == CallDomain::driver)
       return may_do(row.call.kind, to) ? Place::inside : Place::after;
     return synchronizes(row.call.kind) ? Place::beside : Place::after;
   }
+  [[nodiscard]] bool made_by_wrapped(const CallRow& row) const noexcept {
+    if (row.domain == CallDomain::driver) return true;
+    return row.call.kind == now_.call.row->call.kind && !now_.own_made;
+  }
   /// Once its number was switched off its exit may have been missed: only the one call of its own
   /// kind that it has not made yet is taken for its.
   [[nodiscard]] bool may_do(CallKind kind, const Hearer& to) const noexcept {
+    if (now_.call.wrapped) return true;  // its exit does not depend on CUPTI
     const CallRow& row = *now_.call.row;
     const auto place = static_cast<std::size_t>(&row - call_rows().data());
     return to.switches[place].look() == now_.turns || (kind == row.call.kind && !now_.own_made);

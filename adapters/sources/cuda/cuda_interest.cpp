@@ -7,7 +7,8 @@ namespace {
 
 constexpr Kinds kWithContexts = kOfEvents | kOfStreams | kOfMemory;
 
-/// Where handles of a class were not followed, what is kept of them may be out of date.
+}  // namespace
+
 void forget_what_was_missed(Kinds before, Kinds now, Handles& handles) noexcept {
   const auto begins = [&](CallKind made) {
     return (before & bit_of(made)) == 0 && (now & bit_of(made)) != 0;
@@ -19,8 +20,6 @@ void forget_what_was_missed(Kinds before, Kinds now, Handles& handles) noexcept 
   handles.forget(HandleClass::host_memory);
   handles.forget(HandleClass::array);
 }
-
-}  // namespace
 
 std::string Refusal::text(const Cupti& cupti) const {
   if (calls == 0 && answer == abi::kSuccess) return "CUPTI tells of all calls that are listened to";

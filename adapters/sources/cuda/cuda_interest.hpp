@@ -31,6 +31,13 @@ constexpr Kinds needed_for(Kinds heard) noexcept {
   return needed;
 }
 
+/// Those that the wrapper has calls of.
+constexpr Kinds kWrapped =
+    kOfEvents | kOfStreams | kOfMemory | bit_of(CallKind::device_synchronization);
+/// What is kept of handles whose kinds are needed from now on and were not before may be out of
+/// date: it is forgotten.
+void forget_what_was_missed(Kinds before, Kinds now, Handles& handles) noexcept;
+
 /// What CUPTI does not tell of, though it is listened to.
 struct Refusal {
   unsigned calls = 0;

@@ -16,9 +16,10 @@ struct Flag {
   std::string_view name;
   bool Options::*member;
 };
-constexpr std::array<Flag, 4> kFlags{{{"hold", &Options::hold},
+constexpr std::array<Flag, 5> kFlags{{{"hold", &Options::hold},
                                       {"own", &Options::own},
                                       {"driver", &Options::driver_only},
+                                      {"wrapped", &Options::wrapped_only},
                                       {"lossless", &Options::lossless}}};
 struct Number {
   std::string_view name;
@@ -46,7 +47,8 @@ std::string unknown(std::string_view name, std::string_view word) {
   std::vector<std::string_view> names{kCupti};
   for (const Flag& flag : kFlags) names.push_back(flag.name);
   for (const Number& number : kNumbers) names.push_back(number.name);
-  return "cuda takes hold, own, driver, lossless, lane=EVENTS, handles=NUMBER and cupti=PATH, "
+  return "cuda takes hold, own, driver, wrapped, lossless, lane=EVENTS, handles=NUMBER and "
+         "cupti=PATH, "
          "divided by commas, and not " +
          quoted(word) + (name.empty() ? "" : registry::did_you_mean(name, names));
 }

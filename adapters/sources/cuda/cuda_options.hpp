@@ -31,10 +31,14 @@ struct Options {
   std::uint32_t handles = 65536;
   /// The file of libcupti, with its whole path; "": it is looked for.
   std::string cupti{};
+  /// CUPTI is not asked: calls are heard that go through the wrapper (traced.hpp), and no others.
+  /// Neither a driver nor CUPTI need be there.
+  bool wrapped_only = false;
 
-  /// Reads words divided by commas: hold, own, driver, lossless, lane=EVENTS, handles=NUMBER,
-  /// cupti=PATH; "" gives the defaults. An Error (`refused`) is one sentence. Whether the file of
-  /// `cupti` is there is seen when the source attaches. Throws std::bad_alloc. Threads: any.
+  /// Reads words divided by commas: hold, own, driver, wrapped, lossless, lane=EVENTS,
+  /// handles=NUMBER, cupti=PATH; "" gives the defaults. An Error (`refused`) is one sentence.
+  /// Whether the file of `cupti` is there is seen when the source attaches. Throws std::bad_alloc.
+  /// Threads: any.
   [[nodiscard]] static Result<Options> read(std::string_view written);
 
   /// The first number that is outside of its limits, as an Error (`refused`): one sentence. Source

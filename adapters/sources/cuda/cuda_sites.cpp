@@ -5,132 +5,14 @@
 #include "engine/system/clock.hpp"
 
 #include "bus/in_subscriber.hpp"
-#include "bus/origin.hpp"
 
-#include "adapters/launch/tid.hpp"
 #include "adapters/sources/cuda/cuda_arguments.hpp"
+#include "adapters/sources/cuda/cuda_edge.hpp"
 
 namespace ringmain::cuda {
 namespace {
 
 using engine::now_ns;
-
-/// Ids of ours begin above all of CUPTI's, which have 32 bits.
-constexpr std::uint64_t kOwnIds = std::uint64_t{1} << 32;
-
-/// One edge of a call.
-struct Edge {
-  Attachment& to;
-  Guard& guard;
-  CallUnderWay& call;
-  const CallRow& row;  // of `call`, which is empty while an event is published: Aside
-  const abi::CallData& data;
-  Phase phase = Phase::instant;
-  std::int32_t result = kNoResult;
-  std::int64_t duration_ns = 0;
-
-  [[nodiscard]] const Call& what() const noexcept { return row.call; }
-};
-
-/// The fields that all kinds have, found before the event is built: in its slot nobody asks CUPTI
-/// or the system, and while it is published the thread is in no call (Aside).
-struct Which {
-  explicit Which(const Edge& edge) noexcept
-      : row(edge.row),
-        duration_ns(edge.duration_ns),
-        context(edge.data.context_uid),
-        device(edge.to.contexts.device_of(edge.data.context_uid, edge.data.context,
-                                          edge.to.cupti.device_id)),
-        result(edge.result),
-        thread(static_cast<std::int32_t>(run::this_tid())),
-        api(edge.to.names[static_cast<std::size_t>(&row - call_rows().data())]),
-        phase(edge.phase) {
-    if (edge.call.correlation == 0) {
-      edge.call.correlation =
-          edge.data.correlation_id != 0 ? edge.data.correlation_id : kOwnIds + new_op_id();
-    }
-    correlation = edge.call.correlation;
-  }
-  template <class E>
-  void say(E& event) const noexcept {
-    event.correlation = correlation;
-    event.duration_ns = duration_ns;
-    event.device = device;
-    event.result = result;
-    event.context = context;
-    event.thread = thread;
-    event.api = api;
-    event.cbid = row.cbid;
-    event.phase = phase;
-    event.layer = row.domain == CallDomain::runtime ? Layer::runtime : Layer::driver;
-  }
-
-  const CallRow& row;
-  std::uint64_t correlation = 0;
-  const std::int64_t duration_ns;
-  const std::uint32_t context;
-  const std::int32_t device, result, thread;
-  const Name api;
-  const Phase phase;
-};
-
-/// `make()` builds the event in its slot: a copy would wait for the stores of its fields.
-template <class E, class F>
-void publish_made_by(Attachment& to, Guard& guard, F make) noexcept {
-  PublishCode code{};
-  {
-    const Aside aside(guard);
-    code = to.channel<E>().publish_with(make).code;
-  }
-  if (code == PublishCode::unheard) return;
-  to.tally.add(code == PublishCode::accepted ? Tally::published : Tally::refused);
-}
-
-/// `fill(event)` sets the kind's own fields.
-template <class E, class F>
-void publish(const Edge& edge, F fill) noexcept {
-  const Which which(edge);
-  publish_made_by<E>(edge.to, edge.guard, [&fill, &which]() noexcept {
-    E event;
-    fill(event);
-    which.say(event);
-    return event;
-  });
-}
-
-[[nodiscard]] bool heard(const Attachment& to, CallKind kind) noexcept {
-  switch (kind) {
-    case CallKind::none:
-      return false;
-    case CallKind::event_creation:
-      return to.channel<EventCreation>().wanted();
-    case CallKind::event_deletion:
-      return to.channel<EventDeletion>().wanted();
-    case CallKind::event_record:
-      return to.channel<EventRecord>().wanted();
-    case CallKind::event_wait:
-      return to.channel<EventWait>().wanted();
-    case CallKind::memory_allocation:
-      return to.channel<MemoryAllocation>().wanted();
-    case CallKind::memory_deallocation:
-      return to.channel<MemoryDeallocation>().wanted();
-    case CallKind::stream_creation:
-      return to.channel<StreamCreation>().wanted();
-    case CallKind::device_synchronization:
-      return to.channel<DeviceSynchronization>().wanted();
-    case CallKind::stream_synchronization:
-      return to.channel<StreamSynchronization>().wanted();
-    case CallKind::event_synchronization:
-      return to.channel<EventSynchronization>().wanted();
-    case CallKind::stream_deletion:
-      return to.channel<StreamDeletion>().wanted();
-    case CallKind::context:
-      return to.channel<ContextEvent>().wanted();
-    case CallKind::capture:
-      return to.channel<Capture>().wanted();
-  }
-  return false;
-}
 
 [[nodiscard]] HandleClass class_of(MemoryClass memory) noexcept {
   switch (memory) {
@@ -269,11 +151,9 @@ void release_failed(const Edge& edge, bool told) noexcept {
   const Arguments given = read_arguments(edge.row, edge.data.params, false);
   if (given.handle == 0) return;
   Handles::Known is;  // nothing, where it was dead before: then it stays so
-  if (edge.call.released) {
-    edge.to.handles.back(class_of(edge.what()), given.handle);
-    is = known(edge, given);
-    if (!is.live) is = {};
-  }
+  if (edge.call.released) edge.to.handles.back(class_of(edge.what()), given.handle);
+  if (edge.call.released || edge.call.refused) is = known(edge, given);
+  if (!is.live) is = {};
   if (told) publish_release(edge, given, is);
 }
 
@@ -388,7 +268,7 @@ void on_context(Attachment& to, Guard& guard, std::uint32_t cbid,
     if (same) call.context_told = true;
     event.api = to.names[static_cast<std::size_t>(call.row - call_rows().data())];
     event.cbid = call.row->cbid;
-    event.layer = call.row->domain == CallDomain::runtime ? Layer::runtime : Layer::driver;
+    event.layer = layer_of(call);
     event.correlation = call.correlation;
   } else if (!to.options.own && in_subscriber()) {
     return to.tally.add(Tally::suppressed);

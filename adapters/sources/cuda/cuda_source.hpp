@@ -19,6 +19,7 @@
 #include "../../../events/cuda.hpp"
 #include "../../../events/cuda_lifetimes.hpp"
 #include "../../../events/cuda_source.hpp"
+#include "../../../events/cuda_wrapped.hpp"
 
 #include "cuda_options.hpp"
 
