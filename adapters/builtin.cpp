@@ -4,6 +4,7 @@
 #include "adapters/sinks/json_lines.hpp"
 #include "adapters/sinks/summary.hpp"
 #include "adapters/sources/compile/waits/waits_provider.hpp"
+#include "adapters/sources/cuda/cuda_alarms_sink.hpp"
 #include "adapters/sources/cuda/cuda_provider.hpp"
 #include "adapters/sources/heartbeat/heartbeat_provider.hpp"
 #include "adapters/sources/mpi/mpi_provider.hpp"
@@ -17,6 +18,7 @@ void add_builtin_providers(Registry& registry) {
            &sinks::JsonLines::provider,
            &sinks::Summary::provider,
            &compile::waits_provider,
+           &cuda::alarms_provider,
            &cuda::provider,
            &heartbeat::provider,
            &mpi::provider,

@@ -6,6 +6,11 @@
 #include "../bus/event.hpp"
 #include "../bus/options.hpp"
 #include "../bus/result.hpp"
+#include "../bus/stats.hpp"
+
+namespace ringmain {
+class Bus;
+}
 
 namespace ringmain::registry {
 
@@ -50,6 +55,26 @@ class Periodic {
   /// Asked once, before the first event. 0 ms: only when no more events are at hand, as for other
   /// sinks. Progress: wait-free.
   [[nodiscard]] virtual milliseconds idle_every() const noexcept = 0;
+};
+
+/// A sink that needs more than each channel's own order derives from this too: it hears by
+/// subscriptions of its own, such as Bus::subscribe_ordered(), and hear() is not called by
+/// SinkHandle::attach(). Its output is written in idle(), which a thread of the handle calls as
+/// Periodic says; without that only flush() and close() do.
+class Subscribes {
+ public:
+  Subscribes() = default;
+  Subscribes(const Subscribes&) = delete;
+  Subscribes& operator=(const Subscribes&) = delete;
+  virtual ~Subscribes() = default;
+  /// Once, by attach(), whatever its pattern is. What it throws is attach()'s Error. The bus
+  /// outlives the subscription.
+  virtual void subscribe(Bus& bus) = 0;
+  /// Hears what was published before, and nothing more. Called before close(), outside callbacks.
+  /// Progress: may be blocking.
+  virtual void unsubscribe() noexcept = 0;
+  /// Its subscription's. Threads: any.
+  [[nodiscard]] virtual SubscriberStats stats() const noexcept = 0;
 };
 
 }  // namespace ringmain::registry

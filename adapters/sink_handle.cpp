@@ -105,6 +105,13 @@ struct SinkHandle::Core {
     const engine::BlockedSignals blocked;
     thread = std::jthread([this, work](const std::stop_token& stop) { (this->*work)(stop); });
   }
+  void tick_if_periodic() {
+    if (!is_periodic() || thread.joinable()) return;
+    try {
+      start(&Core::tick);
+    } catch (const std::system_error&) {  // then it is idle only after events, or when it is closed
+    }
+  }
   void stop() {
     if (!thread.joinable()) return;
     thread.request_stop();
@@ -113,6 +120,7 @@ struct SinkHandle::Core {
   }
   void end() {
     said.clear();
+    if (own != nullptr) std::exchange(own, nullptr)->unsubscribe();
     stop();
     dropped = box.attached() ? box.stats() : dropped;
     box.reset();
@@ -129,7 +137,8 @@ struct SinkHandle::Core {
   std::vector<Subscription> said;
   std::optional<step::Follow> steps;  // while attached
   AnyMailbox box;
-  SubscriberStats dropped;  // the mailbox's last figures
+  Subscribes* own = nullptr;  // the sink, while it has subscriptions of its own
+  SubscriberStats dropped;    // the mailbox's last figures
   bool closed = false;
   std::jthread thread;
 };
@@ -143,10 +152,11 @@ SinkHandle::~SinkHandle() {
 }
 
 Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
-  if (core_->box.attached() || core_->closed) {
+  if (core_->box.attached() || core_->own != nullptr || core_->closed) {
     return Error{Error::Code::conflict,
                  "sink '" + core_->name + "' is attached already, or closed"};
   }
+  if (auto* const own = dynamic_cast<Subscribes*>(core_->sink.get())) return attach_own(bus, *own);
   core_->stop();  // the thread that ticks, if there is one
   core_->steps.emplace(bus);
   core_->box = bus.mailbox(pattern, {.name = core_->name});
@@ -160,11 +170,27 @@ Result<bool> SinkHandle::attach(Bus& bus, std::string_view pattern) {
   return true;
 }
 
+Result<bool> SinkHandle::attach_own(Bus& bus, Subscribes& own) {
+  try {
+    own.subscribe(bus);
+  } catch (const std::exception& thrown) {
+    return Error{Error::Code::system,
+                 "sink '" + core_->name + "' cannot subscribe: " + thrown.what()};
+  }
+  core_->own = &own;
+  core_->tick_if_periodic();
+  return true;
+}
+
 void SinkHandle::flush() {
   if (core_->box.attached()) core_->hand_over_pending();
+  if (core_->own == nullptr) return;
+  const std::lock_guard lock(core_->turn);
+  core_->idle();
 }
 
 Result<bool> SinkHandle::close() {
+  if (core_->own != nullptr) core_->dropped = stats();
   core_->end();
   if (std::exchange(core_->closed, true)) return true;
   try {
@@ -181,6 +207,7 @@ const std::string& SinkHandle::name() const noexcept {
   return core_->name;
 }
 SubscriberStats SinkHandle::stats() const {
+  if (core_->own != nullptr) return core_->own->stats();
   return core_->box.attached() ? core_->box.stats() : core_->dropped;
 }
 std::uint64_t SinkHandle::not_arrived() const noexcept {
@@ -198,11 +225,7 @@ std::uint64_t SinkHandle::threw() const noexcept {
 }
 void SinkHandle::keep(Subscription said) {
   core_->said.push_back(std::move(said));
-  if (!core_->is_periodic() || core_->thread.joinable()) return;
-  try {
-    core_->start(&Core::tick);
-  } catch (const std::system_error&) {  // then it is idle only after events
-  }
+  core_->tick_if_periodic();
 }
 
 SinkHandle::Turn::Turn(Core& core) : core_(core) {

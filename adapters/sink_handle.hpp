@@ -38,7 +38,7 @@ class [[nodiscard]] SinkHandle {
   /// Hears every event of the channels that match, present and future, with the training step in
   /// which it was published. A thread of the sink's own calls it, and sleeps while there is
   /// nothing. A mailbox keeps up to SubscribeOptions::queue_events per channel; further events are
-  /// dropped and counted in stats().
+  /// dropped and counted in stats(). A sink that Subscribes hears what it subscribes to instead.
   Result<bool> attach(Bus& bus, std::string_view pattern = ">");
 
   /// The sink hears, in this thread, what is in its mailbox now.
@@ -46,7 +46,7 @@ class [[nodiscard]] SinkHandle {
   /// The sink hears what is still in its mailbox, then it is closed. An Error if an event was lost.
   Result<bool> close();
   [[nodiscard]] const std::string& name() const noexcept;
-  /// Figures of the mailbox of attach().
+  /// Figures of the mailbox of attach(), or of what a sink Subscribes to.
   [[nodiscard]] SubscriberStats stats() const;
   /// How many of the events that the sink heard did not arrive where it writes, as far as is known
   /// now; 0 for a sink that is no Arrivals. Threads: any. Does not wait.
@@ -72,6 +72,7 @@ class [[nodiscard]] SinkHandle {
     Core& core_;
   };
   void keep(Subscription said);
+  Result<bool> attach_own(Bus& bus, Subscribes& own);
 
   std::unique_ptr<Core> core_;
 };

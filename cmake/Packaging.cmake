@@ -37,9 +37,10 @@ foreach(place IN ITEMS adapters adapters/formats adapters/sinks adapters/sources
 endforeach()
 
 # Of the source of CUDA's calls those that a program uses; the folder holds private ones, too.
-file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_options.hpp"
-  "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/cuda_source.hpp" "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/traced*.hpp")
-install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/cuda")
+set(cuda_headers cuda_alarm_options.hpp cuda_alarms.hpp cuda_hazards.hpp cuda_options.hpp cuda_source.hpp
+  traced.hpp traced_call.hpp traced_types.hpp)
+list(TRANSFORM cuda_headers PREPEND "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/")
+install(FILES ${cuda_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/cuda")
 
 # The same of collective operations.
 set(collective_headers collective_arguments.hpp collective_hook.hpp collective_ledger.hpp communicator.hpp

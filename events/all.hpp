@@ -9,8 +9,10 @@
 #include "collective_shapes.hpp"
 #include "compile.hpp"
 #include "cuda.hpp"
+#include "cuda_alarm.hpp"
 #include "cuda_lifetimes.hpp"
 #include "cuda_source.hpp"
+#include "cuda_use.hpp"
 #include "cuda_wrapped.hpp"
 #include "nvtx.hpp"
 #include "replay.hpp"
@@ -39,7 +41,7 @@ using AllEvents =
               cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
               cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization,
               cuda::StreamDeletion, cuda::ContextEvent, cuda::Capture, cuda::CallBegin,
-              cuda::CallRefused, cuda::SourceNotice,                                            //
+              cuda::CallRefused, cuda::SourceNotice, cuda::BufferUse, cuda::Alarm,              //
               nvtx::Range, nvtx::Mark,                                                          //
               replay::Slice, replay::Instant, replay::Counter, replay::Flow, replay::Metadata,  //
               LossNotice, SlowSubscriber, Threw, Quarantined, WaitingRemoval>;

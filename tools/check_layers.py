@@ -27,8 +27,10 @@ WHOLE = ("engine", "bus", "events")  # all their headers are installed
 PUBLIC = ("adapters", "adapters/formats", "adapters/sinks", "adapters/sources", "adapters/sources/compile")
 C_INTERFACE = "bindings/c/ringmain.h"
 # Installed one by one: their folders hold private headers, too.
-PUBLIC_FILES = (C_INTERFACE, "adapters/sources/cuda/cuda_options.hpp", "adapters/sources/cuda/cuda_source.hpp",
-                *(f"adapters/sources/cuda/{name}.hpp" for name in ("traced", "traced_call", "traced_types")),
+PUBLIC_FILES = (C_INTERFACE,
+                *(f"adapters/sources/cuda/{name}.hpp" for name in
+                  ("cuda_alarm_options", "cuda_alarms", "cuda_hazards", "cuda_options", "cuda_source",
+                   "traced", "traced_call", "traced_types")),
                 *(f"adapters/sources/collective/{name}.hpp" for name in
                   ("collective_arguments", "collective_hook", "collective_ledger", "communicator", "communicator_gate",
                    "loopback", "torchcomms", "torchcomms_arguments", "torchcomms_calls")))

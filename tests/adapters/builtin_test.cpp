@@ -25,8 +25,8 @@ TEST_F(BuiltinTest, EachHasItsNameAndALineForLists) {
     EXPECT_NE(one.summary, "") << one.name;
     EXPECT_TRUE(registry.load(one.kind, one.name)) << one.name;
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"cuda", "heartbeat", "json_lines", "mpi", "nvtx",
-                                             "summary", "torch", "torch_waits"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"alarms", "cuda", "heartbeat", "json_lines", "mpi",
+                                             "nvtx", "summary", "torch", "torch_waits"}));
 }
 
 TEST_F(BuiltinTest, WhatHearsFromTheLaunchOnIsNotOpenedButSaysHowToStartTheProgram) {

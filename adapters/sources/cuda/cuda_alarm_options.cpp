@@ -1,0 +1,147 @@
+#include "adapters/sources/cuda/cuda_alarm_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+#include "adapters/did_you_mean.hpp"
+
+namespace ringmain::cuda {
+namespace {
+
+struct Number {
+  std::string_view name;
+  std::string_view field;
+  std::string_view unit;
+  std::uint64_t AlarmOptions::*member;
+  std::uint64_t least, most;
+};
+constexpr std::array<Number, 3> kNumbers{
+    {{"warmup", "warmup_steps", "steps", &AlarmOptions::warmup_steps, 0, AlarmOptions::kStepsMax},
+     {"rises", "rising_steps", "steps", &AlarmOptions::rising_steps, 1, AlarmOptions::kStepsMax},
+     {"bytes", "rising_bytes", "bytes", &AlarmOptions::rising_bytes, 1, AlarmOptions::kBytesMax}}};
+struct Kind {
+  std::string_view name;
+  bool AlarmOptions::*member;
+};
+constexpr std::array<Kind, 4> kKinds{{{"synchronization", &AlarmOptions::synchronization},
+                                      {"leaks", &AlarmOptions::leaks},
+                                      {"growth", &AlarmOptions::growth},
+                                      {"races", &AlarmOptions::races}}};
+constexpr std::string_view kAllow = "allow", kWithout = "without", kFile = "file";
+
+/// As it stands in a sentence: bounded, and on one line.
+std::string quoted(std::string_view written) {
+  std::string made(written.substr(0, 64));
+  std::replace_if(
+      made.begin(), made.end(),
+      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  return "'" + made + (written.size() > 64 ? "…'" : "'");
+}
+
+std::string limits_of(const Number& number) {
+  return "a number of " + std::string(number.unit) + " from " + std::to_string(number.least) +
+         " to " + std::to_string(number.most);
+}
+
+std::string unknown(std::string_view name, std::string_view word) {
+  std::vector<std::string_view> names{kAllow, kWithout, kFile};
+  for (const Number& number : kNumbers) names.push_back(number.name);
+  return "alarms takes allow=NAME, warmup=STEPS, rises=STEPS, bytes=BYTES, without=KIND and "
+         "file=PATH, divided by commas, and not " +
+         quoted(word) + (name.empty() ? "" : registry::did_you_mean(name, names));
+}
+
+std::string read_number(const Number& number, std::string_view value, std::string_view word,
+                        AlarmOptions& options) {
+  const char* const end = value.data() + value.size();
+  std::uint64_t read = 0;
+  const auto [stopped, fault] = std::from_chars(value.data(), end, read);
+  if (value.empty() || fault != std::errc{} || stopped != end || read < number.least ||
+      read > number.most) {
+    return "alarms wants " + std::string(number.name) + "= with " + limits_of(number) +
+           ", and not " + quoted(word);
+  }
+  options.*number.member = read;
+  return "";
+}
+
+std::string read_without(std::string_view value, std::string_view word, AlarmOptions& options) {
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kKinds) {
+    names.push_back(kind.name);
+    if (kind.name != value) continue;
+    options.*kind.member = false;
+    return "";
+  }
+  return "alarms wants without= with synchronization, leaks, growth or races, and not " +
+         quoted(word) + registry::did_you_mean(value, names);
+}
+
+/// Takes one word into `options`. "" or what is wrong with it.
+std::string read_word(std::string_view word, AlarmOptions& options) {
+  const std::size_t equals = std::min(word.find('='), word.size());
+  const std::string_view name = word.substr(0, equals);
+  const std::string_view value = word.substr(std::min(equals + 1, word.size()));
+  for (const Number& number : kNumbers) {
+    if (name == number.name) return read_number(number, value, word, options);
+  }
+  if (name == kWithout) return read_without(value, word, options);
+  if (name == kAllow) {
+    if (value.empty())
+      return "alarms wants allow= with a call, such as allow=cudaEventSynchronize, or a phase of "
+             "a step, and not " +
+             quoted(word);
+    options.allowed.emplace_back(value);
+    return "";
+  }
+  if (name != kFile) return unknown(name, word);
+  // The processes of a run may be in other folders than the one who wrote this.
+  if (value.empty() || value.front() != '/' || value.back() == '/')
+    return "alarms wants file= with a whole path, such as file=/tmp/alarms-%r.txt, and not " +
+           quoted(word);
+  options.file = value;
+  return "";
+}
+
+}  // namespace
+
+std::optional<Error> AlarmOptions::fault() const {
+  for (const Number& number : kNumbers) {
+    const std::uint64_t given = this->*number.member;
+    if (given >= number.least && given <= number.most) continue;
+    return Error{Error::Code::refused, "cuda::AlarmOptions::" + std::string(number.field) + " is " +
+                                           std::to_string(given) + ": give it " +
+                                           limits_of(number)};
+  }
+  const bool any = std::any_of(kKinds.begin(), kKinds.end(),
+                               [this](const Kind& kind) { return this->*kind.member; });
+  if (any) return std::nullopt;
+  return Error{Error::Code::refused,
+               "no alarm is left: leave one of synchronization, leaks, "
+               "growth and races"};
+}
+
+Result<AlarmOptions> AlarmOptions::read(std::string_view written) {
+  AlarmOptions made;
+  std::vector<std::string_view> named;
+  for (std::size_t at = 0; !written.empty() && at <= written.size();) {
+    const std::size_t end = std::min(written.find(',', at), written.size());
+    const std::string_view word = written.substr(at, end - at);
+    at = end + 1;
+    if (std::string fault = read_word(word, made); !fault.empty())
+      return Error{Error::Code::refused, std::move(fault)};
+    const std::string_view name = word.substr(0, word.find('='));
+    if (name == kAllow || name == kWithout) continue;
+    if (std::find(named.begin(), named.end(), name) != named.end())
+      return Error{Error::Code::refused,
+                   "alarms takes " + std::string(name) + " once, and here it is twice"};
+    named.push_back(name);
+  }
+  if (auto fault = made.fault()) return *fault;
+  return made;
+}
+
+}  // namespace ringmain::cuda
