@@ -1,4 +1,4 @@
-// Question: what do we add to a call of CUDA's, and what does a source take (10a to 10d)?
+// Question: what do we add to a call of CUDA's, and what does a source take (10a to 10d, 10g)?
 //
 // Our callback is called as CUPTI calls it, with structs made here, so that no driver and no CUPTI
 // is in the figures; what an empty callback takes is a contender of its own, to be subtracted.
@@ -17,6 +17,8 @@
 
 #include "adapters/sources/cuda/cuda_callback.hpp"
 #include "adapters/sources/cuda/cuda_interest.hpp"
+#include "adapters/sources/cuda/cuda_source.hpp"
+#include "adapters/sources/cuda/traced.hpp"
 
 #include "bench/reference.hpp"
 #include "bench/repetition.hpp"
@@ -218,6 +220,52 @@ void live_handle(Repetition& repetition) {
   repetition.value((pages(0) - before) / kRoom);
 }
 
+[[gnu::noinline]] traced::cudaError_t record_nothing(traced::cudaEvent_t, traced::cudaStream_t) {
+  asm volatile("");
+  return traced::cudaSuccess;
+}
+[[gnu::noinline]] traced::cudaError_t device_zero(int* device) {
+  *device = 0;
+  return traced::cudaSuccess;
+}
+/// Calls of the wrapper go to a function that does nothing.
+struct Replaced {
+  Replaced() {
+    (void)traced::replace("cudaEventRecord", &record_nothing);
+    (void)traced::replace("cudaGetDevice", &device_zero);
+  }
+  ~Replaced() {
+    (void)traced::restore("cudaEventRecord");
+    (void)traced::restore("cudaGetDevice");
+  }
+};
+
+/// What the wrapper's call is compared with: the same function by a pointer.
+void traced_straight(Repetition& repetition) {
+  auto* function = &record_nothing;
+  repetition.value(time_each([&] {
+    benchmark::DoNotOptimize(function);
+    (void)function(nullptr, nullptr);
+  }));
+}
+void traced_unheard(Repetition& repetition) {
+  const Replaced replaced;
+  repetition.value(time_each([] { (void)traced::cudaEventRecord(nullptr, nullptr); }));
+}
+void traced_heard(Repetition& repetition) {
+  const Replaced replaced;
+  TestBus bus;
+  std::uint64_t heard = 0;
+  const auto subscription =
+      bus.channel<EventRecord>().subscribe([&heard](const EventRecord&) { ++heard; });
+  auto source = Source::attach(bus, {.wrapped_only = true});
+  if (!source) return repetition.fail(source.error().message.c_str());
+  repetition.value(time_stretches<kStretch>([] { (void)traced::cudaEventRecord(nullptr, nullptr); },
+                                            [&] { (void)bus.deliver(); }));
+  const Counts counts = source.value().counts();
+  if (heard != counts.published || counts.refused != 0) repetition.fail("events were lost");
+}
+
 [[maybe_unused]] const bool kAdded[] = {
     add("cuda_call", "cycle", {}, one_cycle),
     add("cuda_call", "empty_callback", {}, empty_callback),
@@ -225,6 +273,9 @@ void live_handle(Repetition& repetition) {
     add("cuda_call", "heard", {}, heard),
     add("cuda_call", "nobody_listens", {}, nobody_listens),
     add("cuda_call", "switched_off", {}, switched_off),
+    add("traced", "straight", {}, traced_straight),
+    add("traced", "unheard", {}, traced_unheard),
+    add("traced", "heard", {}, traced_heard),
     add("cuda_memory", "thread_and_kind", {}, thread_and_kind),
     add("cuda_memory", "live_handle", {}, live_handle),
     add("cuda_loss", "sleeping_bus", {}, into_a_sleeping_bus),

@@ -320,6 +320,12 @@ ROWS = (
              lambda m: m.median("cuda_loss/sleeping_bus"), margin=0.0, by_class=False))),
     Row("10d", "a live handle of CUDA's", (
         Part("each", "bytes", "<=", 32, lambda m: m.median("cuda_memory/live_handle"), margin=0.0, by_class=False),)),
+    Row("10g", "a call through CUDA's wrapper", (
+        Part("while nobody listens, more than the same call by a pointer", "cycles", "<=", 4,
+             lambda m: ((m.median("traced/unheard") - m.median("traced/straight")) / m.median("cuda_call/cycle")), by_class=False),
+        Part("heard, against twice a bare enqueue with its two looks at the clock", "ratio", "<=", 1,
+             lambda m: ((m.median("traced/heard") - m.median("traced/straight"))
+                        / (2 * m.median("cuda_call/bare_enqueue"))), by_class=False))),
     Row("11a", "an operation that a backend reports while nobody listens", (
         Part("issue and completion against a load, a branch and a cycle", "ratio", "<=", 2,
              lambda m: (m.median("collective/unheard")

@@ -144,7 +144,9 @@ class Installed(unittest.TestCase):
         lists = ("cmake_minimum_required(VERSION 3.25)\nproject(components CXX)\n"
                  "find_package(ringmain REQUIRED COMPONENTS {})\n"
                  f"add_executable(calls [==[{EXAMPLES / 'cuda_calls.cpp'}]==])\n"
-                 "target_link_libraries(calls ringmain::cuda ${{CMAKE_DL_LIBS}})\n")
+                 "target_link_libraries(calls ringmain::cuda ${{CMAKE_DL_LIBS}})\n"
+                 f"add_executable(trainer [==[{EXAMPLES / 'cuda_trainer.cpp'}]==])\n"
+                 "target_link_libraries(trainer ringmain::cuda)\n")
         (project / "CMakeLists.txt").write_text(lists.format("cuda"))
         configure = ("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
                      f"-DCMAKE_CXX_COMPILER={COMPILER}")

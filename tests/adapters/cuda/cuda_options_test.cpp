@@ -25,12 +25,14 @@ std::string fault(std::string_view written) {
 }
 
 constexpr std::string_view kTakes =
-    "cuda takes hold, own, driver, lossless, lane=EVENTS, handles=NUMBER and cupti=PATH, divided "
+    "cuda takes hold, own, driver, wrapped, lossless, lane=EVENTS, handles=NUMBER and cupti=PATH, "
+    "divided "
     "by commas, and not ";
 
 TEST(CudaOptionsTest, WithoutWordsTheDefaultsHold) {
   const Options options = read("");
-  EXPECT_FALSE(options.hold || options.own || options.driver_only || options.lossless);
+  EXPECT_FALSE(options.hold || options.own || options.driver_only || options.lossless ||
+               options.wrapped_only);
   EXPECT_EQ(options.lane_events, 8192u);
   EXPECT_EQ(options.handles, 65536u);
   EXPECT_EQ(options.cupti, "");
@@ -39,20 +41,22 @@ TEST(CudaOptionsTest, WithoutWordsTheDefaultsHold) {
 TEST(CudaOptionsTest, EachWordSetsItsOwnFieldOnly) {
   const auto flags = [](const Options& o) {
     return std::string{o.hold ? 'h' : '-', o.own ? 'o' : '-', o.driver_only ? 'd' : '-',
-                       o.lossless ? 'l' : '-'};
+                       o.lossless ? 'l' : '-', o.wrapped_only ? 'w' : '-'};
   };
-  EXPECT_EQ(flags(read("hold")), "h---");
-  EXPECT_EQ(flags(read("own")), "-o--");
-  EXPECT_EQ(flags(read("driver")), "--d-");
-  EXPECT_EQ(flags(read("lossless")), "---l");
-  EXPECT_EQ(flags(read("lane=100")), "----");
+  EXPECT_EQ(flags(read("hold")), "h----");
+  EXPECT_EQ(flags(read("own")), "-o---");
+  EXPECT_EQ(flags(read("driver")), "--d--");
+  EXPECT_EQ(flags(read("lossless")), "---l-");
+  EXPECT_EQ(flags(read("wrapped")), "----w");
+  EXPECT_EQ(flags(read("lane=100")), "-----");
   EXPECT_EQ(read("lane=100").lane_events, 100u);
   EXPECT_EQ(read("lane=100").handles, 65536u);
   EXPECT_EQ(read("handles=5000").handles, 5000u);
   EXPECT_EQ(read("handles=5000").lane_events, 8192u);
   EXPECT_EQ(read("cupti=/opt/a=b/libcupti.so.13").cupti, "/opt/a=b/libcupti.so.13");
-  const Options all = read("lossless,cupti=/c.so,driver,handles=1024,own,lane=1048576,hold");
-  EXPECT_EQ(flags(all), "hodl");
+  const Options all =
+      read("lossless,wrapped,cupti=/c.so,driver,handles=1024,own,lane=1048576,hold");
+  EXPECT_EQ(flags(all), "hodlw");
   EXPECT_EQ(all.lane_events, 1048576u);
   EXPECT_EQ(all.handles, 1024u);
   EXPECT_EQ(all.cupti, "/c.so");

@@ -303,7 +303,7 @@ class RefusedTest(CudaRunTest):
         told = subprocess.run([BINARY, "run", "--help"], capture_output=True, text=True, check=True).stdout
         every = self.run_it(WAYS, "returns", source="cuda:?", status=2).stderr
         words = re.search("cuda takes (.*), divided", every)[1].replace(" and ", ", ").split(", ")
-        self.assertEqual(len(words), 7, every)
+        self.assertEqual(len(words), 8, every)
         for word in words:
             self.assertRegex(told, rf"\n  {word} +\S")
         for number in ("64 to 1048576, 8192", "1024 to 16777216, 65536"):

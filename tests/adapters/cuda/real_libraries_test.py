@@ -106,5 +106,45 @@ class ContractTest(RealLibraries):
             self.skipped("of CUPTI and the runtime one is NVIDIA's and the other stands in", library)
 
 
+class TracedTest(RealLibraries):
+    """The wrapper's calls, each once, in a program that is linked with nothing of CUDA's."""
+
+    OF_13_1 = {"533", "534", "543", "544"}  # execution contexts
+
+    def answers(self, *arguments, libraries):
+        run = self.run_it(os.environ["RINGMAIN_TRACED_ALONE"], *arguments, libraries=libraries)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        said = dict(line.split(": ") for line in run.stdout.splitlines())
+        return ({call: answer for call, answer in said.items() if call.isdigit()},
+                {phase.strip('"'): int(times) for phase, times in said.items() if not phase.isdigit()})
+
+    def test_without_a_driver_each_call_answers_as_the_runtime_does_and_none_is_told_to_have_succeeded(self):
+        for version, lacks in (("13.0", self.OF_13_1), ("13.5", set())):
+            for how in ((), ("unheard",)):
+                with self.subTest(version, how=how):
+                    calls, phases = self.answers(*how, libraries=self.put(ROOT / version / "lib/libcudart.so.13"))
+                    self.assertEqual(calls, {call: "36" if call in lacks else "35" for call in calls})
+                    self.assertEqual(len(calls), 41)
+                    # A release is told before it fails: one has something to release, the memory that was to be registered.
+                    self.assertEqual((set(phases), phases.get("instant", 1)), (set() if how else {"begin", "failed", "instant"}, 1))
+
+    def test_without_a_runtime_each_call_answers_that_there_is_none(self):
+        nothing = self.put()
+        for name in ("libcudart.so.13", "libcudart.so.12"):
+            (nothing / name).touch()  # which the loader takes for no library, and looks no further
+        for how in ((), ("unheard",)):
+            calls, phases = self.answers(*how, libraries=nothing)
+            self.assertEqual(set(calls.values()), {"35"})
+            self.assertEqual(set(phases), set() if how else {"begin", "failed", "instant"})
+
+    def test_the_runtime_is_found_by_the_loader(self):
+        fakes = self.put(FAKES / "libcuda.so.1", FAKES / "libcudart.so.13")
+        calls, phases = self.answers(libraries=fakes)
+        self.assertEqual({call for call, answer in calls.items() if answer == "36"}, self.OF_13_1 | {"177", "275", "276", "390"})
+        self.assertEqual((calls["20"], calls["135"]), ("0", "0"))
+        self.assertGreater(phases["instant"], 20)
+        self.assertGreater(phases["succeeded"], 20)
+
+
 if __name__ == "__main__":
     sys.exit(main())
