@@ -317,6 +317,7 @@ const Verb& run_verb() {
       "  hold            CUPTI is not lent to torch.profiler\n"
       "  own             calls that subscribers make are told, too\n"
       "  driver          the driver's calls only\n"
+      "  wrapped         calls through the wrapper (traced.hpp) only; CUPTI is not asked\n"
       "  lossless        a call waits until there is room for its event\n"
       "  lane=EVENTS     that room, for each thread and kind: 64 to 1048576, 8192 unless said\n"
       "  handles=NUMBER  live handles that keep their generation: 1024 to 16777216, 65536 unless\n"
