@@ -37,7 +37,7 @@ foreach(place IN ITEMS adapters adapters/formats adapters/sinks adapters/sources
 endforeach()
 
 # Of the source of CUDA's calls those that a program uses; the folder holds private ones, too.
-set(cuda_headers cuda_alarm_options.hpp cuda_alarms.hpp cuda_hazards.hpp cuda_options.hpp cuda_source.hpp
+set(cuda_headers completions.hpp cuda_alarm_options.hpp cuda_alarms.hpp cuda_hazards.hpp cuda_options.hpp cuda_source.hpp
   traced.hpp traced_call.hpp traced_types.hpp)
 list(TRANSFORM cuda_headers PREPEND "${PROJECT_SOURCE_DIR}/adapters/sources/cuda/")
 install(FILES ${cuda_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/cuda")

@@ -10,6 +10,7 @@
 #include "compile.hpp"
 #include "cuda.hpp"
 #include "cuda_alarm.hpp"
+#include "cuda_completion.hpp"
 #include "cuda_lifetimes.hpp"
 #include "cuda_source.hpp"
 #include "cuda_use.hpp"
@@ -41,7 +42,8 @@ using AllEvents =
               cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
               cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization,
               cuda::StreamDeletion, cuda::ContextEvent, cuda::Capture, cuda::CallBegin,
-              cuda::CallRefused, cuda::SourceNotice, cuda::BufferUse, cuda::Alarm,              //
+              cuda::CallRefused, cuda::SourceNotice, cuda::BufferUse, cuda::Alarm,
+              cuda::Completion,                                                                 //
               nvtx::Range, nvtx::Mark,                                                          //
               replay::Slice, replay::Instant, replay::Counter, replay::Flow, replay::Metadata,  //
               LossNotice, SlowSubscriber, Threw, Quarantined, WaitingRemoval>;

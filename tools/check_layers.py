@@ -29,7 +29,7 @@ C_INTERFACE = "bindings/c/ringmain.h"
 # Installed one by one: their folders hold private headers, too.
 PUBLIC_FILES = (C_INTERFACE,
                 *(f"adapters/sources/cuda/{name}.hpp" for name in
-                  ("cuda_alarm_options", "cuda_alarms", "cuda_hazards", "cuda_options", "cuda_source",
+                  ("completions", "cuda_alarm_options", "cuda_alarms", "cuda_hazards", "cuda_options", "cuda_source",
                    "traced", "traced_call", "traced_types")),
                 *(f"adapters/sources/collective/{name}.hpp" for name in
                   ("collective_arguments", "collective_hook", "collective_ledger", "communicator", "communicator_gate",

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <string_view>
 
+#include "adapters/sources/cuda/cuda_own_call.hpp"
 #include "adapters/sources/cuda/cuda_sites.hpp"
 
 namespace ringmain::cuda {
 
 constinit Switchboard switchboard;
 constinit thread_local Guard threads_guard;
+constinit thread_local std::uint32_t own_calls = 0;
 
 namespace {
 
@@ -81,6 +83,7 @@ void tell(Attachment& to, abi::Domain domain, std::uint32_t cbid, const void* da
 void on_callback(void* user_data, abi::Domain domain, std::uint32_t cbid,
                  const void* data) noexcept {
   if (data == nullptr || (switchboard.kinds == 0 && domain != abi::kState)) return;
+  if (own_calls != 0 && domain != abi::kState) return;
   const int kept = errno;
   if (switchboard.presence.enter()) {
     Attachment* const to = switchboard.to;
