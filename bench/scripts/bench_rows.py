@@ -320,6 +320,13 @@ ROWS = (
              lambda m: m.median("cuda_loss/sleeping_bus"), margin=0.0, by_class=False))),
     Row("10d", "a live handle of CUDA's", (
         Part("each", "bytes", "<=", 32, lambda m: m.median("cuda_memory/live_handle"), margin=0.0, by_class=False),)),
+    Row("10e", "arming a point of a CUDA stream, without the driver's calls", (
+        *(Part(f"against a ring lane's publish{how}", "ratio", "<=", 2,
+               lambda m, case=case: ((m.median("completions/arm") - m.median("completions/drivers_calls"))
+                                     / m.median(f"completions/{case}")), by_class=False)
+          for how, case in (("", "ring_publish"), (" that looks at the clock, as arming does", "ring_publish_stamped"))),)),
+    Row("10f", "completions while nothing is armed", (
+        Part("a bus with a poller", "% of a core", "<=", 0.05, lambda m: m.median("completions_idle/poller"), by_class=False),)),
     Row("10g", "a call through CUDA's wrapper", (
         Part("while nobody listens, more than the same call by a pointer", "cycles", "<=", 4,
              lambda m: ((m.median("traced/unheard") - m.median("traced/straight")) / m.median("cuda_call/cycle")), by_class=False),
