@@ -6,7 +6,7 @@ root=$(cd "$here/../.." && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: tests/gpu/run_all.sh [--group 1|2|3|collectives|all] [--only ID] [--output DIR] [--build DIR] [--python PYTHON] [--no-build] [--list]
+usage: tests/gpu/run_all.sh [--group 1|2|3|collectives|completions|all] [--only ID] [--output DIR] [--build DIR] [--python PYTHON] [--no-build] [--list]
 
 Builds ringmain and the test programs, and runs the tests that need a GPU. Each prints a line: its name, PASS, FAIL or SKIP, and
 why. The last line counts them. Results, recordings and reports go to the output folder.

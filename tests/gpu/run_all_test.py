@@ -70,7 +70,7 @@ class WithoutTest(InAFolder):
 
     def test_groups_hold_all_tests_once(self):
         groups = [[line.split()[0] for line in self.run_it("--group", group, "--list")] for group in run_tests.GROUPS]
-        self.assertEqual(run_tests.GROUPS, ("1", "2", "3", "collectives"))
+        self.assertEqual(run_tests.GROUPS, ("1", "2", "3", "collectives", "completions"))
         self.assertEqual(sorted(sum(groups, [])), sorted(run_tests.TESTS))
 
     def test_ctest_is_told_that_all_was_skipped(self):
@@ -108,7 +108,7 @@ class OverStandInsTest(InAFolder):
     def test_what_can_be_run_over_them_passes(self):
         *lines, last = self.fakes()
         verdicts = {line.split()[0]: line.split()[1] for line in lines if not line.startswith("#")}
-        for name in ("G0", "G1", "G1b", "G1c", "G2", "G3", "G6", "G7", "G11", "G12", "G13", "G15"):
+        for name in ("G0", "G1", "G1b", "G1c", "G2", "G3", "G6", "G7", "G8", "G8b", "G8c", "G9", "G11", "G12", "G13", "G15"):
             self.assertEqual(verdicts[name], "PASS", "\n".join(lines))
         self.assertRegex(last, r"^\d+ passed, 0 failed, \d+ skipped$")
         self.assertTrue((self.output / "runtime_calls.calls").exists())

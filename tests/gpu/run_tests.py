@@ -18,10 +18,11 @@ from place import Failed, Place, Skipped
 from tests_of_calls import TESTS as OF_CALLS
 from tests_of_collectives import TESTS as OF_COLLECTIVES
 from tests_of_company import TESTS as OF_COMPANY
+from tests_of_completions import TESTS as OF_COMPLETIONS
 from tests_of_cost import TESTS as OF_COST
 
 # name: (group, seconds after which it hangs, the function). A group's seconds are eight minutes at most.
-TESTS = dict(sorted({**OF_CALLS, **OF_COST, **OF_COMPANY, **OF_COLLECTIVES}.items(), key=lambda one: str(one[1][0])))
+TESTS = dict(sorted({**OF_CALLS, **OF_COST, **OF_COMPANY, **OF_COLLECTIVES, **OF_COMPLETIONS}.items(), key=lambda one: str(one[1][0])))
 GROUPS = tuple(dict.fromkeys(str(group) for group, _, _ in TESTS.values()))
 GROUP_SECONDS_MAX = 480
 RESULTS_BYTES_MAX = 16 << 20

@@ -14,6 +14,18 @@ __global__ void multiply(float* numbers, int count) {
   numbers[at] = one;
 }
 
+/// flags[0]: the host says that it may end; flags[1]: the kernel says that it does.
+__global__ void wait_for(volatile int* flags) {
+  while (flags[0] == 0) {
+  }
+  flags[1] = 1;
+  __threadfence_system();
+}
+
+__global__ void fault() {
+  *reinterpret_cast<volatile int*>(16) = 1;
+}
+
 }  // namespace
 
 extern "C" int gpu_launch_nothing(cudaStream_t stream) {
@@ -23,5 +35,15 @@ extern "C" int gpu_launch_nothing(cudaStream_t stream) {
 
 extern "C" int gpu_launch_multiply(float* numbers, int count, cudaStream_t stream) {
   multiply<<<(count + 255) / 256, 256, 0, stream>>>(numbers, count);
+  return static_cast<int>(cudaPeekAtLastError());
+}
+
+extern "C" int gpu_launch_wait(int* flags, cudaStream_t stream) {
+  wait_for<<<1, 1, 0, stream>>>(flags);
+  return static_cast<int>(cudaPeekAtLastError());
+}
+
+extern "C" int gpu_launch_fault(cudaStream_t stream) {
+  fault<<<1, 1, 0, stream>>>();
   return static_cast<int>(cudaPeekAtLastError());
 }
