@@ -1,17 +1,25 @@
-// How does a training loop keep a budget of device memory? An allocation beyond it is refused
-// before CUDA is called, and the loop goes on with a smaller batch.
+// How does a training loop keep a budget of device memory, and its GPU busy? An allocation beyond
+// the budget is refused before CUDA is called, and the loop goes on with a smaller batch. The GPU
+// itself says which steps are done, and a step that waits for it all the same raises an alarm.
 //
 // It is built without CUDA's toolkit; a program that has it includes <cuda_runtime_api.h> first,
 // and needs no other change.
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include <ringmain/adapters/sources/cuda/completions.hpp>
+#include <ringmain/adapters/sources/cuda/cuda_alarms.hpp>
 #include <ringmain/adapters/sources/cuda/cuda_source.hpp>
 #include <ringmain/adapters/sources/cuda/traced.hpp>
 #include <ringmain/bus/bus.hpp>
+#include <ringmain/events/steps/source.hpp>
 
 namespace {
 
@@ -71,9 +79,10 @@ class Step {
     if (got != traced::cudaSuccess) return got;
     return traced::cudaMallocAsync(&gradients_, bytes / 2, stream_);
   }
-  traced::cudaError_t run(traced::cudaEvent_t done) {
-    const auto recorded = traced::cudaEventRecord(done, stream_);
-    return recorded != traced::cudaSuccess ? recorded : traced::cudaEventSynchronize(done);
+  /// Behind its work the GPU says that it got there.
+  [[nodiscard]] bool run(cuda::Completions& completions, std::uint64_t number) {
+    // … its kernels are launched here …
+    return static_cast<bool>(completions.arm(stream_, number));
   }
 
  private:
@@ -82,19 +91,29 @@ class Step {
   void* gradients_ = nullptr;
 };
 
-/// With the largest batch that fits. 0: CUDA failed.
-unsigned train(int number, unsigned batch, traced::cudaStream_t stream, traced::cudaEvent_t done,
-               const Budget& budget) {
-  for (; batch != 0; batch /= 2) {
-    Step step(stream);
-    const auto got = step.take(batch);
-    if (got == traced::cudaErrorMemoryAllocation) continue;  // refused: CUDA was not asked
-    if (got != traced::cudaSuccess || step.run(done) != traced::cudaSuccess) return 0;
-    std::printf("step %d: batch %u, %u MiB held\n", number, batch, budget.held_mib());
-    return batch;
+/// What the loop works with.
+struct Trainer {
+  ringmain::step::Source steps;
+  traced::cudaStream_t stream;
+  cuda::Completions completions;
+  const Budget& budget;
+
+  /// With the largest batch that fits. 0: CUDA failed.
+  unsigned train(std::uint64_t number, unsigned batch) {
+    const auto scope = steps.step(number);
+    for (; batch != 0; batch /= 2) {
+      Step step(stream);
+      const auto got = step.take(batch);
+      if (got == traced::cudaErrorMemoryAllocation) continue;  // refused: CUDA was not asked
+      if (got != traced::cudaSuccess || !step.run(completions, number)) return 0;
+      if (number == 4) (void)traced::cudaStreamSynchronize(stream);  // to read the loss
+      std::printf("step %d: batch %u, %u MiB held\n", static_cast<int>(number), batch,
+                  budget.held_mib());
+      return batch;
+    }
+    return 0;
   }
-  return 0;
-}
+};
 
 /// CUPTI's word on all calls, or, where it cannot be had, that of the calls of traced.hpp alone.
 ringmain::Result<cuda::Source> attach(Bus& bus) {
@@ -115,22 +134,39 @@ int main() {
                 static_cast<unsigned long long>(call.bytes), static_cast<int>(why.size()),
                 why.data());
   });
+  std::vector<std::string> alarmed;
+  cuda::Alarms alarms(bus, {}, [&alarmed](const cuda::Alarm& alarm) {
+    alarmed.push_back(cuda::sentence_of(alarm));
+  });
+  std::atomic<int> done{0};
+  auto reached = bus.channel<cuda::Completion>().subscribe([&done](const cuda::Completion& said) {
+    if (said.outcome == cuda::Outcome::completed) ++done;
+  });
   auto source = attach(bus);
   if (!source) return 1;
 
   void* weights = nullptr;
   traced::cudaStream_t stream = nullptr;
-  traced::cudaEvent_t done = nullptr;
   if (traced::cudaMalloc(&weights, 8 * kMiB) != traced::cudaSuccess) return 1;
   if (traced::cudaStreamCreate(&stream) != traced::cudaSuccess) return 1;
-  if (traced::cudaEventCreate(&done) != traced::cudaSuccess) return 1;
+  auto completions = cuda::Completions::make(bus);  // of the context that cudaMalloc() has made
+  if (!completions) {
+    std::printf("%s\n", completions.error().message.c_str());
+    return 1;
+  }
+  Trainer trainer{ringmain::step::Source::attach(bus).value(), stream,
+                  std::move(completions).value(), budget};
   unsigned batch = 32;
-  for (int number = 1; number <= 4 && batch != 0; ++number)
-    batch = train(number, batch * 2, stream, done, budget);  // as large as it may be
-  (void)traced::cudaEventDestroy(done);
+  for (std::uint64_t number = 1; number <= 4 && batch != 0; ++number)
+    batch = trainer.train(number, batch * 2);  // as large as it may be
+  (void)trainer.completions.end(std::chrono::seconds(10));
   (void)traced::cudaStreamDestroy(stream);
   (void)traced::cudaFree(weights);
   source.value().detach();
+  (void)alarms.finish();
+  (void)bus.flush(std::chrono::seconds(10));
+  std::printf("%d steps are done\n", done.load());
+  for (const std::string& one : alarmed) std::printf("alarm: %s\n", one.c_str());
   std::printf("%u MiB held at the end\n", budget.held_mib());
-  return batch == 0 || budget.held_mib() != 0 ? 1 : 0;
+  return batch == 0 || budget.held_mib() != 0 || done != 4 ? 1 : 0;
 }

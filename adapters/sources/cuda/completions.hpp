@@ -4,10 +4,9 @@
 //   auto made = cuda::Completions::make(bus);             // of the thread's current context
 //   auto heard = bus.channel<cuda::Completion>().subscribe([](const cuda::Completion& c) { … });
 //   …launch work on stream…
-//   const cuda::Armed armed = made.value().arm(stream, 7);  // looks like one small kernel more
-//   if (!armed) …                                           // nothing was armed; armed.code says
-//   why … made.value().end(std::chrono::seconds(1));            // what is not reached by then is
-//   abandoned
+//   const cuda::Armed armed = made.value().arm(stream, 7);  // like one small kernel more
+//   if (!armed) …                                           // nothing was armed, for armed.code
+//   made.value().end(std::chrono::seconds(1));              // the rest is abandoned then
 //
 // Behind the work the stream writes a number to memory of the host's, which one thread of ours
 // reads: nothing of the driver's is called while all goes well, and the stream waits for nobody.
