@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "adapters/sources/cuda/traced.hpp"
+
 #include "tests/adapters/cuda/source_fixture.hpp"
 #include "tests/process/allocation_faults.hpp"
 
@@ -96,6 +98,27 @@ TEST_F(SourceMemoryTest, AThreadsFirstCallMayFindNoMemory) {
   EXPECT_GT(k, 3) << "a thread's first call allocates next to nothing: the test sees too little";
   bus.deliver();
   EXPECT_EQ(heard.size(), source.counts().published);
+}
+
+TEST_F(SourceMemoryTest, AWrappedCallAllocatesNothingOnceItsThreadHasItsLane) {
+  const auto heard = bus.heard<EventRecord>();
+  const auto refused = bus.heard<CallRefused>();
+  const Name why{"every second one"};
+  unsigned asked = 0;
+  const auto asks = bus.channel<CallBegin>().subscribe_inline(
+      [&](const CallBegin&) { return ++asked % 2 == 0 ? Verdict::veto(why) : Verdict::allow(); });
+  Source source = attached(bus);
+  const auto call = [&] {
+    EXPECT_EQ(traced::cudaEventRecord(event, nullptr), traced::cudaSuccess);
+    EXPECT_EQ(traced::cudaEventRecord(event, nullptr), traced::cudaErrorNotPermitted);
+  };
+  call();
+  fail_allocations(1, 1L << 40);
+  for (int i = 0; i < 100; ++i) call();
+  EXPECT_FALSE(heal_allocations());
+  bus.deliver();
+  EXPECT_EQ(heard.size(), 202);
+  EXPECT_EQ(refused.size(), 101);
 }
 
 TEST_F(SourceMemoryTest, DetachingInCallbacksLeavesNoMoreBehind) {
