@@ -63,6 +63,19 @@ TEST_F(TracedMidCallTest, ASourceThatComesInMidCallTellsItOnceAtMost) {
   EXPECT_EQ(made[1].layer, Layer::wrapper);
 }
 
+TEST_F(TracedMidCallTest, AnotherSourceTellsNoEndOfWhatItDidNotTellTheBeginOf) {
+  auto synchronized = bus.heard<DeviceSynchronization>();
+  Source source = attached({.wrapped_only = true});
+  during("cudaDeviceSynchronize", [&] {
+    (void)source.detach();
+    source = attached({.wrapped_only = true});
+  });
+  ASSERT_EQ(traced::cudaDeviceSynchronize(), traced::cudaSuccess);
+  bus.deliver();
+  ASSERT_EQ(synchronized.size(), 1);
+  EXPECT_EQ(synchronized[0].phase, Phase::begin);
+}
+
 TEST_F(TracedMidCallTest, WhoListensComesAndGoesInMidCall) {
   auto made = bus.heard<MemoryAllocation>();
   Source source = attached();

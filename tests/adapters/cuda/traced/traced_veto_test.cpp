@@ -251,6 +251,19 @@ TEST_F(TracedVetoTest, ARefusalIsHeardByWhoListensToNothingElse) {
   EXPECT_EQ(refused.size(), 1);
 }
 
+TEST_F(TracedVetoTest, WhoComesAfterTheSourceIsAskedOnceItWasTold) {
+  TestBus alone;
+  auto made = Source::attach(alone, {.wrapped_only = true});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(traced::cudaDeviceSynchronize(), traced::cudaSuccess);
+  auto veto = alone.channel<CallBegin>().subscribe_inline(
+      [&](const CallBegin&) { return Verdict::veto(why); });
+  ASSERT_TRUE(alone.wait_told(std::chrono::minutes(10)));
+  EXPECT_EQ(traced::cudaDeviceSynchronize(), traced::cudaErrorNotPermitted);
+  veto.reset();
+  EXPECT_EQ(traced::cudaDeviceSynchronize(), traced::cudaSuccess);
+}
+
 TEST_F(TracedVetoTest, ASourceThatIsDetachedWhileItIsAskedSaysNoMore) {
   const auto asks = bus.channel<CallBegin>().subscribe_inline([this](const CallBegin&) {
     EXPECT_EQ(source.detach(), Detached::deferred);
