@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "adapters/sources/cuda/completions_core.hpp"
+
 #include "tests/adapters/cuda/completions_fixture.hpp"
 
 namespace ringmain::cuda {
@@ -71,6 +73,18 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(to_string(tested.param.strategy)) + "_" +
              std::to_string(tested.param.result) + (tested.param.lasts ? "_lasting" : "_once");
     });
+
+TEST(CompletionsCoreTest, AContextThatWasMadeAnewAtTheSameAddressIsAnother) {
+  static unsigned long long id = 1;
+  Driver driver;
+  driver.context_id = [](void*, unsigned long long* to) { return *to = id, 0; };
+  driver.stream_query = [](void*) { return 0; };
+  CompletionsCore core(driver, {});
+  core.context_id = id;
+  EXPECT_EQ(core.ask(), kDone);
+  ++id;
+  EXPECT_EQ(core.ask(), kContextGone);
+}
 
 /// An event that is of no use fails its ticket alone.
 TEST_F(CompletionsFixture, AnEventThatAnswersWithAnErrorForEverFailsItsTicketAlone) {

@@ -8,7 +8,8 @@ from ringmain import EventType, _native
 
 
 @pytest.mark.parametrize("name", ["train.step", "compile.start", "compile.end", "compile.graph_break", "cuda.memory_allocation",
-                                  "cuda.stream_deletion", "cuda.context", "cuda.capture", "cuda.call_begin", "cuda.call_refused", "cuda.source", "collective.issued",
+                                  "cuda.stream_deletion", "cuda.context", "cuda.capture", "cuda.call_begin", "cuda.call_refused", "cuda.source",
+                                  "cuda.completion", "cuda.buffer_use", "cuda.alarm", "collective.issued",
                                   "nvtx.range", "bus.loss"])
 def test_events_of_cxx_are_known_by_name_and_as_attributes(bus, name):
     type_ = getattr(ringmain.events, name.replace(".", "_"))
