@@ -45,7 +45,7 @@ struct CompletionsOptions {
   /// A lane is a stream as one thread arms it: 1 to kLanesMax, 64 bytes of pinned memory each.
   std::uint32_t lanes_max = 1024;
   /// How many tickets of a lane may be on their way: kTicketsMin to kTicketsMax, rounded up to a
-  /// power of two; 48 bytes each, taken at a lane's first ticket.
+  /// power of two; 40 bytes each, taken at a lane's first ticket.
   std::uint32_t lane_tickets = 256;
   /// Events on their way to their subscribers; then the poller waits, and lanes fill up.
   std::uint32_t capacity_events = 65536;
@@ -147,7 +147,7 @@ class [[nodiscard]] Completions {
   Armed arm_after_launch(void* graph_exec, void* stream, std::uint64_t tag) noexcept;
 
   /// Adds a node to a graph: each launch of it is one ticket, armed and completed when the driver
-  /// calls the node. The node is the process's for ever, 96 bytes, as graphs may be copied; it
+  /// calls the node. The node is the process's for ever, 64 bytes, as graphs may be copied; it
   /// says nothing once this has ended. Errors: `refused`, as make(), or there are 65,536 of them.
   [[nodiscard]] Result<GraphNode> add_host_node(void* graph, std::span<void* const> dependencies,
                                                 std::uint64_t tag);

@@ -29,6 +29,7 @@ struct NodeTickets {
   NodeTickets* next = nullptr;      // of the same core
   NodeTickets* next_all = nullptr;  // of the process
 };
+static_assert(sizeof(NodeTickets) == 64);  // as Completions::add_host_node() says
 
 /// The streams' words. Memory of our own that the driver pins, and not the driver's: it stays when
 /// the context goes, and the poller may read it at any time.

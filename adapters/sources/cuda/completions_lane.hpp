@@ -30,6 +30,7 @@ struct Slot {
   void* event = nullptr;  // Strategy::event_queries: this slot's for as long as the lane lives
   Word* word = nullptr;   // Strategy::host_functions
 };
+static_assert(sizeof(Slot) == 40);  // as CompletionsOptions::lane_tickets says
 
 struct alignas(engine::kLineBytes) Lane {
   enum class Owner : std::uint8_t { none, thread, left };  // left: its thread has ended
