@@ -182,6 +182,10 @@ Result<bool> SinkHandle::attach_own(Bus& bus, Subscribes& own) {
   return true;
 }
 
+bool SinkHandle::subscribes() const noexcept {
+  return dynamic_cast<const Subscribes*>(core_->sink.get()) != nullptr;
+}
+
 void SinkHandle::flush() {
   if (core_->box.attached()) core_->hand_over_pending();
   if (core_->own == nullptr) return;

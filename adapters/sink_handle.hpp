@@ -41,6 +41,8 @@ class [[nodiscard]] SinkHandle {
   /// dropped and counted in stats(). A sink that Subscribes hears what it subscribes to instead.
   Result<bool> attach(Bus& bus, std::string_view pattern = ">");
 
+  /// True: it Subscribes, so listen() brings it nothing, and attach() is to be called instead.
+  [[nodiscard]] bool subscribes() const noexcept;
   /// The sink hears, in this thread, what is in its mailbox now.
   void flush();
   /// The sink hears what is still in its mailbox, then it is closed. An Error if an event was lost.

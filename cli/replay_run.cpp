@@ -157,8 +157,14 @@ class ReplayRun {
       auto& made = *bus.configure<E>(channel).value();  // the bus is new: this cannot fail
       heard.subscriptions.push_back(made.subscribe_batch(
           [&n = heard.events[kind]](Batch<E> batch) { n += batch.size(); }, {.name = "summary"}));
-      for (auto& sink : sinks_) sink.listen(made);
+      for (auto& sink : sinks_) {
+        if (!sink.subscribes()) sink.listen(made);
+      }
     });
+    for (auto& sink : sinks_) {  // once the channels are there
+      if (!sink.subscribes()) continue;
+      if (const auto attached = sink.attach(bus); !attached) fault(attached.error().message);
+    }
   }
 
   void interrupt(int signal) {

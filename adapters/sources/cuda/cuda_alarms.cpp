@@ -14,6 +14,7 @@
 #include "adapters/sources/cuda/alarms/growth.hpp"
 #include "adapters/sources/cuda/alarms/handles.hpp"
 #include "adapters/sources/cuda/cuda_hazards.hpp"
+#include "adapters/sources/cuda/cuda_succeeded.hpp"
 
 namespace ringmain::cuda {
 namespace {
@@ -22,11 +23,6 @@ using alarms::Left;
 using alarms::Made;
 
 constexpr auto kComing = std::chrono::seconds(1);
-
-template <class Call>
-bool succeeded(const Call& call) noexcept {
-  return call.phase != Phase::failed && call.result <= 0;
-}
 
 template <class E>
 std::uint64_t lost_of(const Channel<E>& channel) {
@@ -59,8 +55,8 @@ struct Alarms::Core {
   Core(Bus& bus_, AlarmOptions options_, Say say_)
       : bus(bus_), options(std::move(options_)), say(std::move(say_)) {}
 
-  /// Whether anything was lost since the last call. Then all that rests on having heard everything
-  /// begins anew.
+  /// Whether anything was lost, or came out of its order, since the last call. Then all that rests
+  /// on having heard everything begins anew.
   bool restarted() {
     const std::uint64_t now = lost_now();
     if (now <= lost) return false;
@@ -69,8 +65,9 @@ struct Alarms::Core {
     return true;
   }
   [[nodiscard]] std::uint64_t lost_now() const {
-    const std::uint64_t dropped = heard.attached() ? heard.stats().dropped : last.dropped;
-    return (options.races ? CallsAndUses::lost(bus) : Calls::lost(bus)) + dropped;
+    const SubscriberStats own = heard.attached() ? heard.stats() : last;
+    const std::uint64_t disordered = own.order_gaps + own.order_late;
+    return (options.races ? CallsAndUses::lost(bus) : Calls::lost(bus)) + own.dropped + disordered;
   }
   /// Hears nothing more. False: so it was before.
   bool leave() noexcept {

@@ -7,6 +7,7 @@
 
 #include "events/steps/follower.hpp"
 
+#include "adapters/sources/cuda/cuda_succeeded.hpp"
 #include "adapters/sources/cuda/hazards/streams.hpp"
 #include "adapters/sources/cuda/hazards/uses.hpp"
 
@@ -21,11 +22,6 @@ using hazards::Streams;
 constexpr std::uint32_t kNonBlocking = 1;     // cudaStreamNonBlocking, CU_STREAM_NON_BLOCKING
 constexpr std::uint32_t kRecordExternal = 1;  // cudaEventRecordExternal
 constexpr std::size_t kThreadsMax = 1024;     // that are in a synchronization at once
-
-template <class Call>
-bool succeeded(const Call& call) noexcept {
-  return call.phase != Phase::failed && call.result <= 0;
-}
 
 /// What a record left in an event.
 struct Recorded {

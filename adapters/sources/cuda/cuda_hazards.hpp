@@ -57,9 +57,9 @@ struct Verdict {
 class Hazards {
  public:
   struct Limits {
-    std::uint32_t streams = 256;  // that live, or that the host has not waited for
-    std::uint32_t events = 4096;  // that live
-    std::uint32_t uses = 65536;   // that are kept for comparison
+    std::uint32_t streams = 256;   // that live, or that the host has not waited for
+    std::uint32_t events = 16384;  // that live
+    std::uint32_t uses = 65536;    // that are kept for comparison
   };
   struct Figures {
     std::uint64_t uses = 0;       // that were heard

@@ -119,9 +119,9 @@ TEST_F(HazardsTest, ADeletionThatFailedChangesNothing) {
   record(kOne);
   hear(EventDeletion{.event = kEvent}, Phase::instant, kNoResult);
   hear(EventDeletion{.event = kEvent}, Phase::failed, 1);
+  wait(kTwo);
   hear(StreamDeletion{.stream = kTwo}, Phase::instant, kNoResult);
   hear(StreamDeletion{.stream = kTwo}, Phase::failed, 1);
-  wait(kTwo);
   use(kTwo);
   EXPECT_FALSE(races());
   EXPECT_EQ(hazards.figures().unjudged, 0);
@@ -204,6 +204,16 @@ TEST_F(HazardsTest, AStreamFromBeforeIsJudgedOnceItIsKnownNotToCapture) {
   make(kOne, true);
   use(kOne);
   EXPECT_TRUE(races());
+}
+
+TEST_F(HazardsTest, ASynchronizationWithTheDeviceSettlesWhatWasDoubted) {
+  constexpr std::uint64_t kOld = 0x61;
+  hazards.forget();
+  use(kOld);
+  hear(DeviceSynchronization{}, Phase::begin, kNoResult);
+  hear(DeviceSynchronization{}, Phase::end);
+  use(kOld);
+  EXPECT_EQ(hazards.figures().unjudged, 1);
 }
 
 TEST_F(HazardsTest, MemoryOnAStreamIsThereAfterItsAllocationAndUntilItsDeallocation) {

@@ -1,4 +1,5 @@
-/* A training loop with each fault that is an alarm, or without any. usage: alarms faults|none STEPS */
+/* A training loop with each fault that is an alarm, or without any. usage: alarms faults|none STEPS
+ */
 #include <stdint.h>
 #include <string.h>
 
