@@ -175,6 +175,7 @@ TEST_F(AlarmsTest, MemoryThatRisesFromStepToStepIsSaidAfterTheWarmUp) {
   watch(options);
   for (std::uint64_t number = 1; number <= 6; ++number) {
     const auto step = steps.step(number);
+    const auto phase = steps.phase(forward);
     grow(1000);
   }
   bus.deliver();
