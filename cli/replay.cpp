@@ -19,7 +19,7 @@
 namespace ringmain::cli {
 namespace {
 
-std::string quoted(std::string_view word) {
+std::string in_quotes(std::string_view word) {
   return "'" + std::string(word) + "'";
 }
 
@@ -38,34 +38,34 @@ std::string read_select(const std::string& pattern, std::span<const std::string_
     return pattern_matches(pattern, channel);
   });
   if (any) return "";
-  return "no channel of a replay matches " + quoted(pattern) +
+  return "no channel of a replay matches " + in_quotes(pattern) +
          did_you_mean(pattern, {channels.begin(), channels.end()});
 }
 
 std::string read_numbers(const Arguments& arguments, ReplayCall& call) {
   if (const auto speed = arguments.value("--speed")) {
     const auto factor = *speed == "max" ? 0 : parse_number(*speed, 1e-6, 1e9);
-    if (!factor) return "--speed wants a factor above 0, or max, and not " + quoted(*speed);
+    if (!factor) return "--speed wants a factor above 0, or max, and not " + in_quotes(*speed);
     call.options.speed = *factor;
   }
   if (const auto loops = arguments.value("--loop")) {
     const auto times = parse_number(*loops, 1, 1e9);
     if (!times || *times != static_cast<std::uint32_t>(*times)) {
-      return "--loop wants a whole number above 0, and not " + quoted(*loops);
+      return "--loop wants a whole number above 0, and not " + in_quotes(*loops);
     }
     call.options.loops = static_cast<std::uint32_t>(*times);
   }
   if (const auto workers = arguments.value("--workers")) {
     const auto count = parse_number(*workers, 1, 32);
     if (!count || *count != static_cast<unsigned>(*count)) {
-      return "--workers wants a whole number from 1 to 32, and not " + quoted(*workers);
+      return "--workers wants a whole number from 1 to 32, and not " + in_quotes(*workers);
     }
     call.workers = static_cast<unsigned>(*count);
   }
   if (const auto memory = arguments.value("--memory-max")) {
     const auto bytes = parse_bytes(*memory);
     if (!bytes || *bytes < replay::ReplayOptions::kMemoryMin) {
-      return "--memory-max wants at least 32M, such as 256M or 2G, and not " + quoted(*memory);
+      return "--memory-max wants at least 32M, such as 256M or 2G, and not " + in_quotes(*memory);
     }
     call.options.memory_max = *bytes;
   }
@@ -75,7 +75,7 @@ std::string read_numbers(const Arguments& arguments, ReplayCall& call) {
 std::string read_format(const Arguments& arguments, ReplayCall& call) {
   const auto format = arguments.value("--format").value_or("kineto");
   if (format != "kineto" && format != "torch_trace") {
-    return "--format is kineto or torch_trace, and not " + quoted(format) +
+    return "--format is kineto or torch_trace, and not " + in_quotes(format) +
            did_you_mean(format, {"kineto", "torch_trace"});
   }
   call.torch_trace = format == "torch_trace";
@@ -104,7 +104,7 @@ std::string read_call(const Arguments& arguments, ReplayCall& call) {
   if (auto sentence = read_numbers(arguments, call); !sentence.empty()) return sentence;
   if (const auto order = arguments.value("--order")) {
     if (*order != "thread" && *order != "recorded") {
-      return "--order is thread or recorded, and not " + quoted(*order) +
+      return "--order is thread or recorded, and not " + in_quotes(*order) +
              did_you_mean(*order, {"thread", "recorded"});
     }
     call.options.order = *order == "thread" ? replay::Order::thread : replay::Order::recorded;

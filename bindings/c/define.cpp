@@ -12,7 +12,7 @@ namespace {
 
 enum : std::size_t { kNameBytesMax = 255 };
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
@@ -21,10 +21,10 @@ std::string fault_of_name(std::string_view name) {
   if (name.empty()) return "the event's name is empty; give it one, as in train.step";
   if (name.size() > kNameBytesMax) return "the event's name has more than 255 bytes; shorten it";
   if (name.front() == '.' || name.back() == '.' || name.find("..") != name.npos) {
-    return "event " + quoted(name) + " has an empty token; put one word between two dots";
+    return "event " + in_quotes(name) + " has an empty token; put one word between two dots";
   }
   if (name.find_first_of("*> \t\r\n") != name.npos) {
-    return "event " + quoted(name) + " has a blank, * or > in its name; leave them out";
+    return "event " + in_quotes(name) + " has a blank, * or > in its name; leave them out";
   }
   return {};
 }
@@ -48,11 +48,11 @@ bool has_size(std::uint32_t type, std::uint32_t size) {
 /// "" for a field that lies in its event.
 std::string fault_of_field(const ringmain_field& f, std::uint32_t number,
                            const ringmain_event_type& of) {
-  const std::string event = "event " + quoted(of.name);
+  const std::string event = "event " + in_quotes(of.name);
   if (f.name == nullptr || *f.name == '\0') {
     return event + ": field " + std::to_string(number) + " has no name; give it one";
   }
-  const std::string field = event + ": field " + quoted(f.name);
+  const std::string field = event + ": field " + in_quotes(f.name);
   if (f.type >= kBytes.size()) {
     return field + " is of type " + std::to_string(f.type) +
            ", which there is not; use RINGMAIN_U8 … RINGMAIN_TEXT";
@@ -83,13 +83,13 @@ std::string fault_of_field(const ringmain_field& f, std::uint32_t number,
 
 /// "" where no two fields share bytes or a name.
 std::string fault_of_fields(std::vector<ringmain_field> fields, const ringmain_event_type& of) {
-  const std::string event = "event " + quoted(of.name);
+  const std::string event = "event " + in_quotes(of.name);
   std::sort(fields.begin(), fields.end(),
             [](const auto& a, const auto& b) { return a.offset < b.offset; });
   for (std::size_t i = 1; i < fields.size(); ++i) {
     if (fields[i].offset < fields[i - 1].offset + fields[i - 1].size) {
-      return event + ": fields " + quoted(fields[i - 1].name) + " and " + quoted(fields[i].name) +
-             " share bytes; look at their offsets";
+      return event + ": fields " + in_quotes(fields[i - 1].name) + " and " +
+             in_quotes(fields[i].name) + " share bytes; look at their offsets";
     }
   }
   std::sort(fields.begin(), fields.end(), [](const auto& a, const auto& b) {
@@ -97,7 +97,7 @@ std::string fault_of_fields(std::vector<ringmain_field> fields, const ringmain_e
   });
   for (std::size_t i = 1; i < fields.size(); ++i) {
     if (std::string_view(fields[i].name) == fields[i - 1].name) {
-      return event + " has two fields " + quoted(fields[i].name) + "; give one another name";
+      return event + " has two fields " + in_quotes(fields[i].name) + "; give one another name";
     }
   }
   return {};
@@ -127,12 +127,12 @@ ringmain_code check_event(const ringmain_event_type& type) {
   if (type.name == nullptr) return fail(RINGMAIN_REFUSED, "ringmain_event_type.name is NULL");
   if (auto fault = fault_of_name(type.name); !fault.empty()) return fail(RINGMAIN_REFUSED, fault);
   if (type.event_bytes == 0 || type.event_bytes > RINGMAIN_EVENT_BYTES_MAX) {
-    return fail(RINGMAIN_REFUSED, "event " + quoted(type.name) + " has " +
+    return fail(RINGMAIN_REFUSED, "event " + in_quotes(type.name) + " has " +
                                       std::to_string(type.event_bytes) +
                                       " bytes; an event has 1 … 1024");
   }
   if (type.fields_count > type.event_bytes) {
-    return fail(RINGMAIN_REFUSED, "event " + quoted(type.name) + " has more fields than bytes");
+    return fail(RINGMAIN_REFUSED, "event " + in_quotes(type.name) + " has more fields than bytes");
   }
   return RINGMAIN_OK;
 }
@@ -229,8 +229,8 @@ ringmain_code ringmain_find(ringmain_bus* bus, const char* name, ringmain_channe
       *channel = bus->handle(*c);
       return ringmain_code{RINGMAIN_OK};
     }
-    return fail(RINGMAIN_NOT_FOUND,
-                "there is no channel " + quoted(name) + " yet; define it, or listen by a pattern");
+    return fail(RINGMAIN_NOT_FOUND, "there is no channel " + in_quotes(name) +
+                                        " yet; define it, or listen by a pattern");
   });
 }
 
