@@ -182,6 +182,8 @@ int many(std::uint64_t tickets) {
       void* memory = nullptr;
       must(cudaMalloc(&memory, 1 << 20));
       must(cudaFree(memory));
+      // The driver holds a lock in both that arming needs, too: on a real one for a millisecond.
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   });
   for (auto& thread : threads) thread.join();
