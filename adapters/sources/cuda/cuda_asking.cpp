@@ -151,10 +151,7 @@ abi::Result Control::unsubscribe(Attachment& from, bool dead) noexcept {
   abi::Result answer = abi::kSuccess;
   const Ending::Asking may(ending);
   dead = dead || from.state == SourceState::lost;
-  if (!dead && may) {
-    (void)enabled_.serve(0, from, subscriber_);  // refused: then there is nothing to end
-    answer = from.cupti.unsubscribe(subscriber_);
-  }
+  if (!dead && may) answer = from.cupti.unsubscribe(subscriber_);  // and what was enabled with it
   if (dead || answer != abi::kSuccess) left_ = subscriber_;
   enabled_.ended(from);
   told_refusal_ = {};

@@ -40,29 +40,28 @@ abi::Result Enabled::switch_calls(Kinds needed, Attachment& to, abi::Subscriber 
                         row.since <= to.cupti.version && to.cupti.version < row.until;
     if (wanted == here.on()) continue;
     here.turn();
-    const abi::Result answer = to.cupti.enable_callback(
-        wanted ? 1 : 0, subscriber, static_cast<abi::Domain>(row.domain), row.cbid);
-    if (answer == abi::kSuccess) {
+    if (!wanted || told_[i]) continue;
+    const abi::Result answer =
+        to.cupti.enable_callback(1, subscriber, static_cast<abi::Domain>(row.domain), row.cbid);
+    told_[i] = answer == abi::kSuccess;
+    if (told_[i]) {
       ++accepted_;
       continue;
     }
     result = answer;
-    if (!wanted) continue;
     here.turn();
     ++refused_;
   }
   return result;
 }
 
-abi::Result Enabled::switch_contexts(bool wanted, Attachment& to, abi::Subscriber subscriber) {
-  if (wanted == contexts_) return abi::kSuccess;
+abi::Result Enabled::tell_contexts(Attachment& to, abi::Subscriber subscriber) {
   abi::Result result = abi::kSuccess;
   for (const std::uint32_t cbid : {abi::kContextCreated, abi::kContextDestroyStarting}) {
-    const abi::Result answer =
-        to.cupti.enable_callback(wanted ? 1 : 0, subscriber, abi::kResource, cbid);
+    const abi::Result answer = to.cupti.enable_callback(1, subscriber, abi::kResource, cbid);
     if (answer != abi::kSuccess) result = answer;
   }
-  if (result == abi::kSuccess) contexts_ = wanted;
+  contexts_ = result == abi::kSuccess;
   return result;
 }
 
@@ -73,11 +72,13 @@ abi::Result Enabled::serve(Kinds heard, Attachment& to, abi::Subscriber subscrib
     result = to.cupti.enable_callback(1, subscriber, abi::kState, abi::kFatalError);
     states_ = result == abi::kSuccess;
   }
-  const bool contexts = (needed & (kWithContexts | bit_of(CallKind::context))) != 0;
-  if (needed == needed_ && contexts == contexts_ && refused_ == 0)
+  const bool contexts = !contexts_ && (needed & (kWithContexts | bit_of(CallKind::context))) != 0;
+  if (needed == needed_ && !contexts && refused_ == 0)
     return result;  // what was refused is asked for again
   forget_what_was_missed(needed_, needed, to.handles);
-  if (const abi::Result answer = switch_contexts(contexts, to, subscriber); answer != abi::kSuccess)
+  if (const abi::Result answer =
+          contexts ? tell_contexts(to, subscriber) : abi::Result{abi::kSuccess};
+      answer != abi::kSuccess)
     result = answer;
   if (const abi::Result answer = switch_calls(needed, to, subscriber); answer != abi::kSuccess)
     result = answer;

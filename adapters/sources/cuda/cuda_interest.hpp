@@ -1,7 +1,7 @@
 // Which calls must be told for what is listened to? Those of its kinds, and those that make and
 // release the handles whose generation or bytes its events carry.
 #pragma once
-#include <array>
+#include <bitset>
 
 #include "adapters/sources/cuda/cuda_attachment.hpp"
 #include "adapters/sources/cuda/cupti_abi.hpp"
@@ -48,10 +48,14 @@ struct Refusal {
 };
 
 /// What CUPTI is asked for. Threads: one at a time, the one that holds the source's lock.
+///
+/// Nothing is disabled before the subscription ends: where CUPTI 13.0 is told to disable a number
+/// while a thread is in a call of it, it tells that thread's calls as exits only from then on, to
+/// later subscriptions too (driver 580.159.04). What nobody listens to has its Switch off.
 class Enabled {
  public:
-  /// Enables and disables call by call, until `heard` is served. Nothing of what stays is touched.
-  /// Returns CUPTI's last refusal, or kSuccess.
+  /// Enables call by call, until `heard` is served. Nothing of what stays is touched. Returns
+  /// CUPTI's last refusal, or kSuccess.
   abi::Result serve(Kinds heard, Attachment& to, abi::Subscriber subscriber);
   /// Forgets what was enabled: the subscription is over.
   void ended(Attachment& to);
@@ -65,11 +69,12 @@ class Enabled {
 
  private:
   abi::Result switch_calls(Kinds needed, Attachment& to, abi::Subscriber subscriber);
-  abi::Result switch_contexts(bool wanted, Attachment& to, abi::Subscriber subscriber);
+  abi::Result tell_contexts(Attachment& to, abi::Subscriber subscriber);
 
   Kinds needed_ = 0;
   unsigned refused_ = 0;
   unsigned accepted_ = 0;
+  std::bitset<call_rows().size()> told_;  // by CUPTI, whether anybody listens or not
   bool contexts_ = false;
   bool states_ = false;
 };

@@ -30,6 +30,7 @@ class SourceFixture : public testing::Test {
     EXPECT_EQ(fake_cuda_forbidden(), 0) << fake_cuda_forbidden_name();
     EXPECT_EQ(fake_cupti_overlaps(), 0);
     EXPECT_EQ(fake_cupti_dead_handles(), 0);
+    EXPECT_EQ(fake_cupti_disabled(), 0);
   }
   void record() const { ASSERT_EQ(cudaEventRecord(event, nullptr), cudaSuccess); }
 

@@ -260,7 +260,7 @@ TEST(RegistryTest, AnUnknownNameIsATypedErrorThatNamesTheKnown) {
   EXPECT_EQ(registry.find(ProviderKind::sink, "json_line").error().message,
             "there is no sink 'json_line'; did you mean 'json_lines'?");
   EXPECT_EQ(registry.find(ProviderKind::sink, "qqqq").error().message,
-            "there is no sink 'qqqq'; there are json_lines, summary");
+            "there is no sink 'qqqq'; there are alarms, json_lines, summary");
   EXPECT_EQ(registry.find(ProviderKind::sink, "heartbeat").error().message,
             "there is no sink 'heartbeat'; 'heartbeat' is a source");
   EXPECT_EQ(registry.check(ProviderKind::sink, "json_lines").error().message,

@@ -308,6 +308,7 @@ CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle han
   if (enabled == nullptr) return FAKE_RESULT(abi::kInvalidParameter);
   const Alone alone(*subscriber);
   *enabled = enable != 0;
+  if (enable == 0) ++cupti().disabled;
   return FAKE_RESULT(abi::kSuccess);
 }
 
@@ -387,7 +388,7 @@ void fake_cupti_reset() {
   c.hostile = 0;
   c.locks = false;
   c.late = c.lose[0] = c.lose[1] = 0;
-  c.delivered = c.overlaps = c.dead_handles = 0;
+  c.delivered = c.overlaps = c.dead_handles = c.disabled = 0;
   t.answers.clear();
   t.version = 130001;
   read_variables(t);

@@ -39,7 +39,7 @@ struct Cupti {
   std::atomic<unsigned> hostile{0};
   std::atomic<int> late{0};                // deliveries to `left` that are still to come
   std::array<std::atomic<int>, 2> lose{};  // by site
-  std::atomic<std::uint64_t> asked{0}, delivered{0}, overlaps{0}, dead_handles{0};
+  std::atomic<std::uint64_t> asked{0}, delivered{0}, overlaps{0}, dead_handles{0}, disabled{0};
   std::recursive_mutex own_lock;
   std::atomic<bool> locks{false};
 };

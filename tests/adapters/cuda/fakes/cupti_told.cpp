@@ -79,6 +79,9 @@ std::uint64_t fake_cupti_overlaps() {
 std::uint64_t fake_cupti_dead_handles() {
   return cupti().dead_handles;
 }
+std::uint64_t fake_cupti_disabled() {
+  return cupti().disabled;
+}
 unsigned fake_cupti_subscribers() {
   return static_cast<unsigned>(std::count_if(cupti().places.begin(), cupti().places.end(),
                                              [](const auto& p) { return p != nullptr; }));

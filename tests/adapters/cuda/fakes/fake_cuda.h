@@ -114,6 +114,9 @@ uint64_t fake_cupti_overlaps(void);
 /* How often a function was called with the handle of a subscription that cuptiFinalize had ended,
  * but for cuptiGetCallbackState: nobody can ask otherwise whether it has. */
 uint64_t fake_cupti_dead_handles(void);
+/* How often a number was disabled. CUPTI 13.0 tells a thread that is in a call of it only exits
+ * from then on, to later subscriptions, too. */
+uint64_t fake_cupti_disabled(void);
 
 /* Forgets what was told and counted, and all subscribers. */
 void fake_cupti_reset(void);
