@@ -21,7 +21,6 @@ namespace {
 constexpr int kCan64BitStreamMemOps = 122;
 constexpr unsigned kDeviceMap = 2, kNonBlocking = 1;
 constexpr int kThreadLocalCapture = 1;
-constexpr std::uint32_t kFinished = 2, kBegun = 1;
 
 Error refused(std::string message) {
   return {Error::Code::refused, std::move(message)};

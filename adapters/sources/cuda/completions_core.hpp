@@ -102,7 +102,8 @@ struct CompletionsCore : engine::Born, std::enable_shared_from_this<CompletionsC
   std::atomic<std::int32_t> lost{0};
   std::atomic<bool> ended{false}, ending{false};
   std::atomic<std::int64_t> give_up_ns{-1};  // -1: never
-  engine::Atomic<std::uint32_t> finished{0};
+  enum : std::uint32_t { kBegun = 1, kFinished = 2 };
+  engine::Atomic<std::uint32_t> finished{0};  // what the poller has
   std::thread poller;
 
   /// Written by the poller.

@@ -13,38 +13,36 @@ namespace ringmain::cuda {
 namespace {
 
 template <class F>
-bool find(void* driver, const char* name, F*& function, std::string& lacks) {
+bool find(void* driver, const char* name, F*& function) {
   function = reinterpret_cast<F*>(::dlsym(driver, name));
-  if (function == nullptr && lacks.empty()) lacks = name;
   return function != nullptr;
 }
 
-std::string find_all(void* driver, Driver& to) {
-  std::string lacks;
-  find(driver, "cuCtxGetCurrent", to.context_current, lacks);
-  find(driver, "cuCtxSetCurrent", to.set_context, lacks);
-  find(driver, "cuCtxGetId", to.context_id, lacks);
-  find(driver, "cuCtxGetDevice", to.context_device, lacks);
-  find(driver, "cuDeviceGetAttribute", to.attribute, lacks);
-  find(driver, "cuStreamCreate", to.stream_create, lacks);
-  find(driver, "cuStreamDestroy_v2", to.stream_destroy, lacks);
-  find(driver, "cuStreamQuery", to.stream_query, lacks);
-  find(driver, "cuStreamGetId", to.stream_id, lacks);
-  find(driver, "cuStreamGetCtx", to.stream_context, lacks);
-  find(driver, "cuStreamIsCapturing", to.is_capturing, lacks);
-  find(driver, "cuThreadExchangeStreamCaptureMode", to.exchange_capture_mode, lacks);
-  find(driver, "cuStreamWriteValue64_v2", to.write_value, lacks);
-  find(driver, "cuLaunchHostFunc", to.launch_host, lacks);
-  find(driver, "cuMemHostRegister_v2", to.host_register, lacks);
-  find(driver, "cuMemHostUnregister", to.host_unregister, lacks);
-  find(driver, "cuMemHostGetDevicePointer_v2", to.device_pointer, lacks);
-  find(driver, "cuEventCreate", to.event_create, lacks);
-  find(driver, "cuEventDestroy_v2", to.event_destroy, lacks);
-  find(driver, "cuEventRecord", to.event_record, lacks);
-  find(driver, "cuEventQuery", to.event_query, lacks);
-  find(driver, "cuGraphLaunch", to.graph_launch, lacks);
-  find(driver, "cuGraphAddHostNode", to.add_host_node, lacks);
-  return lacks;
+/// False: one of them is not there.
+bool find_all(void* driver, Driver& to) {
+  return find(driver, "cuCtxGetCurrent", to.context_current) &&
+         find(driver, "cuCtxSetCurrent", to.set_context) &&
+         find(driver, "cuCtxGetId", to.context_id) &&
+         find(driver, "cuCtxGetDevice", to.context_device) &&
+         find(driver, "cuDeviceGetAttribute", to.attribute) &&
+         find(driver, "cuStreamCreate", to.stream_create) &&
+         find(driver, "cuStreamDestroy_v2", to.stream_destroy) &&
+         find(driver, "cuStreamQuery", to.stream_query) &&
+         find(driver, "cuStreamGetId", to.stream_id) &&
+         find(driver, "cuStreamGetCtx", to.stream_context) &&
+         find(driver, "cuStreamIsCapturing", to.is_capturing) &&
+         find(driver, "cuThreadExchangeStreamCaptureMode", to.exchange_capture_mode) &&
+         find(driver, "cuStreamWriteValue64_v2", to.write_value) &&
+         find(driver, "cuLaunchHostFunc", to.launch_host) &&
+         find(driver, "cuMemHostRegister_v2", to.host_register) &&
+         find(driver, "cuMemHostUnregister", to.host_unregister) &&
+         find(driver, "cuMemHostGetDevicePointer_v2", to.device_pointer) &&
+         find(driver, "cuEventCreate", to.event_create) &&
+         find(driver, "cuEventDestroy_v2", to.event_destroy) &&
+         find(driver, "cuEventRecord", to.event_record) &&
+         find(driver, "cuEventQuery", to.event_query) &&
+         find(driver, "cuGraphLaunch", to.graph_launch) &&
+         find(driver, "cuGraphAddHostNode", to.add_host_node);
 }
 
 }  // namespace
@@ -63,7 +61,7 @@ Result<const Driver*> Driver::open() {
   if (const Driver* there = found) return there;
   auto made = std::make_unique<Driver>();
   void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY);  // never closed
-  if (driver == nullptr || !find_all(driver, *made).empty()) {
+  if (driver == nullptr || !find_all(driver, *made)) {
     return Error{Error::Code::not_found,
                  "completions cannot be armed, as this NVIDIA driver is older than CUDA 12.0's: "
                  "install a newer one"};

@@ -242,7 +242,7 @@ void let_go(CompletionsCore& core) noexcept {
 void poll(CompletionsCore& core) noexcept {
   Poller(core).run();
   let_go(core);
-  core.finished = 2;
+  core.finished = CompletionsCore::kFinished;
   engine::futex_wake(core.finished, 1);
 }
 

@@ -2,22 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <system_error>
 #include <utility>
 
 #include "adapters/did_you_mean.hpp"
+#include "adapters/sources/cuda/cuda_words.hpp"
 
 namespace ringmain::cuda {
 namespace {
 
-struct Number {
-  std::string_view name;
-  std::string_view field;
-  std::string_view unit;
-  std::uint64_t AlarmOptions::*member;
-  std::uint64_t least, most;
-};
+using words::quoted;
+
+using Number = words::Number<AlarmOptions, std::uint64_t>;
 constexpr std::array<Number, 3> kNumbers{
     {{"warmup", "warmup_steps", "steps", &AlarmOptions::warmup_steps, 0, AlarmOptions::kStepsMax},
      {"rises", "rising_steps", "steps", &AlarmOptions::rising_steps, 1, AlarmOptions::kStepsMax},
@@ -32,40 +27,12 @@ constexpr std::array<Kind, 4> kKinds{{{"synchronization", &AlarmOptions::synchro
                                       {"races", &AlarmOptions::races}}};
 constexpr std::string_view kAllow = "allow", kWithout = "without", kFile = "file";
 
-/// As it stands in a sentence: bounded, and on one line.
-std::string quoted(std::string_view written) {
-  std::string made(written.substr(0, 64));
-  std::replace_if(
-      made.begin(), made.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  return "'" + made + (written.size() > 64 ? "…'" : "'");
-}
-
-std::string limits_of(const Number& number) {
-  return "a number of " + std::string(number.unit) + " from " + std::to_string(number.least) +
-         " to " + std::to_string(number.most);
-}
-
 std::string unknown(std::string_view name, std::string_view word) {
   std::vector<std::string_view> names{kAllow, kWithout, kFile};
   for (const Number& number : kNumbers) names.push_back(number.name);
   return "alarms takes allow=NAME, warmup=STEPS, rises=STEPS, bytes=BYTES, without=KIND and "
          "file=PATH, divided by commas, and not " +
          quoted(word) + (name.empty() ? "" : registry::did_you_mean(name, names));
-}
-
-std::string read_number(const Number& number, std::string_view value, std::string_view word,
-                        AlarmOptions& options) {
-  const char* const end = value.data() + value.size();
-  std::uint64_t read = 0;
-  const auto [stopped, fault] = std::from_chars(value.data(), end, read);
-  if (value.empty() || fault != std::errc{} || stopped != end || read < number.least ||
-      read > number.most) {
-    return "alarms wants " + std::string(number.name) + "= with " + limits_of(number) +
-           ", and not " + quoted(word);
-  }
-  options.*number.member = read;
-  return "";
 }
 
 std::string read_without(std::string_view value, std::string_view word, AlarmOptions& options) {
@@ -86,7 +53,7 @@ std::string read_word(std::string_view word, AlarmOptions& options) {
   const std::string_view name = word.substr(0, equals);
   const std::string_view value = word.substr(std::min(equals + 1, word.size()));
   for (const Number& number : kNumbers) {
-    if (name == number.name) return read_number(number, value, word, options);
+    if (name == number.name) return number.read("alarms", value, word, options);
   }
   if (name == kWithout) return read_without(value, word, options);
   if (name == kAllow) {
@@ -110,11 +77,7 @@ std::string read_word(std::string_view word, AlarmOptions& options) {
 
 std::optional<Error> AlarmOptions::fault() const {
   for (const Number& number : kNumbers) {
-    const std::uint64_t given = this->*number.member;
-    if (given >= number.least && given <= number.most) continue;
-    return Error{Error::Code::refused, "cuda::AlarmOptions::" + std::string(number.field) + " is " +
-                                           std::to_string(given) + ": give it " +
-                                           limits_of(number)};
+    if (auto wrong = number.fault("cuda::AlarmOptions", *this)) return wrong;
   }
   const bool any = std::any_of(kKinds.begin(), kKinds.end(),
                                [this](const Kind& kind) { return this->*kind.member; });
@@ -126,20 +89,11 @@ std::optional<Error> AlarmOptions::fault() const {
 
 Result<AlarmOptions> AlarmOptions::read(std::string_view written) {
   AlarmOptions made;
-  std::vector<std::string_view> named;
-  for (std::size_t at = 0; !written.empty() && at <= written.size();) {
-    const std::size_t end = std::min(written.find(',', at), written.size());
-    const std::string_view word = written.substr(at, end - at);
-    at = end + 1;
-    if (std::string fault = read_word(word, made); !fault.empty())
-      return Error{Error::Code::refused, std::move(fault)};
-    const std::string_view name = word.substr(0, word.find('='));
-    if (name == kAllow || name == kWithout) continue;
-    if (std::find(named.begin(), named.end(), name) != named.end())
-      return Error{Error::Code::refused,
-                   "alarms takes " + std::string(name) + " once, and here it is twice"};
-    named.push_back(name);
-  }
+  const auto take = [&made](std::string_view word) { return read_word(word, made); };
+  if (auto wrong = words::read_all("alarms", written, take, [](std::string_view name) {
+        return name == kAllow || name == kWithout;
+      }))
+    return std::move(*wrong);
   if (auto fault = made.fault()) return *fault;
   return made;
 }

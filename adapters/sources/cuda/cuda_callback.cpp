@@ -43,7 +43,7 @@ void on_call(Attachment& to, abi::Domain domain, std::uint32_t cbid,
   if (row == nullptr) return;
   const auto place = static_cast<std::size_t>(row - call_rows().data());
   const std::uint32_t turns = to.switches[place].look();
-  if (!Switch::on(turns)) return;  // it is being switched off: its exit may not come
+  if (!Switch::on(turns)) return;  // nobody needs it
   threads_guard.enter(*row, turns, to.hearer(), *data.correlation_data);
   if (threads_guard.outermost()) on_entry(to, threads_guard, data);
   if (CallUnderWay* const made_by = threads_guard.wrapped(to.hearer()))

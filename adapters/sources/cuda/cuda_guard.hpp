@@ -31,8 +31,8 @@ namespace ringmain::cuda {
 }
 
 /// A number's switch: odd while its calls are to be told. Only the thread that holds the source's
-/// lock changes it, before it enables the number and before it disables it; each time the value
-/// grows, so that a call can tell whether its own number was switched off after its entry.
+/// lock changes it, before it enables the number and when nobody needs it any more; each time the
+/// value grows, so that a call can tell whether its own number was switched off after its entry.
 class Switch {
  public:
   [[nodiscard]] std::uint32_t look() const noexcept { return turns_; }
