@@ -1,0 +1,32 @@
+// Wrong: its thread is not joined by the last finalize, and runs on without its code.
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "tests/harness/nccl/tests/wrong/plugin.hpp"
+
+namespace {
+using namespace ringmain::nccl_conformance::wrong;
+
+struct Wrong : Plugin {
+  std::atomic<bool> begun{false};
+  std::atomic<bool> runs{false};
+
+  static void* run(void* of) {
+    static_cast<Wrong*>(of)->runs = true;
+    for (;;) (void)::pause();  // the C library's, which stays: so nothing crashes
+  }
+  abi::Result init(void** context, int* mask, const char* name, int version) override {
+    if (!begun.exchange(true)) {
+      pthread_t thread;
+      (void)::pthread_create(&thread, nullptr, &run, this);
+      (void)::pthread_detach(thread);
+      while (!runs) (void)::sched_yield();
+      (void)::usleep(1000);
+    }
+    return Plugin::init(context, mask, name, version);
+  }
+};
+}  // namespace
+
+RINGMAIN_NCCL_TEST_PLUGIN(Wrong)
