@@ -1,0 +1,170 @@
+// `ringmain post-mortem`: what each thread of a process published last, from the file that its
+// flight recorder left; whether the process lives, is dead, or was killed in the middle of a
+// record.
+#include "cli/post_mortem.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "engine/flight/ring_place.hpp"
+
+#include "cli/arguments.hpp"
+#include "cli/provider_names.hpp"
+#include "cli/verbs.hpp"
+
+namespace ringmain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using engine::flight::FlightName;
+
+struct PostMortemCall {
+  std::vector<std::string> files;
+  std::vector<std::string> sinks;
+  std::size_t events = 20;
+  bool json = false;
+};
+
+/// The flight recorder's files of a folder, by process; of that process only, if `pid` is not 0.
+std::vector<std::string> files_in(const std::string& folder, std::uint32_t pid) {
+  std::vector<std::pair<FlightName, std::string>> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    FlightName name;
+    if (!engine::flight::parse_flight_name(entry.path().filename().string(), name)) continue;
+    if (pid == 0 || name.pid == pid) found.emplace_back(name, entry.path().string());
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::pair{a.first.start, a.second} < std::pair{b.first.start, b.second};
+  });
+  std::vector<std::string> files;
+  for (auto& [name, path] : found) files.push_back(std::move(path));
+  return files;
+}
+
+std::vector<std::string> files_anywhere(std::uint32_t pid) {
+  std::vector<std::string> files;
+  for (const std::string& folder : engine::flight::flight_folders("")) {
+    for (std::string& file : files_in(folder, pid)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+std::string places() {
+  std::string words;
+  for (const std::string& folder : engine::flight::flight_folders(""))
+    words += (words.empty() ? "" : ", ") + folder;
+  return words;
+}
+
+bool is_number(const std::string& word) {
+  return !word.empty() && word.size() <= 9 &&
+         word.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// Adds the files that an operand means; returns a sentence if there is none.
+std::string find(const std::string& operand, std::vector<std::string>& files) {
+  std::error_code none;
+  std::vector<std::string> found;
+  if (fs::is_directory(operand, none)) {
+    found = files_in(operand, 0);
+    if (found.empty()) return operand + " has no file of a flight recorder (flight-PID-….ring)";
+  } else if (fs::exists(operand, none)) {
+    found = {operand};
+  } else if (is_number(operand)) {
+    found = files_anywhere(static_cast<std::uint32_t>(std::stoul(operand)));
+    if (found.empty()) {
+      return "process " + operand + " left no file in " + places() +
+             "; was it run with 'ringmain run --flight', and with the same RINGMAIN_FLIGHT_DIR?";
+    }
+  } else {
+    return "there is no file, folder or process '" + operand + "'";
+  }
+  files.insert(files.end(), found.begin(), found.end());
+  return "";
+}
+
+/// Fills `call`; returns a sentence for a wrong call.
+std::string read_call(const Arguments& arguments, PostMortemCall& call) {
+  call.json = arguments.has("--json");
+  call.sinks = arguments.values("--sink");
+  if (const auto last = arguments.value("--last")) {
+    const auto number = parse_number(*last, 0, 1e9);
+    if (!number) return "--last is a number of events, and not '" + *last + "'";
+    call.events = static_cast<std::size_t>(*number);
+  }
+  for (const std::string& sink : call.sinks) {
+    const auto info = known_providers().check(registry::ProviderKind::sink, sink);
+    if (!info) return info.error().message;
+  }
+  return "";
+}
+
+int run(const Arguments& arguments) {
+  PostMortemCall call;
+  if (const std::string sentence = read_call(arguments, call); !sentence.empty())
+    return wrong_usage("post-mortem", sentence);
+  for (const std::string& operand : arguments.operands()) {
+    if (const std::string sentence = find(operand, call.files); !sentence.empty())
+      return failed(sentence);
+  }
+  if (arguments.operands().empty()) call.files = files_anywhere(0);
+  if (call.files.empty()) {
+    return failed("no flight recorder has left a file in " + places() +
+                  "; record with: ringmain run --flight 'collective.>,train.*' -- COMMAND");
+  }
+  int status = kDone;
+  std::vector<flight::RingDump> dumps;
+  for (const std::string& file : call.files) {
+    auto dump = flight::RingDump::read(file);
+    if (dump) {
+      if (!dump.value().file().damage.empty()) status = kFailed;
+      dumps.push_back(std::move(dump).value());
+    } else {
+      status = failed(dump.error().message);
+    }
+  }
+  if (!call.sinks.empty()) {
+    const std::string fault = post_mortem_to_sinks(dumps, call.sinks);
+    if (!fault.empty()) status = failed(fault);
+  }
+  for (const flight::RingDump& dump : dumps) {
+    if (!call.sinks.empty() && !call.json) continue;
+    const std::string told =
+        call.json ? post_mortem_json(dump, call.events) : post_mortem_text(dump, call.events);
+    std::fwrite(told.data(), 1, told.size(), stdout);
+  }
+  return status;
+}
+
+}  // namespace
+
+const Verb& post_mortem_verb() {
+  static const Option kOptions[] = {
+      {"--json", "", "one line of JSON for each process"},
+      {"--last", "EVENTS", "how many of each ring are shown: 20 unless said"},
+      {"--sink", "SINK",
+       "give all events to a sink, such as json_lines:FILE, in the order of their times; may be\n"
+       "given more than once"}};
+  static const Verb kVerb{
+      "post-mortem",
+      "[FOLDER|PID|FILE]…",
+      "what a process published last, also if it was killed",
+      "Reads what 'ringmain run --flight' or Bus::record() left, of processes that live and of "
+      "dead\n"
+      "ones, without their help: each thread's last events, the operations that were open, and\n"
+      "exactly how many were overwritten. Without an operand: all files in RINGMAIN_FLIGHT_DIR, "
+      "or\n"
+      "else in the user's runtime folder and /dev/shm.\n\n"
+      "exit status: 0; 1 where there is no file, one could not be read, or is damaged; 2 for a\n"
+      "wrong call.",
+      kOptions,
+      run};
+  return kVerb;
+}
+
+}  // namespace ringmain::cli

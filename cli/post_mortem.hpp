@@ -1,0 +1,30 @@
+// How does `ringmain post-mortem` tell what it has read: to a person, to a program, to a sink?
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/flight/rings.hpp"
+
+namespace ringmain::cli {
+
+/// A text of the file's header, which ends with a zero if it is shorter than its place.
+template <std::size_t kSize>
+[[nodiscard]] std::string_view text_of(const std::array<char, kSize>& bytes) {
+  return {bytes.data(),
+          static_cast<std::size_t>(std::find(bytes.begin(), bytes.end(), '\0') - bytes.begin())};
+}
+
+/// For a person; the last `events` of each ring.
+[[nodiscard]] std::string post_mortem_text(const flight::RingDump& dump, std::size_t events);
+/// One line with all of it, and the last `events` of each ring.
+[[nodiscard]] std::string post_mortem_json(const flight::RingDump& dump, std::size_t events);
+/// All events of the dumps in the order of their times, on a bus of its own with these sinks.
+/// Returns a sentence if that failed.
+[[nodiscard]] std::string post_mortem_to_sinks(const std::vector<flight::RingDump>& dumps,
+                                               const std::vector<std::string>& sinks);
+
+}  // namespace ringmain::cli
