@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""Do `ringmain fr analyze`, `merge` and `convert` do what their help says? And does PyTorch's own analyzer agree?
+
+usage: fr_test.py [CASE]      RINGMAIN_BINARY is the program, RINGMAIN_TORCH_PYTHON a Python that has PyTorch ("" for none)
+"""
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "adapters" / "flight"))
+import simulated_job  # noqa: E402
+
+BINARY = os.environ["RINGMAIN_BINARY"]
+TORCH_PYTHON = os.environ.get("RINGMAIN_TORCH_PYTHON", "")
+
+
+def fr(*words, **options):
+    return subprocess.run([BINARY, "fr", *map(str, words)], capture_output=True, text=True, check=False, **options)
+
+
+def entry(record, seq, **changes):
+    made = {"record_id": record, "pg_id": 0, "process_group": ("dp", "grad"), "collective_seq_id": seq, "p2p_seq_id": 0,
+            "op_id": record, "profiling_name": "nccl:all_reduce", "time_created_ns": 1767225600000000000 + seq * 1000000,
+            "input_sizes": [[512, 96]], "input_dtypes": ["BFloat16"], "output_sizes": [[512, 96]], "output_dtypes": ["BFloat16"], "state": "completed",
+            "is_p2p": False, "retired": True, "timeout_ms": 600000, "time_discovered_started_ns": None,
+            "time_discovered_completed_ns": None}
+    made.update(changes)
+    return made
+
+
+def healthy_job(ranks=4, operations=7):
+    group = {"dp": {"name": "dp", "desc": "grad", "ranks": str(list(range(ranks)))}}
+    return [{"version": "2.10", "comm_lib_version": "", "pg_config": group, "pg_status": {},
+             "nccl_comm_state": {"c": {"k": "v"}}, "entries": [entry(i, i + 1) for i in range(operations)]} for _ in range(ranks)]
+
+
+def with_faults():
+    """(name, job, what fr_trace calls it, our kind, culprit)"""
+    job = healthy_job()
+    for dump in job:
+        dump["entries"][-1].update(state="started", retired=False)
+    missing = copy.deepcopy(job)
+    del missing[2]["entries"][-1]
+    yield "rank", missing, "Not all ranks joining collective", "not_joined", 2
+    for name, changes, theirs, ours in (
+            ("size", {"input_sizes": [[512, 95]], "output_sizes": [[512, 95]]}, "SIZE_OR_SYNTAX_MISMATCH", "size"),
+            ("dtype", {"input_dtypes": ["Float"], "output_dtypes": ["Float"]}, "COLLECTIVE_DTYPE_MISMATCH", "type"),
+            ("operation", {"profiling_name": "nccl:broadcast"}, "COLLECTIVE_TYPE_MISMATCH", "operation"),
+            ("state", {"state": "started", "retired": False}, "COLLECTIVE_STATE_MISMATCH", "state")):
+        wrong = healthy_job()
+        wrong[2]["entries"][-1].update(changes)
+        yield name, wrong, theirs, ours, 2
+
+
+class FrTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = Path(self.folder.name)
+
+    def write(self, job, name="rank_{}", form=pickle.dumps):
+        for rank, dump in enumerate(job):
+            made = form(dump)
+            (self.path / name.format(rank)).write_bytes(made if isinstance(made, bytes) else made.encode())
+
+
+class AnalyzeTest(FrTest):
+    def test_nothing_is_found_in_a_healthy_job(self):
+        self.write(healthy_job())
+        ran = fr("analyze", self.path)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertIn("4 dumps, 1 group, 7 operations compared", ran.stdout)
+        self.assertIn("Nothing was found to be wrong.", ran.stdout)
+
+    def test_each_fault_is_named_with_its_culprit_in_text_json_and_picture(self):
+        for name, job, _, kind, culprit in with_faults():
+            with self.subTest(name):
+                self.write(job)
+                ran = fr("analyze", self.path)
+                self.assertEqual(ran.returncode, 1, ran.stdout + ran.stderr)
+                self.assertIn(f"1. {kind}", ran.stdout)
+                self.assertIn(f"First cause: rank {culprit}", ran.stdout)
+                told = json.loads(fr("analyze", "--json", self.path).stdout)
+                self.assertEqual(([f["kind"] for f in told["findings"]], told["culprits"]), ([kind], [culprit]))
+                picture = fr("analyze", "--svg", "-", self.path).stdout
+                self.assertTrue(picture.startswith("<svg ") and picture.endswith("</svg>\n"), picture[:80])
+                self.assertIn("all_reduce", picture)
+
+    def test_ranks_come_from_the_content_the_name_or_an_expression(self):
+        job = [{**dump, "rank": rank} for rank, dump in enumerate(healthy_job())]
+        self.write(job, "host9_{}.dump.7", json.dumps)
+        self.assertEqual(fr("analyze", self.path).returncode, 0)
+        for file in self.path.iterdir():
+            file.unlink()
+        self.write(healthy_job(), "r{}-host07")
+        ran = fr("analyze", self.path)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("are both of rank 7", ran.stderr)
+        self.assertEqual(fr("analyze", "--rank-from", r"r(\d+)-", self.path).returncode, 0)
+        self.assertIn("is no regular expression", fr("analyze", "--rank-from", "(", self.path).stderr)
+
+    def test_a_missing_file_is_named_and_suspected_where_all_others_wait(self):
+        job = healthy_job()
+        for dump in job:
+            dump["entries"][-1].update(state="started", retired=False)
+        self.write(job)
+        (self.path / "rank_3").unlink()
+        told = json.loads(fr("analyze", "--json", self.path).stdout)
+        self.assertEqual((told["missing"], told["findings"][0]["suspects"]), ([3], [3]))
+        self.write(healthy_job())
+        (self.path / "rank_3").unlink()
+        ran = fr("analyze", self.path)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("the files of rank 3 are missing", ran.stderr)
+
+    def test_a_cut_or_foreign_file_is_one_sentence_and_does_not_hide_the_others(self):
+        self.write(healthy_job())
+        whole = (self.path / "rank_2").read_bytes()
+        for made, sentence in ((whole[:len(whole) // 2], "it was cut"), (b"", "it is empty"),
+                               (b"\x80\x02cos\nsystem\n.", "GLOBAL"), (b'{"version": "2.10", "entr', "no whole JSON"), (b'{"version": "3.0"}', "version 3.0"),
+                               (b"\x80\x02]q\x00h\x00a.", "holds itself")):
+            with self.subTest(sentence):
+                (self.path / "rank_2").write_bytes(made)
+                ran = fr("analyze", self.path / "rank_0", self.path / "rank_1", self.path / "rank_2", self.path / "rank_3")
+                self.assertEqual(ran.returncode, 2)
+                self.assertIn(sentence, ran.stderr)
+                self.assertEqual(ran.stderr.count("\n"), 1)
+                self.assertIn("3 dumps", ran.stdout)
+
+    def test_a_short_wait_is_no_finding_where_the_files_times_tell_it(self):
+        job = healthy_job()
+        job[2]["entries"].pop()
+        for rank in (0, 1, 3):
+            job[rank]["entries"][-1].update(state="started", retired=False)
+        self.write(job)
+        last = job[0]["entries"][-1]["time_created_ns"]
+        for file in self.path.iterdir():
+            os.utime(file, ns=(last + 10**9, last + 10**9))
+        ran = fr("analyze", self.path)
+        self.assertEqual(ran.returncode, 0, ran.stdout)
+        self.assertIn("no finding so soon", ran.stdout)
+        self.assertEqual(fr("analyze", "--grace", "0.5", self.path).returncode, 1)
+
+    def test_torchcomms_counts_of_all_groups_are_told_apart(self):
+        """One counter for all groups, no peers, retired when issued: what torchcomms writes."""
+        job = []
+        for rank in range(4):
+            own = f"pair{rank // 2}"
+            group = {"world": {"name": "world", "desc": "ncclx", "ranks": "[0, 1, 2, 3]"},
+                     own: {"name": own, "desc": "ncclx", "ranks": str([rank // 2 * 2, rank // 2 * 2 + 1])}}
+            names = ["world", own, own, "world"] if rank < 2 else ["world", own, "world"]
+            job.append({"version": "2.10", "pg_config": group, "pg_status": {}, "entries": [
+                entry(i, i + 1, process_group=(name, "ncclx"), profiling_name="ncclx:all_reduce", timeout_ms=600000)
+                for i, name in enumerate(names)]})
+        self.write(job)
+        self.assertEqual(fr("analyze", self.path).returncode, 0, fr("analyze", self.path).stdout)
+        job[3]["entries"].pop()
+        for rank in range(3):
+            job[rank]["entries"][-1].update(state="scheduled")
+        self.write(job)
+        told = json.loads(fr("analyze", "--json", self.path).stdout)
+        self.assertEqual(told["culprits"], [3], told)
+
+    def test_a_wrong_call_is_2(self):
+        for words in (["analyze"], ["analyze", "--grace", "soon", "."], ["analyze", self.path / "no"], ["analyze", self.path],
+                      ["convert"], ["merge", "."], ["convert", "--to", "xml", __file__], ["analyse", "."]):
+            with self.subTest(words):
+                ran = fr(*words, env={"PATH": ""})
+                self.assertEqual((ran.returncode, ran.stderr.startswith("ringmain: ")), (2, True), ran.stderr)
+
+
+class ConvertTest(FrTest):
+    def test_a_pickle_becomes_json_and_the_same_pickle_again(self):
+        dump = healthy_job()[0]
+        dump["pg_status"] = {"0": {"last_enqueued_collective": 7, "last_started_collective": -1,
+                                   "last_completed_collective": 7}}
+        dump["entries"][1].update(duration_ms=2.0, thread_id="1", thread_name="py\u00e9", op_id=-1, time_created_ns=2**61,
+                                  frames=[{"name": "f", "filename": "a.py", "line": 70000}], later_field=[1, None, True])
+        for protocol in (2, 3, 4, 5):
+            file = self.path / "0"
+            file.write_bytes(pickle.dumps(dump, protocol=protocol))
+            made = json.loads(fr("convert", file).stdout)
+            self.assertEqual(made["pg_status"]["0"]["last_started_collective"], "-1")
+            self.assertEqual(made["entries"][0]["time_discovered_started_ns"], 0)
+            self.assertEqual(made["entries"][0]["process_group"], ["dp", "grad"])
+            (self.path / "1.json").write_text(json.dumps(made))
+            self.assertEqual(fr("convert", self.path / "1.json", "-o", self.path / "1").returncode, 0)
+            again = pickle.loads((self.path / "1").read_bytes())
+            self.assertEqual(again, dump)
+            self.assertIs(type(again["entries"][1]["duration_ms"]), float)
+
+    def test_no_entries_are_a_list_in_a_pickle_and_no_key_in_json(self):
+        (self.path / "0").write_text(json.dumps({"version": "2.10", "pg_config": {}, "pg_status": {}}))
+        self.assertEqual(fr("convert", self.path / "0", "-o", self.path / "1").returncode, 0)
+        self.assertEqual(pickle.loads((self.path / "1").read_bytes())["entries"], [])
+        self.assertNotIn("entries", json.loads(fr("convert", self.path / "1").stdout))
+
+    def test_an_output_that_cannot_be_written_stays_as_it_was(self):
+        self.write(healthy_job(1))
+        ran = fr("convert", self.path / "rank_0", "-o", self.path / "no" / "such")
+        self.assertEqual((ran.returncode, ran.stderr.count("\n")), (1, 1))
+        self.assertEqual(fr("convert", self.path / "rank_0", "-o", "/dev/full").returncode, 1)
+
+
+class MergeTest(FrTest):
+    def merged(self, *more):
+        ran = fr("merge", self.path, "-o", self.path / "out" / "fr_", *more)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        files = sorted((self.path / "out").iterdir(), key=lambda f: int(f.name[3:]))
+        return ran.stdout, [pickle.loads(f.read_bytes()) for f in files]
+
+    def test_rings_that_wrapped_differently_hold_the_same_afterwards(self):
+        job = healthy_job(3, 20)
+        for rank, dump in enumerate(job):
+            dump["entries"] = dump["entries"][rank * 4:]
+        self.write(job)
+        said, dumps = self.merged()
+        self.assertIn("3 files with 36 operations: 12 not in all rings", said)
+        self.assertEqual([[e["collective_seq_id"] for e in d["entries"]] for d in dumps], [list(range(9, 21))] * 3)
+        self.assertEqual([e["record_id"] for e in dumps[2]["entries"]], list(range(12)))
+
+    def test_names_tensors_and_groups_are_those_that_the_analyzer_takes(self):
+        job = healthy_job(2, 0)
+        for dump in job:
+            dump["pg_config"] = {"": {"name": "", "desc": "", "ranks": "[]"}}
+            of = {"process_group": ("0", "default_pg")}
+            dump["entries"] = [
+                entry(0, 1, profiling_name="mpi:barrier", **of), entry(1, 2, profiling_name="mpi:split", **of),
+                entry(2, 3, profiling_name="mpi:all_gather", output_sizes=[[512, 96]] * 2,
+                      output_dtypes=["BFloat16"] * 2, **of),
+                entry(3, 4, profiling_name="mpi:reduce", output_sizes=[], output_dtypes=[], **of)]
+        self.write(job)
+        _, dumps = self.merged()
+        entries = dumps[0]["entries"]
+        self.assertEqual([e["profiling_name"] for e in entries], ["nccl:all_reduce_barrier", "nccl:all_gather", "nccl:reduce"])
+        self.assertEqual((entries[1]["output_sizes"], entries[1]["output_dtypes"]), ([[2, 512, 96]], ["BFloat16"]))
+        self.assertEqual(entries[2]["output_sizes"], [[512, 96]])
+        self.assertEqual(dumps[0]["pg_config"], {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}})
+
+
+# Runs PyTorch's analyzer on each folder; what it says of one stands between two lines of ours.
+ALL_TRACES = """
+import sys
+from torch.distributed.flight_recorder import fr_trace
+for folder in sys.argv[1:]:
+    print("FOLDER", folder, file=sys.stderr, flush=True)
+    fr_trace.main([folder, "-p", "fr_"])
+"""
+
+# Three ranks of gloo. Dumped when all is done, and again while all but rank 1 wait in a further operation.
+GLOO = """
+import os, sys, datetime, torch, torch.distributed as dist, torch._C._distributed_c10d as c
+folder, rank = sys.argv[1], int(sys.argv[2])
+dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=3,
+                        timeout=datetime.timedelta(seconds=600))
+store = dist.distributed_c10d._get_default_store()
+
+def meet(name):
+    store.add(name, 1)
+    while store.add(name, 0) < 3:
+        pass
+
+def as_bytes(made):
+    return made if isinstance(made, bytes) else made.encode()
+
+def dump(case):
+    for form, made in (("pickle", c._dump_fr_trace()), ("json", c._dump_fr_trace_json())):
+        with open(f"{folder}/{case}/{form}_{rank}", "wb") as file:
+            file.write(as_bytes(made))
+
+for i in range(4):
+    dist.all_reduce(torch.ones(3, 4))
+dist.all_gather([torch.ones(2) for _ in range(3)], torch.ones(2))
+dist.barrier()
+while b'"retired":false' in as_bytes(c._dump_fr_trace_json()):  # another thread sets it
+    pass
+meet("done")
+dump("whole")
+work = None if rank == 1 else dist.all_reduce(torch.ones(8), async_op=True)
+meet("issued")
+dump("skips")
+meet("dumped")
+os._exit(0)
+"""
+
+
+class TraceTest(FrTest):
+    """PyTorch's own recorder and analyzer, each started once."""
+
+    def fr_trace(self, folders):
+        ran = subprocess.run([TORCH_PYTHON, "-c", ALL_TRACES, *map(str, folders)], capture_output=True, text=True, check=False)
+        self.assertEqual(ran.returncode, 0, ran.stderr[-2000:])
+        parts = [part.split("\n", 1) for part in ran.stderr.split("FOLDER ")[1:]]
+        return {folder.strip(): said for folder, said in parts}
+
+    def merge(self, name):
+        ran = fr("merge", "--prefix", "pickle_", self.path / name, "-o", self.path / name / "out" / "fr_")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return str(self.path / name / "out")
+
+    def planted(self):
+        expected = {}
+        for name, job, theirs, ours, culprit in with_faults():
+            (self.path / name).mkdir()
+            self.write(job, f"{name}/pickle_{{}}")
+            expected[self.merge(name)] = (theirs, ours, culprit)
+        return expected
+
+    def wrapped(self):
+        job = simulated_job.Job(5, ranks=4, rounds=30)
+        dumps = job.dumps([job.last_moment() + 10**12] * 4, ring=60)
+        for dump in dumps.values():
+            dump["entries"] = [e for e in dump["entries"] if not e["is_p2p"]]
+        (self.path / "wrapped").mkdir()
+        self.write(list(dumps.values()), "wrapped/pickle_{}")
+        return self.merge("wrapped")
+
+    def gloo(self):
+        for case in ("whole", "skips"):
+            (self.path / case).mkdir()
+        ranks = [subprocess.Popen([TORCH_PYTHON, "-c", GLOO, str(self.path), str(rank)],
+                                  env={**os.environ, "TORCH_FR_BUFFER_SIZE": "100"}) for rank in range(3)]
+        self.assertEqual([rank.wait() for rank in ranks], [0, 0, 0])
+        for case, status, culprits in (("whole", 0, []), ("skips", 1, [1])):
+            for form in ("pickle_", "json_"):
+                told = fr("analyze", "--json", "--grace", "0", "--prefix", form, self.path / case)
+                self.assertEqual(told.returncode, status, told.stdout + told.stderr)
+                self.assertEqual(json.loads(told.stdout)["culprits"], culprits, told.stdout)
+        one = self.path / "skips" / "pickle_0"
+        self.assertEqual(fr("convert", one, "-o", self.path / "made.json").returncode, 0)
+        self.assertEqual(fr("convert", self.path / "made.json", "-o", self.path / "again").returncode, 0)
+        self.assertEqual(pickle.loads((self.path / "again").read_bytes()), pickle.loads(one.read_bytes()))
+        return self.merge("whole"), self.merge("skips")
+
+    def test_its_verdicts_on_what_merge_writes_are_ours(self):
+        expected = self.planted()
+        healthy = [self.wrapped()]
+        whole, skips = self.gloo()
+        healthy.append(whole)
+        said = self.fr_trace([*expected, *healthy, skips])
+        for folder, (theirs, ours, culprit) in expected.items():
+            with self.subTest(folder):
+                self.assertIn(theirs, said[folder])
+                told = json.loads(fr("analyze", "--json", folder).stdout)
+                self.assertEqual(([f["kind"] for f in told["findings"]], told["culprits"]), ([ours], [culprit]))
+        for folder in healthy:
+            with self.subTest(folder):
+                self.assertNotIn("Not all ranks joining", said[folder])
+                self.assertNotIn("Culprit", said[folder])
+        self.assertIn("Not all ranks joining", said[skips])
+        self.assertIn("missing ranks: {1}", said[skips])
+
+
+def lacks_torch():
+    finding = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    return not TORCH_PYTHON or subprocess.run([TORCH_PYTHON, "-c", finding], check=False).returncode != 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["TraceTest"] and lacks_torch():
+        print("skipped: no Python with PyTorch")
+        sys.exit(77)
+    unittest.main()
