@@ -1,0 +1,167 @@
+#include "adapters/sources/collective/collective_watchdog.hpp"
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "adapters/launch/channel_of.hpp"
+#include "adapters/sources/collective/communicator.hpp"
+
+namespace ringmain::collective {
+namespace {
+
+/// One incident a process: a second watchdog's dump would write over the first one's.
+std::atomic<bool> called{false};
+
+/// Waited for with a limit; whoever is later than that has it for itself.
+struct Call {
+  std::mutex mutex;
+  std::condition_variable done_changed;
+  bool done = false;
+};
+
+/// Where there is no memory or no thread for it, it is not called: the group is given up all the
+/// same.
+void call_within(const std::function<void(const OverdueOperation&)>& function,
+                 const OverdueOperation& first, nanoseconds limit) try {
+  const auto call = std::make_shared<Call>();
+  std::thread([call, function, first] {
+    try {
+      function(first);
+    } catch (...) {  // what it cannot do is not to keep the group from being given up
+    }
+    const std::lock_guard lock(call->mutex);
+    call->done = true;
+    call->done_changed.notify_all();
+  }).detach();
+  std::unique_lock lock(call->mutex);
+  (void)call->done_changed.wait_for(lock, limit, [&call] { return call->done; });
+} catch (const std::bad_alloc&) {
+} catch (const std::system_error&) {
+}
+
+}  // namespace
+
+class Watchdog::Core {
+ public:
+  Core(Bus& bus, std::shared_ptr<Ledger> ledger, WatchdogOptions options)
+      : bus_(bus), ledger_(std::move(ledger)), options_(std::move(options)) {}
+
+  [[nodiscard]] std::optional<Error> begin() {
+    if (auto conflict = run::hold_channel(bus_, channel_)) return conflict;
+    if (options_.period > nanoseconds::zero()) thread_ = std::thread([this] { watch(); });
+    return std::nullopt;
+  }
+  ~Core() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  std::vector<OverdueOperation> look() {
+    const std::lock_guard lock(looking_);
+    const std::uint64_t number = looks_.fetch_add(1) + 1;
+    std::vector<OverdueOperation> found;
+    std::set<std::pair<std::uint64_t, bool>> open;
+    // All that are open: each has a deadline of its own.
+    for (const Overdue& one : ledger_->overdue(nanoseconds(-1), nanoseconds(-1))) {
+      const auto key = std::pair(one.op_id, one.has_begun);
+      if (said_.contains(key)) {
+        open.insert(key);
+        continue;
+      }
+      const nanoseconds deadline = deadline_of(one);
+      if (deadline <= nanoseconds::zero() || one.waits_ns <= deadline.count()) continue;
+      open.insert(key);
+      found.push_back({one.op_id, one.waits_ns, deadline.count(), number, one.op, one.group,
+                       one.rank, one.has_begun ? OverdueSince::started : OverdueSince::issued});
+    }
+    said_ = std::move(open);  // what has ended is forgotten
+    for (const OverdueOperation& one : found) (void)channel_.channel->post(one);
+    if (!found.empty()) act(found);
+    return found;
+  }
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(); }
+
+ private:
+  [[nodiscard]] nanoseconds deadline_of(const Overdue& one) const {
+    const nanoseconds given = one.has_begun ? options_.from_start : options_.from_issue;
+    if (given > nanoseconds::zero()) return given;
+    return Communicator::find(bus_, one.group.view(), one.rank).timeout();
+  }
+
+  void act(const std::vector<OverdueOperation>& found) {
+    if (options_.before_abort && !called.exchange(true))
+      call_within(options_.before_abort, found.front(), options_.before_abort_within);
+    if (!options_.aborts) return;
+    for (const OverdueOperation& one : found) {
+      const Communicator comm = Communicator::find(bus_, one.group.view(), one.rank);
+      if (!comm || comm.aborted()) continue;
+      std::array<char, 96> why{};  // no allocation is to keep a group from being given up
+      const std::string_view op = one.op.view();
+      (void)std::snprintf(why.data(), why.size(), "%.*s is overdue", static_cast<int>(op.size()),
+                          op.data());
+      (void)comm.abort(why.data(), "watchdog");
+    }
+  }
+
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, options_.period, [this] { return ends_; })) {
+      lock.unlock();
+      try {
+        (void)look();
+      } catch (const std::bad_alloc&) {  // the next look finds what this one left
+      }
+      lock.lock();
+    }
+  }
+
+  Bus& bus_;
+  const std::shared_ptr<Ledger> ledger_;
+  const WatchdogOptions options_;
+  run::ChannelHeld<OverdueOperation> channel_;
+  std::set<std::pair<std::uint64_t, bool>> said_;
+  std::atomic<std::uint64_t> looks_{0};
+  std::mutex looking_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+Result<Watchdog> Watchdog::make(Bus& bus, WatchdogOptions options) {
+  auto ledger = Ledger::of(bus);
+  if (!ledger) return ledger.error();
+  auto core = std::make_unique<Core>(bus, std::move(ledger).value(), std::move(options));
+  if (auto fault = core->begin()) return std::move(*fault);
+  return Watchdog(std::move(core));
+}
+
+Watchdog::Watchdog(std::unique_ptr<Core> core) noexcept : core_(std::move(core)) {}
+Watchdog::Watchdog(Watchdog&&) noexcept = default;
+Watchdog& Watchdog::operator=(Watchdog&&) noexcept = default;
+Watchdog::~Watchdog() = default;
+
+std::vector<OverdueOperation> Watchdog::look() {
+  return core_->look();
+}
+std::uint64_t Watchdog::looks() const noexcept {
+  return core_->looks();
+}
+
+}  // namespace ringmain::collective

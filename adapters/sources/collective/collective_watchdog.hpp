@@ -1,0 +1,57 @@
+// Which operations are open for too long, and what is done before the group is given up?
+//
+// A thread looks at the ledger of a bus. What has not begun counts from its issue, what has begun
+// from its start: an operation that hangs before its work begins waits for something else than one
+// that hangs in it. Each is said once, as collective.overdue. With the first of the process the
+// program's own function is called, to write a dump, and waited for no longer than it is given;
+// only then the group is given up, if that is wanted.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "../../../bus/bus.hpp"
+#include "../../../bus/result.hpp"
+
+#include "../../../events/collective_overdue.hpp"
+
+namespace ringmain::collective {
+
+struct WatchdogOptions {
+  /// Deadlines. 0: the time-out that the operation's communicator has, and none where that is not
+  /// known.
+  nanoseconds from_issue{};
+  nanoseconds from_start{};
+  /// Between two looks. 0: no thread looks, and the program calls look().
+  nanoseconds period = std::chrono::seconds(1);
+  /// Called with the first that is overdue, once in this process whichever watchdog finds it, in a
+  /// thread of its own. What it captures must live until it has returned.
+  std::function<void(const OverdueOperation&)> before_abort{};
+  nanoseconds before_abort_within = std::chrono::seconds(15);  // then it is left behind
+  bool aborts = false;  // the groups of what is overdue are given up, by `watchdog`
+};
+
+/// Threads: any.
+class Watchdog {
+ public:
+  /// Refusals as Ledger::of(). Throws std::bad_alloc, std::system_error. Its bus must outlive it.
+  [[nodiscard]] static Result<Watchdog> make(Bus& bus, WatchdogOptions options);
+  Watchdog(Watchdog&&) noexcept;
+  Watchdog& operator=(Watchdog&&) noexcept;
+  /// Waits for a look that is being made.
+  ~Watchdog();
+
+  /// Looks now. Returns what was found to be overdue by this look and by none before.
+  std::vector<OverdueOperation> look();
+  /// Its heartbeat: how many looks it has made. One that does not move is a watchdog that is stuck.
+  [[nodiscard]] std::uint64_t looks() const noexcept;
+
+ private:
+  class Core;
+  explicit Watchdog(std::unique_ptr<Core> core) noexcept;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace ringmain::collective

@@ -1,0 +1,107 @@
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "adapters/sources/collective/flight_recorder_dump.hpp"
+
+namespace ringmain::collective::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kEntries = 2000;  // as PyTorch and torchcomms
+
+/// "TORCHCOMM_FR_BUFFER_SIZE"; nullopt: not set, or empty.
+std::optional<std::string> variable(FlightVariables of, const std::string& what) {
+  const char* const prefix = of == FlightVariables::torch ? "TORCH_FR_" : "TORCHCOMM_FR_";
+  const char* const said = ::secure_getenv((prefix + what).c_str());
+  return said == nullptr || *said == '\0' ? std::nullopt : std::optional<std::string>(said);
+}
+
+/// PyTorch's older name of the same.
+std::optional<std::string> variable(FlightVariables of, const std::string& what,
+                                    const char* older) {
+  auto said = variable(of, what);
+  if (said || of != FlightVariables::torch) return said;
+  const char* const old = ::secure_getenv(older);
+  return old == nullptr || *old == '\0' ? std::nullopt : std::optional<std::string>(old);
+}
+
+bool is_true(const std::optional<std::string>& said) {
+  return said && (*said == "1" || *said == "true" || *said == "True" || *said == "TRUE");
+}
+
+std::string because(const std::string& what) {
+  return what + ": " + std::generic_category().message(errno);
+}
+
+/// Writes all, and asks the disk to have it.
+bool write_all(int fd, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return ::fsync(fd) == 0 || errno == EINVAL;  // not every file system has it
+}
+
+}  // namespace
+
+std::size_t flight_entries(FlightVariables variables) {
+  const auto said = variable(variables, "BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE");
+  std::size_t entries = 0;
+  if (said) (void)std::from_chars(said->data(), said->data() + said->size(), entries);
+  return entries == 0 ? kEntries : entries;
+}
+
+Result<std::string> flight_path(FlightVariables variables, std::int64_t rank) {
+  const auto said = variable(variables, "DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
+  if (said) {
+    const bool whole = is_true(variable(variables, "DUMP_DYNAMIC_FILE_NAME"));
+    return whole ? *said : *said + std::to_string(rank);
+  }
+  const char* const cache = ::secure_getenv("XDG_CACHE_HOME");
+  const char* const home = ::secure_getenv("HOME");
+  std::string folder;
+  if (cache != nullptr && *cache != '\0') {
+    folder = cache;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::string(home) + "/.cache";
+  } else {
+    return Error{Error::Code::refused,
+                 "a dump has no place: set TORCHCOMM_FR_DUMP_TEMP_FILE to the beginning of its "
+                 "file's name, or HOME"};
+  }
+  return folder + "/torch/comm_lib_trace_rank_" + std::to_string(rank);
+}
+
+std::string write_flight_file(const std::string& path, const std::string& bytes) {
+  const fs::path file(path);
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) return "cannot make " + folder.string() + ": " + failed.message();
+  // Its name has no part of the prefix, by which analyzers look for files.
+  std::string partial = (folder / ".partial-XXXXXX").string();
+  const int fd = ::mkostemp(partial.data(), O_CLOEXEC);
+  if (fd < 0) return because("cannot write in " + folder.string());
+  std::string fault;
+  if (!write_all(fd, bytes) || ::fchmod(fd, 0644) != 0) fault = because("cannot write " + path);
+  ::close(fd);
+  if (fault.empty() && ::rename(partial.c_str(), path.c_str()) != 0)
+    fault = because("cannot write " + path);
+  if (!fault.empty()) ::unlink(partial.c_str());
+  return fault;
+}
+
+}  // namespace ringmain::collective::detail

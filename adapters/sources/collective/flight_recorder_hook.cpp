@@ -1,0 +1,219 @@
+#include "adapters/sources/collective/flight_recorder_hook.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "adapters/sources/collective/communicator_core.hpp"
+#include "adapters/sources/collective/flight_recorder_dump.hpp"
+#include "adapters/sources/collective/flight_recorder_ring.hpp"
+
+namespace ringmain::collective {
+namespace detail {
+namespace {
+
+std::shared_ptr<FlightRing> ring_of(const FlightRecorderOptions& options) {
+  const std::size_t entries =
+      options.max_entries != 0 ? options.max_entries : flight_entries(options.variables);
+  if (options.isolated) return std::make_shared<FlightRing>(entries);
+  static const auto& shared = *new std::shared_ptr<FlightRing>(std::make_shared<FlightRing>(0));
+  shared->grow(entries);
+  return shared;
+}
+
+Result<std::string> write_file(FlightRing& ring, const FlightRecorderOptions& options,
+                               std::int64_t rank, bool include_completed) {
+  if (rank < 0)
+    return Error{Error::Code::refused, "a dump's file is called after its rank: give one from 0"};
+  auto path = flight_path(options.variables, rank);
+  if (!path) return path;
+  const std::lock_guard lock(ring.writes_file);
+  const std::string bytes = write_flight_dump(
+      ring.copy(), {FlightFormat::pickle, options.backend, rank, include_completed});
+  std::string fault = write_flight_file(path.value(), bytes);
+  if (!fault.empty()) return Error{Error::Code::system, std::move(fault)};
+  return path;
+}
+
+}  // namespace
+
+/// What hangs on communicators, and what hooks need when they are called. They share it.
+struct FlightHooks {
+  FlightHooks(FlightRecorderOptions how, std::shared_ptr<FlightRing> into)
+      : options(std::move(how)), ring(std::move(into)) {}
+
+  /// Without a word where it cannot be written: nobody asked for it.
+  void dump() noexcept try {
+    if (options.rank >= 0 && ::getpid() == process)
+      (void)write_file(*ring, options, options.rank, true);
+  } catch (const std::bad_alloc&) {
+    lost.fetch_add(1);
+  }
+  void ended(const CompletionHookArgs& args) noexcept {
+    ring->ended(args);
+    if (!options.dumps_on_failure || args.failed == nullptr) return;
+    const How how = args.failed->how;
+    const bool hangs = how == How::error || how == How::timed_out || how == How::aborted;
+    if (hangs && !failed.exchange(true)) dump();
+  }
+
+  const FlightRecorderOptions options;
+  const std::shared_ptr<FlightRing> ring;
+  const pid_t process = ::getpid();
+  std::atomic<std::uint64_t> lost{0};
+  std::atomic<bool> failed{false};
+
+  struct OnComm {
+    std::weak_ptr<CommunicatorGate> comm;  // it does not keep it
+    std::vector<Hook> hooks;
+  };
+  struct OnBus {
+    std::shared_ptr<Ledger> ledger;
+    Subscription starts;
+  };
+  std::mutex mutex;
+  std::vector<OnComm> comms;
+  std::vector<OnBus> buses;
+};
+
+namespace {
+
+/// Those that are to be dumped when the process ends.
+struct AtExit {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<FlightHooks>> all;
+};
+AtExit& at_exit() {
+  static AtExit& all = *new AtExit;
+  return all;
+}
+
+void dump_at_exit(const std::shared_ptr<FlightHooks>& hooks) {
+  AtExit& exit = at_exit();
+  static const int registered = std::atexit([] {
+    std::vector<std::weak_ptr<FlightHooks>> all;
+    {
+      const std::lock_guard lock(at_exit().mutex);
+      all = at_exit().all;
+    }
+    for (const auto& one : all) {
+      if (const auto held = one.lock()) held->dump();
+    }
+  });
+  (void)registered;
+  const std::lock_guard lock(exit.mutex);
+  std::erase_if(exit.all, [](const auto& one) { return one.expired(); });
+  exit.all.push_back(hooks);
+}
+
+/// A hook that has no memory left counts the operation, and refuses nothing.
+Verdict record(FlightHooks& hooks, const PreHookArgs& args, const CommunicatorCore& comm) noexcept {
+  try {
+    hooks.ring->issued(args, comm);
+  } catch (const std::bad_alloc&) {
+    hooks.lost.fetch_add(1);
+  }
+  return Verdict::allow();
+}
+
+}  // namespace
+}  // namespace detail
+
+FlightRecorderHook::FlightRecorderHook(const FlightRecorderOptions& options)
+    : options_(options),
+      ring_(detail::ring_of(options)),
+      hooks_(std::make_shared<detail::FlightHooks>(options, ring_)) {
+  if (options.dumps_at_exit) detail::dump_at_exit(hooks_);
+}
+
+FlightRecorderHook::~FlightRecorderHook() {
+  unregister();
+}
+
+Result<bool> FlightRecorderHook::register_with_comm(const Communicator& comm) {
+  const std::lock_guard lock(hooks_->mutex);
+  auto& comms = hooks_->comms;
+  std::erase_if(comms, [](const auto& one) { return one.comm.expired(); });
+  const bool known = std::any_of(comms.begin(), comms.end(), [&comm](const auto& one) {
+    return one.comm.lock() == comm.gate_;
+  });
+  if (known) return false;
+  // The last that is asked: what another hook refuses was never called for.
+  const HookOptions last{std::numeric_limits<int>::min(), "flight recorder"};
+  const auto hooks = hooks_;
+  std::vector<Hook> made;
+  // The end first: an operation that is recorded has somebody who hears its end.
+  auto end =
+      comm.completion_hook([hooks](const CompletionHookArgs& args) { hooks->ended(args); }, last);
+  if (!end) return end.error();
+  made.push_back(std::move(end).value());
+  auto pre = comm.pre_hook(
+      [hooks](const PreHookArgs& args) {
+        return detail::record(*hooks, args, *args.communicator->core());
+      },
+      last);
+  if (!pre) return pre.error();
+  made.push_back(std::move(pre).value());
+  if (options_.dumps_on_abort) {
+    auto abort = comm.abort_hook([hooks](const AbortHookArgs&) { hooks->dump(); }, last);
+    if (!abort) return abort.error();
+    made.push_back(std::move(abort).value());
+  }
+  const auto& ledger = comm.core()->ledger_;
+  auto& buses = hooks_->buses;
+  const bool heard = std::any_of(buses.begin(), buses.end(),
+                                 [&ledger](const auto& one) { return one.ledger == ledger; });
+  if (!heard) {
+    auto starts = comm.core()->ledger().channel<Started>().subscribe_inline(
+        [ring = ring_](const Started& said) { ring->started(said.op_id); },
+        {.name = "flight recorder"});
+    buses.push_back({ledger, std::move(starts)});
+  }
+  ring_->add_group(*comm.core());
+  comms.push_back({comm.gate_, std::move(made)});
+  return true;
+}
+
+void FlightRecorderHook::unregister() noexcept {
+  std::vector<detail::FlightHooks::OnComm> comms;
+  std::vector<detail::FlightHooks::OnBus> buses;
+  {
+    const std::lock_guard lock(hooks_->mutex);
+    comms.swap(hooks_->comms);
+    buses.swap(hooks_->buses);
+  }
+  // Here, where no lock is held: a hook that is being called is waited for.
+}
+
+std::string FlightRecorderHook::dump_json(bool include_completed) const {
+  return detail::write_flight_dump(ring_->copy(), {detail::FlightFormat::json, options_.backend,
+                                                   options_.rank, include_completed});
+}
+std::string FlightRecorderHook::dump_pickle(bool include_completed) const {
+  return detail::write_flight_dump(ring_->copy(), {detail::FlightFormat::pickle, options_.backend,
+                                                   options_.rank, include_completed});
+}
+Result<std::string> FlightRecorderHook::dump_file(std::int64_t rank, bool include_completed) const {
+  return detail::write_file(*ring_, options_, rank, include_completed);
+}
+
+void FlightRecorderHook::reset() noexcept {
+  ring_->reset();
+}
+bool FlightRecorderHook::is_enabled() const noexcept {
+  return ring_->enabled();
+}
+std::size_t FlightRecorderHook::size() const noexcept {
+  return ring_->size();
+}
+std::uint64_t FlightRecorderHook::lost() const noexcept {
+  return hooks_->lost.load();
+}
+
+}  // namespace ringmain::collective

@@ -1,0 +1,169 @@
+#include "adapters/sources/collective/collective_watchdog.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "bus/bus.hpp"
+
+#include "adapters/sources/collective/communicator.hpp"
+
+#include "tests/adapters/collective/heard.hpp"
+
+namespace ringmain::tests {
+namespace {
+
+using collective::Communicator;
+using collective::OverdueOperation;
+using collective::OverdueSince;
+using collective::Watchdog;
+using std::chrono::hours;
+
+constexpr nanoseconds kPassed{
+    1};  // a deadline that every operation has passed when it is looked at
+
+class WatchdogTest : public testing::Test {
+ protected:
+  [[nodiscard]] collective::Operation hangs() {
+    auto issuing = comm.issue(collective::AllReduce{});
+    collective::Operation operation = issuing.operation();
+    issuing.returned();
+    return operation;
+  }
+  static std::vector<OverdueOperation> look(Watchdog& watchdog) {
+    // Time passes between the issue and the look, unless the clock has not moved.
+    std::vector<OverdueOperation> found = watchdog.look();
+    while (found.empty()) found = watchdog.look();
+    return found;
+  }
+
+  Bus bus;
+  Heard<OverdueOperation> overdue{bus};
+  Heard<collective::Issued> issued{bus};  // somebody listens: operations are in the ledger
+  Communicator comm =
+      Communicator::make(
+          bus, {.name = "dp", .backend = "own", .rank = 1, .size = 2, .abort = [](Name) {}})
+          .value();
+};
+
+TEST_F(WatchdogTest, EachOperationIsSaidOnceForItsIssueAndOnceForItsStart) {
+  auto watchdog =
+      Watchdog::make(bus, {.from_issue = kPassed, .from_start = kPassed, .period = {}}).value();
+  const auto operation = hangs();
+  const auto before = look(watchdog);
+  ASSERT_EQ(before.size(), 1u);
+  EXPECT_EQ(before[0].op_id, operation.id());
+  EXPECT_EQ(before[0].since, OverdueSince::issued);
+  EXPECT_EQ(before[0].group.view(), "dp");
+  EXPECT_EQ(before[0].rank, 1);
+  EXPECT_GT(before[0].waited_ns, before[0].deadline_ns);
+  EXPECT_TRUE(watchdog.look().empty());
+  EXPECT_TRUE(operation.started());
+  const auto after = look(watchdog);
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_EQ(after[0].since, OverdueSince::started);
+  EXPECT_TRUE(operation.completed());
+  EXPECT_TRUE(watchdog.look().empty());
+  EXPECT_EQ(overdue.all().size(), 2u);
+  EXPECT_EQ(watchdog.looks(), overdue.all()[1].look + 1);
+}
+
+TEST_F(WatchdogTest, AnOperationWithinItsDeadlineIsNotSaid) {
+  auto watchdog =
+      Watchdog::make(bus, {.from_issue = hours(1), .from_start = kPassed, .period = {}}).value();
+  const auto operation = hangs();
+  EXPECT_TRUE(watchdog.look().empty());
+  EXPECT_TRUE(operation.started());
+  EXPECT_EQ(look(watchdog).size(), 1u);
+}
+
+TEST_F(WatchdogTest, WithoutADeadlineOfItsOwnTheGroupsTimeOutCounts) {
+  auto watchdog = Watchdog::make(bus, {.period = {}}).value();
+  const auto operation = hangs();
+  EXPECT_TRUE(watchdog.look().empty());  // none is known
+  comm.set_timeout(hours(1));
+  EXPECT_TRUE(watchdog.look().empty());
+  comm.set_timeout(kPassed);
+  EXPECT_EQ(look(watchdog)[0].deadline_ns, 1);
+}
+
+// Once in a process, so that each of these has one of its own.
+class WatchdogProcessTest : public WatchdogTest {
+ protected:
+  WatchdogProcessTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  template <class F>
+  static void in_process(F f) {
+    EXPECT_EXIT(
+        {
+          f();
+          std::_Exit(HasFailure() ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+};
+
+TEST_F(WatchdogProcessTest, TheProgramIsCalledBeforeTheAbort) {
+  in_process([&] {
+    std::atomic<int> calls{0};
+    std::atomic<bool> aborted_before{false};
+    const auto operation = hangs();
+    {
+      auto watchdog = Watchdog::make(bus, {.from_issue = kPassed,
+                                           .period = std::chrono::milliseconds(1),
+                                           .before_abort =
+                                               [&](const OverdueOperation&) {
+                                                 aborted_before = comm.aborted();
+                                                 ++calls;
+                                               },
+                                           .before_abort_within = hours(1),
+                                           .aborts = true})
+                          .value();
+      while (!comm.aborted()) std::this_thread::yield();
+    }  // what was open has failed by now
+    EXPECT_EQ(calls, 1);
+    EXPECT_FALSE(aborted_before);
+    EXPECT_FALSE(operation.completed());  // it failed as aborted
+  });
+}
+
+TEST_F(WatchdogProcessTest, TheProgramIsCalledOnceAndNotWaitedForForEver) {
+  in_process([&] {
+    std::atomic<int> calls{0};
+    std::atomic<bool> go_on{false}, over{false};
+    const auto operation = hangs();
+    {
+      auto watchdog = Watchdog::make(bus, {.from_issue = kPassed,
+                                           .period = std::chrono::milliseconds(1),
+                                           .before_abort =
+                                               [&](const OverdueOperation&) {
+                                                 ++calls;
+                                                 while (!go_on) std::this_thread::yield();
+                                                 over = true;
+                                               },
+                                           .before_abort_within = std::chrono::milliseconds(1),
+                                           .aborts = true})
+                          .value();
+      while (!comm.aborted()) std::this_thread::yield();  // though the call is stuck
+      EXPECT_GE(watchdog.looks(), 1u);
+    }
+    go_on = true;
+    while (!over) std::this_thread::yield();
+    EXPECT_EQ(calls, 1);
+
+    auto second = Watchdog::make(bus, {.from_issue = kPassed,
+                                       .period = {},
+                                       .before_abort = [&](const OverdueOperation&) { ++calls; }})
+                      .value();
+    comm = Communicator::make(bus, {.name = "next", .backend = "own"}).value();
+    const auto again = hangs();
+    EXPECT_EQ(look(second).size(), 1u);
+    EXPECT_EQ(calls, 1);
+  });
+}
+
+}  // namespace
+}  // namespace ringmain::tests
