@@ -1,4 +1,4 @@
-// Did the GPU get there? The end of something that was armed on a stream.
+// Did the GPU get there? The end of something that was armed on a stream, and of its context.
 #pragma once
 #include <cstdint>
 
@@ -47,5 +47,21 @@ constexpr auto describe(EventOf<Completion>) {
 }
 
 static_assert(sizeof(Completion) <= 64);
+
+/// `cuda.context_lost`: the context of a Completions has met an error, or is gone. Once, before
+/// what is armed there fails; while nothing is armed, nobody asks the context.
+struct ContextLost {
+  std::uint64_t context = 0;        // its id, which no other of the process has (cuCtxGetId)
+  std::uint64_t pending = 0;        // tickets that were armed: each has its own event, too
+  std::int32_t result = kNoResult;  // what the driver answered; 709: destroyed, or a reset
+  std::int32_t device = kNoDevice;
+};
+
+constexpr auto describe(EventOf<ContextLost>) {
+  using E = ContextLost;
+  return event("cuda.context_lost", field<&E::context>("context", Unit::id),
+               field<&E::pending>("pending", Unit::count), field<&E::result>("result"),
+               field<&E::device>("device", Unit::device));
+}
 
 }  // namespace ringmain::cuda

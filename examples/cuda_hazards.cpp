@@ -86,7 +86,7 @@ int main() {
   if (!runtime.load() || runtime.free(nullptr) != 0) return 1;
 
   Bus bus;
-  cuda::Hazards hazards([](const cuda::Verdict& verdict) {
+  cuda::Hazards hazards([](const cuda::Judgement& verdict) {
     std::printf("%s, %llu bytes\n", verdict.race ? "race" : "ordered",
                 static_cast<unsigned long long>(verdict.bytes));
     say("earlier", verdict.earlier);

@@ -72,7 +72,7 @@ enum class ArmCode : std::uint8_t {
   driver,    // the driver refused (`result`), for a stream that is destroyed for instance
   lost,      // the context has met an error, or is gone (`result`)
   ended,     // after end(), or an empty Completions
-  forbidden  // inside a callback of CUPTI's, where nobody may call CUDA; or in a forked child
+  forbidden  // inside a callback of CUPTI's or of a wrapped call; or in a forked child
 };
 constexpr std::size_t kArmCodes = static_cast<std::size_t>(ArmCode::forbidden) + 1;
 /// Progress: wait-free.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/system/clock.hpp"
+#include "engine/system/thread_exit.hpp"
 
 #include "adapters/launch/tid.hpp"
 #include "adapters/sources/cuda/completions_core.hpp"
@@ -27,20 +28,29 @@ struct Known {
   std::weak_ptr<CompletionsCore> owner;
 };
 
-/// A thread's lanes, given back when it ends.
-struct OfThread {
-  std::vector<Known> known;
-  ~OfThread();
-};
-thread_local OfThread of_thread;
-// An object of the thread's own that is destroyed later may arm in its destructor.
+/// A thread's lanes.
+using OfThread = std::vector<Known>;
+constinit thread_local OfThread* of_thread = nullptr;
+// What is called later at the thread's end may arm.
 constinit thread_local bool thread_over = false;
 
-OfThread::~OfThread() {
+/// Gives them back.
+void end_thread(void* its) {
   thread_over = true;
-  for (const Known& each : known) {
+  of_thread = nullptr;
+  const std::unique_ptr<OfThread> known(static_cast<OfThread*>(its));
+  for (const Known& each : *known) {
     if (const auto core = each.owner.lock()) each.lane->owner = Lane::Owner::left;
   }
+}
+constinit engine::ThreadExit at_thread_exit{&end_thread};
+
+/// Throws std::bad_alloc, also where the system has no key left.
+OfThread& lanes_of_thread() {
+  if (of_thread != nullptr) return *of_thread;
+  auto made = std::make_unique<OfThread>();
+  if (!at_thread_exit.ask(made.get())) throw std::bad_alloc();
+  return *(of_thread = made.release());
 }
 
 /// Where the driver calls for Strategy::host_functions.
@@ -56,7 +66,21 @@ void called_by_node(void* node) {
 }
 
 std::atomic<NodeTickets*> all_nodes{nullptr};  // so that they can be found for ever
-std::atomic<std::uint32_t> nodes_made{0};
+std::atomic<std::uint32_t> nodes_made{0};      // or about to be
+std::atomic<std::uint32_t> nodes_given{0};     // each has a number of its own
+
+/// One of the process's nodes, given back unless it is made.
+struct NodePlace {
+  NodePlace() noexcept : taken(++nodes_made <= kNodesMax) {
+    if (!taken) --nodes_made;
+  }
+  NodePlace(const NodePlace&) = delete;
+  NodePlace& operator=(const NodePlace&) = delete;
+  ~NodePlace() {
+    if (taken) --nodes_made;
+  }
+  bool taken;
+};
 
 void push(std::atomic<NodeTickets*>& list, NodeTickets*& next, NodeTickets* node) noexcept {
   next = list;
@@ -96,9 +120,12 @@ CompletionsCore::Place CompletionsCore::new_place(void* stream, std::uint64_t st
   if (asked_of != kDone) return {.code = ArmCode::driver, .result = asked_of};
   if (of != context) return {.code = ArmCode::other_context};
 
-  std::vector<Known>& known = of_thread.known;
+  OfThread& known = lanes_of_thread();
   known.erase(std::remove_if(known.begin(), known.end(),
-                             [](const Known& each) { return each.owner.expired(); }),
+                             [](const Known& each) {
+                               const auto owner = each.owner.lock();
+                               return owner == nullptr || owner->ended;  // some are never freed
+                             }),
               known.end());
   known.reserve(known.size() + 1);
   const auto idle = [&]() -> Known* {
@@ -120,12 +147,24 @@ CompletionsCore::Place CompletionsCore::new_place(void* stream, std::uint64_t st
   return {.lane = place->lane};
 }
 
+/// The one that this thread has for it, or nullptr.
+Lane* CompletionsCore::known_lane(void* stream, std::uint64_t stream_id) const noexcept {
+  if (of_thread == nullptr) return nullptr;
+  for (const Known& each : *of_thread) {
+    if (each.stream_id != stream_id || each.core != id || each.lane->stream != stream) continue;
+    // A host function reads its ticket's place, so not even that is used twice.
+    if (strategy != Strategy::host_functions || !each.lane->burnt) return each.lane;
+  }
+  return nullptr;
+}
+
 CompletionsCore::Place CompletionsCore::place_of(void* stream) noexcept {
   int capturing = 0;
   unsigned long long stream_id = 0;
-  if (const auto r = own(driver.is_capturing, stream, &capturing); r != kDone)
-    return {.code = ArmCode::driver, .result = r};
-  if (capturing != 0) return {.code = ArmCode::capturing};
+  const auto asked = own(driver.is_capturing, stream, &capturing);
+  if (asked != kDone && asked != kCaptureImplicit)
+    return {.code = ArmCode::driver, .result = asked};
+  if (capturing != 0 || asked == kCaptureImplicit) return {.code = ArmCode::capturing};
   if (const auto r = own(driver.stream_id, stream, &stream_id); r != kDone)
     return {.code = ArmCode::driver, .result = r};
   if (reinterpret_cast<std::uintptr_t>(stream) <= kLastDefaultStream) {
@@ -134,10 +173,7 @@ CompletionsCore::Place CompletionsCore::place_of(void* stream) noexcept {
       return {.code = ArmCode::driver, .result = r};
     if (current != context) return {.code = ArmCode::other_context};
   }
-  for (const Known& each : of_thread.known) {
-    if (each.stream_id == stream_id && each.core == id && each.lane->stream == stream)
-      return {.lane = each.lane};
-  }
+  if (Lane* const its = known_lane(stream, stream_id)) return {.lane = its};
   try {
     return new_place(stream, stream_id);
   } catch (const std::bad_alloc&) {
@@ -145,15 +181,26 @@ CompletionsCore::Place CompletionsCore::place_of(void* stream) noexcept {
   }
 }
 
+/// An event is of the context that is current when it is made, and has to be of the stream's.
+std::int32_t CompletionsCore::make_event(void*& event) noexcept {
+  void* current = nullptr;
+  if (const auto r = own(driver.context_current, &current); r != kDone) return r;
+  if (current != context) {
+    if (const auto r = own(driver.set_context, context); r != kDone) return r;
+  }
+  void* made = nullptr;
+  const std::int32_t result = own(driver.event_create, &made, kWithoutTiming);
+  if (result == kDone) event = made;
+  if (current == context) return result;
+  const std::int32_t back = own(driver.set_context, current);
+  return result == kDone ? back : result;
+}
+
 std::int32_t CompletionsCore::put_on_stream(Lane& lane, Slot& slot, void* stream) noexcept {
   switch (strategy) {
     case Strategy::event_queries: {
       if (slot.event == nullptr) {
-        const auto made = own(driver.event_create, &slot.event, kWithoutTiming);
-        if (made != kDone) {
-          slot.event = nullptr;
-          return made;
-        }
+        if (const auto made = make_event(slot.event); made != kDone) return made;
       }
       return own(driver.event_record, slot.event, stream);
     }
@@ -169,15 +216,40 @@ std::int32_t CompletionsCore::put_on_stream(Lane& lane, Slot& slot, void* stream
 Armed CompletionsCore::refuse(ArmCode code, std::int32_t result, bool launched) noexcept {
   if (code == ArmCode::ended && lost != 0) code = ArmCode::lost;
   if (code == ArmCode::lost) result = lost;
+  if (code == ArmCode::driver && is_fatal(result)) {
+    doubted = true;  // where nothing is on its way nobody else would ask
+    bell->ring_loudly();
+  }
   ++arms[static_cast<std::size_t>(code)];
   return {.code = code, .result = result, .launched = launched};
 }
+
+/// Lends the context to a thread that has none, such as one that runs callbacks.
+class CompletionsCore::Lent {
+ public:
+  Lent(const CompletionsCore& core, bool wanted) noexcept
+      : core_(core), is_(wanted && own(core.driver.set_context, core.context) == kDone) {}
+  ~Lent() {
+    if (is_) (void)own(core_.driver.set_context, static_cast<void*>(nullptr));
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  explicit operator bool() const noexcept { return is_; }
+
+ private:
+  const CompletionsCore& core_;
+  const bool is_;
+};
 
 Armed CompletionsCore::arm(void* stream, std::uint64_t tag, void* graph_exec) noexcept {
   if (forked() || thread_over || switchboard.presence.inside()) return refuse(ArmCode::forbidden);
   if (lost != 0) return refuse(ArmCode::lost);
   if (ended) return refuse(ArmCode::ended);
-  const Place place = place_of(stream);
+  Place place = place_of(stream);
+  const bool is_default = reinterpret_cast<std::uintptr_t>(stream) <= kLastDefaultStream;
+  const Lent lent(*this,
+                  !is_default && place.code == ArmCode::driver && place.result == kNoContext);
+  if (lent) place = place_of(stream);
   if (place.code == ArmCode::no_lane && (ended || lost != 0)) return refuse(ArmCode::ended);
   if (place.lane == nullptr) return refuse(place.code, place.result);
   Lane& lane = *place.lane;
@@ -213,9 +285,8 @@ Result<GraphNode> CompletionsCore::add_host_node(void* graph, std::span<void* co
     return no("no node is added inside a callback of CUPTI's, or in a forked child");
   if (ended || lost != 0)
     return no("no node is added once these completions have ended, or their context has");
-  const std::uint32_t mine = nodes_made++;
-  if (mine >= kNodesMax) {
-    --nodes_made;
+  NodePlace place;
+  if (!place.taken) {
     return no(
         "this process has its 65536 host nodes already: add one to a graph and launch "
         "that graph again");
@@ -223,7 +294,6 @@ Result<GraphNode> CompletionsCore::add_host_node(void* graph, std::span<void* co
   auto made = std::make_unique<NodeTickets>();
   made->tag = tag;
   made->thread = static_cast<std::int32_t>(run::this_tid());
-  made->lane = CompletionsOptions::kLanesMax + 1 + mine;
   made->bell = bell;
   const HostNodeParams what{&called_by_node, made.get()};
   void* node = nullptr;
@@ -233,6 +303,8 @@ Result<GraphNode> CompletionsCore::add_host_node(void* graph, std::span<void* co
     return no("cuGraphAddHostNode answers " + std::to_string(result) +
               ": see cudaGetErrorString()");
   }
+  place.taken = false;  // it is the node's for ever
+  made->lane = CompletionsOptions::kLanesMax + 1 + nodes_given++;
   NodeTickets* const kept = made.release();
   push(all_nodes, kept->next_all, kept);
   push(nodes, kept->next, kept);

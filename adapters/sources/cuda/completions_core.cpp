@@ -40,6 +40,11 @@ std::optional<Error> fault_of(const CompletionsOptions& options) {
   const bool times = options.spin_us.count() >= 0 && options.sleep_us_max.count() > 0 &&
                      options.watch_us.count() > 0;
   if (!times) return refused("spin_us must not be below 0, and sleep_us_max and watch_us above 0");
+  if (options.beyond_ns.count() < 0) return refused("beyond_ns must not be below 0");
+  if (options.strategy > Strategy::host_functions)
+    return refused(
+        "strategy must be one of automatic, memory_writes, event_queries and "
+        "host_functions");
   return std::nullopt;
 }
 
@@ -81,7 +86,7 @@ namespace {
 std::optional<Error> find_context(CompletionsCore& core) {
   const Driver& driver = core.driver;
   const std::int32_t current = own(driver.context_current, &core.context);
-  if (current != kDone) return refused_by("cuCtxGetCurrent", current);
+  if (current != kDone && current != kNotStarted) return refused_by("cuCtxGetCurrent", current);
   if (core.context == nullptr) {
     return refused(
         "completions cannot be armed, as this thread has no CUDA context yet: call "
@@ -138,6 +143,19 @@ std::optional<Error> choose_strategy(CompletionsCore& core) {
   return std::nullopt;
 }
 
+/// Gives back what the driver has of one that is not made after all: it was refused, or there was
+/// no memory.
+struct Unmade {
+  CompletionsCore* core;
+  ~Unmade() {
+    if (core == nullptr) return;
+    if (core->own_stream != nullptr) (void)own(core->driver.stream_destroy, core->own_stream);
+    if (core->words && core->words->device != 0 &&
+        own(core->driver.host_unregister, core->words->begin()) != kDone)
+      core->words->keep();
+  }
+};
+
 }  // namespace
 
 Result<std::shared_ptr<CompletionsCore>> CompletionsCore::make(Bus& bus,
@@ -149,18 +167,20 @@ Result<std::shared_ptr<CompletionsCore>> CompletionsCore::make(Bus& bus,
   if (!driver) return driver.error();
   auto core = std::make_shared<CompletionsCore>(*driver.value(), options);
   if (auto conflict = run::hold_channel(bus, core->channel)) return std::move(*conflict);
+  if (auto conflict = run::hold_channel(bus, core->losses)) return std::move(*conflict);
   auto publisher = core->channel.channel->publisher({.capacity_events = options.capacity_events});
   if (!publisher) return publisher.error();
   core->publisher = std::move(publisher).value();
-  if (auto why = find_context(*core)) return std::move(*why);
-  auto why = choose_strategy(*core);
+  auto loss = core->losses.channel->publisher({.capacity_events = 1});  // all that it will say
+  if (!loss) return loss.error();
+  core->loss = std::move(loss).value();
+  Unmade unmade{core.get()};
+  auto why = find_context(*core);
+  if (!why) why = choose_strategy(*core);
   if (!why) why = core->start();
-  if (!why) return core;
-  (void)own(core->driver.stream_destroy, core->own_stream);
-  if (core->words && core->words->device != 0 &&
-      own(core->driver.host_unregister, core->words->begin()) != kDone)
-    core->words->keep();
-  return std::move(*why);
+  if (why) return std::move(*why);
+  unmade.core = nullptr;
+  return core;
 }
 
 std::optional<Error> CompletionsCore::start() {

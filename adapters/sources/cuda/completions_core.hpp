@@ -98,9 +98,12 @@ struct CompletionsCore : engine::Born, std::enable_shared_from_this<CompletionsC
   const std::shared_ptr<Bell> bell = std::make_shared<Bell>();
   run::ChannelHeld<Completion> channel;
   Publisher<Completion> publisher;
+  run::ChannelHeld<ContextLost> losses;
+  Publisher<ContextLost> loss;
 
   std::atomic<std::int32_t> lost{0};
   std::atomic<bool> ended{false}, ending{false};
+  std::atomic<bool> doubted{false};          // the driver has refused: does the context live?
   std::atomic<std::int64_t> give_up_ns{-1};  // -1: never
   enum : std::uint32_t { kBegun = 1, kFinished = 2 };
   engine::Atomic<std::uint32_t> finished{0};  // what the poller has
@@ -122,9 +125,12 @@ struct CompletionsCore : engine::Born, std::enable_shared_from_this<CompletionsC
     ArmCode code = ArmCode::armed;
     std::int32_t result = 0;
   };
+  class Lent;
   Place place_of(void* stream) noexcept;
   Place new_place(void* stream, std::uint64_t stream_id);
+  Lane* known_lane(void* stream, std::uint64_t stream_id) const noexcept;
   Lane* take();
+  std::int32_t make_event(void*& event) noexcept;
   std::int32_t put_on_stream(Lane& lane, Slot& slot, void* stream) noexcept;
   Armed refuse(ArmCode code, std::int32_t result = 0, bool launched = false) noexcept;
 };

@@ -14,11 +14,20 @@ namespace ringmain::cuda {
 enum DriverResult : std::int32_t {
   kDone = 0,
   kInvalidValue = 1,
+  kNotStarted = 3,
   kNotReady = 600,
+  kNoContext = 201,
   kContextGone = 709,
   kCaptureFirst = 900,  // to kCaptureLast: a capture forbids the question, which says nothing else
+  kCaptureImplicit = 906,  // the legacy stream, while one that it waits for captures
   kCaptureLast = 908
 };
+
+/// A capture forbids the question: that says nothing of the context.
+[[nodiscard]] constexpr bool is_fatal(std::int32_t result) noexcept {
+  const bool of_capture = result >= kCaptureFirst && result <= kCaptureLast;
+  return result != kDone && result != kNotReady && !of_capture;
+}
 
 using HostFn = void (*)(void*);
 struct HostNodeParams {

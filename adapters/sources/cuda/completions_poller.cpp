@@ -16,12 +16,6 @@ constexpr std::int64_t kNapMinNs = 10'000;
 constexpr std::int64_t kWatchMaxNs = 250'000'000;
 constexpr std::uint32_t kErrorsMax = 3;  // of one event, while its context lives
 
-/// A capture forbids the question: that says nothing of the context.
-bool is_fatal(std::int32_t result) noexcept {
-  const bool of_capture = result >= kCaptureFirst && result <= kCaptureLast;
-  return result != kDone && result != kNotReady && !of_capture;
-}
-
 class Poller {
  public:
   explicit Poller(CompletionsCore& core) noexcept : core_(core) {}
@@ -37,10 +31,13 @@ class Poller {
 
   void tell(const Lane& lane, const Slot& slot, Outcome outcome, std::int32_t result) noexcept;
   void publish(const Completion& completion) noexcept;
+  void tell_of_loss(std::int32_t result) noexcept;
   void end_head(Lane& lane, Outcome outcome, std::int32_t result) noexcept;
   /// No ticket is left afterwards, and none comes.
   void end_rest(Outcome outcome, std::int32_t result) noexcept;
 
+  /// Something has ended: looks again soon, and asks the driver late.
+  void moved() noexcept;
   void watch() noexcept;
   void rest(std::int64_t now) noexcept;
   [[nodiscard]] bool given_up() const noexcept {
@@ -61,7 +58,7 @@ void Poller::publish(const Completion& completion) noexcept {
     const std::uint64_t in_flight = core_.publisher.ledger().in_flight;
     const std::uint64_t capacity = core_.options.capacity_events;
     room_ = capacity > in_flight ? capacity - in_flight : 0;
-    if (room_ != 0 || given_up()) break;
+    if (room_ != 0) break;
     core_.bell->nap(1'000'000, [] { return false; });
   }
   const PublishResult result = core_.publisher.publish(completion);
@@ -143,6 +140,15 @@ bool Poller::look_at(NodeTickets& node) noexcept {
   return moved;
 }
 
+void Poller::tell_of_loss(std::int32_t result) noexcept {
+  ContextLost told;
+  told.context = core_.context_id;
+  core_.for_each_lane([&](const Lane& lane) { told.pending += lane.armed() - lane.tail; });
+  told.result = result;
+  told.device = core_.device;
+  if (!core_.loss.publish(told)) ++core_.count.refused;
+}
+
 bool Poller::look() noexcept {
   bool moved = false;
   pending_ = false;
@@ -152,7 +158,7 @@ bool Poller::look() noexcept {
 }
 
 bool Poller::anything() const noexcept {
-  bool found = core_.ending;
+  bool found = core_.ending || core_.doubted;
   core_.for_each_lane([&](const Lane& lane) { found |= lane.tail != lane.armed(); });
   for (const NodeTickets* node = core_.nodes; node != nullptr; node = node->next)
     found |= node->told != node->called;
@@ -162,6 +168,7 @@ bool Poller::anything() const noexcept {
 void Poller::end_rest(Outcome outcome, std::int32_t result) noexcept {
   core_.seal();
   (void)look();  // what was reached by now has completed, and all heads stand
+  if (outcome == Outcome::failed) tell_of_loss(result);
   core_.for_each_lane([&](Lane& lane) {
     seen_ns_ = now_ns();
     while (lane.tail != lane.armed()) end_head(lane, outcome, result);
@@ -177,7 +184,7 @@ void Poller::watch() noexcept {
     core_.lost = result;
     end_rest(Outcome::failed, result);
   }
-  watch_ns_ = std::min(2 * watch_ns_, kWatchMaxNs);
+  watch_ns_ = std::min(engine::times_ns(2, watch_ns_), kWatchMaxNs);
   watch_at_ns_ = now_ns() + watch_ns_;
 }
 
@@ -190,22 +197,27 @@ void Poller::rest(std::int64_t now) noexcept {
   if (core_.ending && give_up >= 0)
     limit = std::min(limit, std::max<std::int64_t>(give_up - now, 1));
   const bool was_ending = core_.ending;
-  core_.bell->nap(limit, [&] { return core_.ending && !was_ending; });
+  core_.bell->nap(limit, [&] { return (core_.ending && !was_ending) || core_.doubted; });
   const std::int64_t longest = engine::ns_of_us(core_.options.sleep_us_max.count());
-  nap_ns_ = std::min(2 * nap_ns_, std::max(longest, kNapMinNs));
+  nap_ns_ = std::min(engine::times_ns(2, nap_ns_), std::max(longest, kNapMinNs));
+}
+
+void Poller::moved() noexcept {
+  moved_ns_ = now_ns();
+  nap_ns_ = kNapMinNs;
+  watch_ns_ = engine::ns_of_us(core_.options.watch_us.count());
+  watch_at_ns_ = engine::sum_ns(moved_ns_, watch_ns_);
 }
 
 void Poller::run() noexcept {
-  const std::int64_t first_watch_ns = engine::ns_of_us(core_.options.watch_us.count());
+  moved();  // its first look may find tickets already
   for (;;) {
-    const bool moved = look();
+    const bool any = look();
     if (core_.ending && (!pending_ || given_up())) break;
-    if (!pending_ && !moved) core_.bell->park([this] { return anything(); });
-    if (!pending_ || moved) {
-      moved_ns_ = now_ns();
-      nap_ns_ = kNapMinNs;
-      watch_ns_ = first_watch_ns;
-      watch_at_ns_ = moved_ns_ + watch_ns_;
+    if (core_.doubted.exchange(false)) watch();
+    if (!pending_ && !any) core_.bell->park([this] { return anything(); });
+    if (!pending_ || any) {
+      moved();
       continue;
     }
     if (now_ns() >= watch_at_ns_) watch();

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "adapters/did_you_mean.hpp"
-#include "adapters/sources/cuda/cuda_words.hpp"
+#include "adapters/launch/option_words.hpp"
 
 namespace ringmain::cuda {
 namespace {
@@ -81,6 +81,9 @@ std::optional<Error> AlarmOptions::fault() const {
   }
   const bool any = std::any_of(kKinds.begin(), kKinds.end(),
                                [this](const Kind& kind) { return this->*kind.member; });
+  if (std::find(allowed.begin(), allowed.end(), "") != allowed.end())
+    return Error{Error::Code::refused,
+                 "cuda::AlarmOptions::allowed has an empty name: give it a call or a phase"};
   if (any) return std::nullopt;
   return Error{Error::Code::refused,
                "no alarm is left: leave one of synchronization, leaks, "

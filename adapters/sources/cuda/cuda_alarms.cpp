@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -126,6 +127,10 @@ struct Alarms::Core {
   template <class Call>
   void make(alarms::Handles& handles, const Call& call, std::uint64_t handle) {
     if (!options.leaks || !succeeded(call)) return;
+    if (handle == 0 || handle == kNoStream) {
+      ++figures.without_handle;
+      return;
+    }
     if (!handles.make(
             {handle, 0, step(), call.generation, call.context, call.device, call.thread, call.api}))
       ++figures.unkept;
@@ -174,11 +179,11 @@ struct Alarms::Core {
 
   void raise_races() {
     if (races.empty()) return;
-    const std::vector<Verdict> found = std::exchange(races, {});
+    const std::vector<Judgement> found = std::exchange(races, {});
     if (restarted()) return;
-    for (const Verdict& race : found) raise_race(race.earlier, race.later, race);
+    for (const Judgement& race : found) raise_race(race.earlier, race.later, race);
   }
-  void raise_race(const Use& earlier, const Use& later, const Verdict& verdict) {
+  void raise_race(const Use& earlier, const Use& later, const Judgement& verdict) {
     ++figures.races;
     Alarm alarm;
     alarm.kind = AlarmKind::race;
@@ -201,15 +206,23 @@ struct Alarms::Core {
   template <class E>
   void hear(const E& event) {
     if (!started || finished) return;
-    if constexpr (requires { hazards.hear(event); }) {
-      if (options.races) hazards.hear(event);
+    try {
+      if constexpr (requires { hazards.hear(event); }) {
+        if (options.races) hazards.hear(event);
+      }
+      if constexpr (requires { event.api; }) ++figures.calls;
+      if constexpr (requires { look_at(event); }) look_at(event);
+      raise_races();
+    } catch (...) {  // no memory: half of it was heard
+      races.clear();
+      restart();
+      throw;
     }
-    if constexpr (requires { look_at(event); }) look_at(event);
-    raise_races();
   }
   void look_at(const step::Step& edge) {
     steps.follow(edge);
     const bool whole = edge.phase == Name{} && edge.micro_batch == 0;
+    if (whole && edge.edge == step::Edge::begin) ++figures.steps;
     if (whole && edge.edge == step::Edge::end) end_step(edge);
   }
   void look_at(const SourceNotice& notice) {
@@ -243,10 +256,17 @@ struct Alarms::Core {
 
   /// Publishes what is due, without the lock: subscribers may ask for figures.
   void publish(const std::vector<Alarm>& all) {
+    std::exception_ptr thrown;
     for (const Alarm& alarm : all) {
       (void)bus.channel<Alarm>().publish(alarm);  // its ledger knows
-      if (say) say(alarm);
+      if (!say) continue;
+      try {
+        say(alarm);
+      } catch (...) {
+        if (thrown == nullptr) thrown = std::current_exception();
+      }
     }
+    if (thrown != nullptr) std::rethrow_exception(thrown);
   }
 
   Bus& bus;
@@ -264,9 +284,9 @@ struct Alarms::Core {
   alarms::Handles events{kHandlesMax};
   alarms::Handles streams{kHandlesMax};
   alarms::Growth growth;
-  std::vector<Verdict> races;  // of the event that is being heard
-  std::vector<Alarm> due;      // to be published
-  Hazards hazards{[this](const Verdict& verdict) {
+  std::vector<Judgement> races;  // of the event that is being heard
+  std::vector<Alarm> due;        // to be published
+  Hazards hazards{[this](const Judgement& verdict) {
     if (verdict.race) races.push_back(verdict);
   }};
 };

@@ -24,7 +24,8 @@
 
 namespace ringmain::cuda {
 
-/// One sentence without its end: "cudaDeviceSynchronize inside step 7, thread 4711". Throws
+/// One sentence without its end: "cudaDeviceSynchronize waits for the whole device in step 7,
+/// thread 4711". Throws
 /// std::bad_alloc.
 [[nodiscard]] std::string sentence_of(const Alarm& alarm);
 
@@ -41,9 +42,13 @@ class Alarms {
     std::uint64_t unjudged_uses = 0;  // of buffers: on a stream that captures or may do so
     std::uint64_t unkept = 0;         // causes, handles and uses for which there was no room
     std::uint64_t restarts = 0;       // it began anew, because events had been lost or not heard
+    std::uint64_t calls = 0;          // of CUDA's that were heard: none, and nothing was judged
+    std::uint64_t steps = 0;  // that began: without one no synchronization and no growth is judged
+    std::uint64_t without_handle = 0;  // events and streams made, as recordings tell them
   };
   /// Told of each alarm as it is published, by the thread that publishes it; it must not call this
-  /// object. What it throws is counted as the subscriber's.
+  /// object. What it throws is counted as the subscriber's, and thrown by finish(), once all that
+  /// is due is said.
   using Say = std::function<void(const Alarm&)>;
 
   static constexpr std::size_t kCausesMax = 1024;    // different ones that are said and counted

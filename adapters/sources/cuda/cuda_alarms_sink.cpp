@@ -36,7 +36,7 @@ std::string counted(std::uint64_t count, const char* one, const char* many) {
 }
 
 /// What the last line says.
-std::string end_of(const Alarms::Figures& figures) {
+std::string end_of(const Alarms::Figures& figures, const AlarmOptions& options) {
   std::string made;
   const auto add = [&made](std::uint64_t count, const char* one, const char* many) {
     if (count != 0) made += (made.empty() ? "" : ", ") + counted(count, one, many);
@@ -46,13 +46,21 @@ std::string end_of(const Alarms::Figures& figures) {
   add(figures.leaked_streams, "stream was never deleted", "streams were never deleted");
   add(figures.growths, "growth of memory", "growths of memory");
   add(figures.races, "pair of uses without an order", "pairs of uses without an order");
+  if (figures.calls == 0) made = "no call of CUDA's was heard, and so none was judged";
   if (made.empty()) made = "none";
   const auto note = [&made](std::uint64_t count, const std::string& words) {
     if (count != 0) made += "; " + words;
   };
   note(figures.unjudged_uses,
        counted(figures.unjudged_uses, "use of a buffer was", "uses of buffers were") +
-           " not judged, on streams that capture or may do so");
+           " not judged" + (figures.calls == 0 ? "" : ", on streams that capture or may do so"));
+  const bool wants_steps = options.synchronization || options.growth;
+  note(wants_steps && figures.calls != 0 && figures.steps == 0 ? 1 : 0,
+       "no training step was told, which synchronizations and growth are judged by");
+  note(figures.without_handle,
+       counted(figures.without_handle, "event or stream", "events and streams") +
+           " came without a handle, as from a recording, and " +
+           (figures.without_handle == 1 ? "was" : "were") + " not followed");
   note(figures.unkept, counted(figures.unkept, "cause, handle or use", "causes, handles or uses") +
                            " found no room");
   note(figures.restarts,
@@ -110,7 +118,7 @@ class AlarmsSink final : public registry::Sink,
   [[nodiscard]] milliseconds idle_every() const noexcept override { return milliseconds(100); }
   Result<bool> close() override {
     idle();
-    if (alarms_) write(end_of(alarms_->figures()));
+    if (alarms_) write(end_of(alarms_->figures(), options_));
     lines_.close();
     const LineFile::Figures figures = lines_.figures();
     if (failed_) return Error{Error::Code::no_memory, "there was no memory for the last alarms"};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
@@ -119,7 +120,7 @@ struct Hazards::Core {
   }
   void judge(const Use& earlier, const Use& later, bool race) {
     ++(race ? figures.races : figures.ordered);
-    Verdict verdict{earlier, later, std::max(earlier.address, later.address), 0, race};
+    Judgement verdict{earlier, later, std::max(earlier.address, later.address), 0, race};
     verdict.bytes = std::min(earlier.bytes - (verdict.address - earlier.address),
                              later.bytes - (verdict.address - later.address));
     tell(verdict);
@@ -151,7 +152,9 @@ struct Hazards::Core {
 
 Hazards::Hazards(Tell tell) : Hazards(std::move(tell), Limits()) {}
 Hazards::Hazards(Tell tell, Limits limits)
-    : core_(std::make_unique<Core>(std::move(tell), limits)) {}
+    : core_(std::make_unique<Core>(std::move(tell), limits)) {
+  if (!core_->tell) throw std::invalid_argument("a hazard checker has nobody to tell: give it one");
+}
 Hazards::Hazards(Hazards&&) noexcept = default;
 Hazards& Hazards::operator=(Hazards&&) noexcept = default;
 Hazards::~Hazards() = default;

@@ -45,7 +45,7 @@ struct Use {
 };
 
 /// Two uses of one buffer on two streams, of which at least one writes.
-struct Verdict {
+struct Judgement {
   Use earlier;  // as it was heard
   Use later;
   std::uint64_t address = 0;  // where both touch it, in one place that they share
@@ -71,9 +71,10 @@ class Hazards {
   };
   /// Called for each pair, in hear(). Of one stream's reads, and of its writes, the latest of a
   /// place is compared: if an earlier one races, so does that.
-  using Tell = std::function<void(const Verdict&)>;
+  using Tell = std::function<void(const Judgement&)>;
 
-  /// Throws std::bad_alloc. `tell` must not call this object.
+  /// Throws std::bad_alloc; std::invalid_argument if `tell` is empty. `tell` must not call this
+  /// object.
   explicit Hazards(Tell tell);
   Hazards(Tell tell, Limits limits);
   Hazards(Hazards&&) noexcept;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapters/did_you_mean.hpp"
-#include "adapters/sources/cuda/cuda_words.hpp"
+#include "adapters/launch/option_words.hpp"
 
 namespace ringmain::cuda {
 namespace {

@@ -10,7 +10,8 @@
 //   });
 //   auto source = cuda::Source::attach(bus, {.wrapped_only = true});  // or without: CUPTI as well
 //   …
-//   if (traced::cudaMalloc(&memory, bytes) == cudaErrorMemoryAllocation) …
+//   if (traced::cudaMalloc(&memory, bytes) == cudaErrorMemoryAllocation) …  // traced:: without a
+//   toolkit
 //
 // While a source is attached (cuda_source.hpp), each of these calls is asked about on
 // `cuda.call_begin`, and told on its kind's channel with `layer` wrapper, once, whether CUPTI hears
@@ -282,6 +283,23 @@ cudaError_t cudaMallocManaged(T** memory, std::size_t bytes, unsigned flags = 1)
 template <class T>
 cudaError_t cudaMallocHost(T** memory, std::size_t bytes) {
   return traced::cudaMallocHost(reinterpret_cast<void**>(memory), bytes);
+}
+template <class T>
+cudaError_t cudaMallocHost(T** memory, std::size_t bytes, unsigned flags) {
+  return traced::cudaHostAlloc(reinterpret_cast<void**>(memory), bytes, flags);
+}
+template <class T>
+cudaError_t cudaMallocFromPoolAsync(T** memory, std::size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream) {
+  return traced::cudaMallocFromPoolAsync(reinterpret_cast<void**>(memory), bytes, pool, stream);
+}
+template <class T>
+cudaError_t cudaMallocAsync(T** memory, std::size_t bytes, cudaMemPool_t pool,
+                            cudaStream_t stream) {
+  return traced::cudaMallocFromPoolAsync(memory, bytes, pool, stream);
+}
+inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags) {
+  return traced::cudaEventCreateWithFlags(event, flags);
 }
 template <class T>
 cudaError_t cudaHostAlloc(T** memory, std::size_t bytes, unsigned flags) {

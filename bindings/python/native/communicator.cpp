@@ -184,6 +184,13 @@ void bind_communicator(nb::module_& m) {
       .def_prop_ro("backend", [](const Communicator& c) { return text(c.backend()); })
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
+      .def_prop_ro(
+          "timeout",
+          [](const Communicator& c) { return static_cast<double>(c.timeout().count()) / 1e9; })
+      .def(
+          "set_timeout",
+          [](const Communicator& c, double seconds) { c.set_timeout(counted(seconds)); },
+          nb::arg("seconds"))
       .def_prop_ro("ended", &Communicator::ended)
       .def_prop_ro("aborted", &Communicator::aborted)
       .def_prop_ro("supports_abort", &Communicator::supports_abort)

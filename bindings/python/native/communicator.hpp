@@ -51,5 +51,7 @@ class PythonIssuing {
 /// Waiting.
 void bind_communicator(nb::module_& m);
 void bind_issuing(nb::module_& m);
+/// Class FlightRecorder.
+void bind_flight_recorder(nb::module_& m);
 
 }  // namespace ringmain::python

@@ -8,6 +8,7 @@ NB_MODULE(_native, m) {
   m.doc() = "The bus behind the package ringmain. Use the package.";
   m.attr("__version__") = RINGMAIN_VERSION;
   m.attr("run_library") = RINGMAIN_RUN_FILE;  // the name by which the loader knows it
+  m.attr("nccl_library") = RINGMAIN_NCCL_FILE;
   ringmain::python::bind_batch(m);
   ringmain::python::bind_channel(m);
   ringmain::python::bind_bus(m);
@@ -17,4 +18,5 @@ NB_MODULE(_native, m) {
   ringmain::python::bind_cuda_watch(m);
   ringmain::python::bind_guard_hook(m);
   ringmain::python::bind_communicator(m);
+  ringmain::python::bind_flight_recorder(m);
 }

@@ -25,7 +25,7 @@ class CudaLibrary:
     """libringmain_cuda. What is an Error in C++ raises RuntimeError with its sentence."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
+        self.library = self._library = library
         text, size = ctypes.c_char_p, ctypes.c_size_t
         source = ctypes.c_void_p
         for name, result, arguments in (

@@ -14,6 +14,7 @@
     print(source.counts())
 
 Needs a driver and CUPTI when attach() is called, and neither to be imported. docs/cuda.md says what is heard.
+Completions says once, of each point of a stream that is asked about, that the GPU got there, or why it never will.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from typing import NamedTuple
 
 from . import _check, _cuda_library
 from ._bus import Bus
+from ._cuda_completions import Armed, CompletionFigures, Completions
 
-__all__ = ["Counts", "Source", "attach"]
+__all__ = ["Armed", "CompletionFigures", "Completions", "Counts", "Source", "attach"]
 
 _LANE_EVENTS, _HANDLES = (64, 1 << 20), (1024, 1 << 24)  # what the library takes: from, to
 
@@ -102,15 +104,16 @@ class Source:
 
 
 def attach(bus: Bus | None = None, *, hold: bool = False, own: bool = False, driver_only: bool = False,
-           lossless: bool = False, lane_events: int = 8192, handles: int = 65536, cupti: str = "") -> Source:
+           wrapped_only: bool = False, lossless: bool = False, lane_events: int = 8192, handles: int = 65536,
+           cupti: str = "") -> Source:
     """Publishes the process's CUDA calls on the bus (without one: on Bus.process()) from now on; only what somebody
     listens to is asked of CUPTI. A process has one source.
 
     `hold`: it never lends CUPTI, so that torch.profiler may record nothing of the GPU. `own`: calls that subscribers make are
-    published, too. `driver_only`: the driver's calls only, among them those that the runtime makes. `lossless`: a call waits
-    until there is room for its event. `lane_events`: how many events of one kind a thread may have on their way. `handles`:
-    how many live events, streams and allocations keep their generation and bytes. `cupti`: libcupti's whole path; without
-    one it is looked for.
+    published, too. `driver_only`: the driver's calls only, among them those that the runtime makes. `wrapped_only`: CUPTI is
+    left alone; what C++ calls through `traced.hpp` is all that is published. `lossless`: a call waits until there is room for
+    its event. `lane_events`: how many events of one kind a thread may have on their way. `handles`: how many live events,
+    streams and allocations keep their generation and bytes. `cupti`: libcupti's whole path; without one it is looked for.
 
     RuntimeError, in one sentence with the remedy: no driver, no CUPTI, CUPTI's place is taken, there is a source already.
     ValueError: a number or path that cannot be.
@@ -118,7 +121,8 @@ def attach(bus: Bus | None = None, *, hold: bool = False, own: bool = False, dri
     if bus is None:
         bus = Bus.process()
     _check.instance("bus", bus, Bus, "a ringmain.Bus")
-    words = [word for word, wanted in (("hold", hold), ("own", own), ("driver", driver_only), ("lossless", lossless))
+    words = [word for word, wanted in (("hold", hold), ("own", own), ("driver", driver_only),
+                                       ("wrapped", wrapped_only), ("lossless", lossless))
              if _flag(word, wanted)]
     words.append(f"lane={_check.whole('lane_events', lane_events, *_LANE_EVENTS)}")
     words.append(f"handles={_check.whole('handles', handles, *_HANDLES)}")

@@ -50,6 +50,23 @@ class AlarmsTest(unittest.TestCase):
     def test_a_program_without_faults_has_none(self):
         self.assertEqual(self.run_it("none", "alarms").stderr, "alarms: none\n")
 
+    def test_without_its_source_it_says_that_nothing_was_heard(self):
+        run = subprocess.run([BINARY, "run", "--sink", "alarms", "--", "true"], capture_output=True, text=True, check=False)
+        self.assertEqual(run.stderr, "alarms: no call of CUDA's was heard, and so none was judged\n")
+
+    def test_a_replay_says_what_it_could_not_judge(self):
+        names = ("cudaEventCreate", "cudaEventDestroy", "cudaDeviceSynchronize")
+        trace = self.folder / "trace.json"
+        trace.write_text(json.dumps({"traceEvents": [
+            {"ph": "X", "cat": "cuda_runtime", "name": names[number % 3], "pid": 1, "tid": 1, "ts": number, "dur": 1,
+             "args": {"correlation": number}} for number in range(60)]}))
+        for words in ([], ["--sink", "summary"], ["--order", "recorded"], ["--loop", "2"]):
+            run = subprocess.run([BINARY, "replay", "--quiet", "--speed", "max", "--sink", "alarms", *words, trace],
+                                 capture_output=True, text=True, check=False)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            [last] = [line for line in run.stderr.splitlines() if line.startswith("alarms: ")]
+            self.assertRegex(last, r"^alarms: none; no training step was told, .*; \d+ events and streams came without a handle, ")
+
     def test_what_is_allowed_is_none_and_the_words_are_obeyed(self):
         words = "alarms:allow=cudaDeviceSynchronize,without=leaks,warmup=17,rises=2"
         run = self.run_it("faults", words)

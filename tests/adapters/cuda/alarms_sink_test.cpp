@@ -59,12 +59,51 @@ TEST_F(AlarmsSinkTest, ItWritesASentenceForEachAndTheCountAtTheEnd) {
   EXPECT_EQ(sink.value().not_arrived(), 0);
 }
 
-TEST_F(AlarmsSinkTest, WithoutAlarmsItSaysThatThereWereNone) {
+TEST_F(AlarmsSinkTest, WhereNothingWasHeardItDoesNotSayThatAllIsWell) {
   auto sink = registry::attach_sink(bus, "alarms:file=" + file.string());
   ASSERT_TRUE(sink) << sink.error().message;
   ASSERT_TRUE(sink.value().close());
-  EXPECT_EQ(written(), "alarms: none\n");
+  EXPECT_EQ(written(), "alarms: no call of CUDA's was heard, and so none was judged\n");
   EXPECT_FALSE(sink.value().attach(bus));  // it is closed
+}
+
+TEST_F(AlarmsSinkTest, WithoutAlarmsItSaysThatThereWereNoneAndWhatWasNotJudged) {
+  const auto said = [&](const char* words, bool in_steps) {
+    auto sink = registry::attach_sink(bus, "alarms:file=" + file.string() + words);
+    EXPECT_TRUE(sink);
+    auto steps = step::Source::attach(bus).value();
+    {
+      std::optional<decltype(steps.step(1))> inside;
+      if (in_steps) inside.emplace(steps.step(1));
+      (void)bus.channel<MemoryAllocation>().publish({});
+    }
+    EXPECT_TRUE(sink.value().close());
+    return written();
+  };
+  EXPECT_EQ(said("", true), "alarms: none\n");
+  EXPECT_EQ(said("", false),
+            "alarms: none; no training step was told, which synchronizations and growth are judged "
+            "by\n");
+  EXPECT_EQ(said(",without=synchronization,without=growth", false), "alarms: none\n");
+}
+
+TEST_F(AlarmsSinkTest, WhatARecordingMadeWithoutHandlesIsNoLeak) {
+  auto sink = registry::attach_sink(
+      bus, "alarms:without=synchronization,without=growth,file=" + file.string());
+  ASSERT_TRUE(sink) << sink.error().message;
+  for (int times = 0; times < 20; ++times) {
+    EventCreation event;
+    event.result = 0;
+    (void)bus.channel<EventCreation>().publish(event);
+  }
+  StreamCreation stream;
+  stream.stream = kNoStream;
+  stream.result = 0;
+  (void)bus.channel<StreamCreation>().publish(stream);
+  ASSERT_TRUE(sink.value().close());
+  EXPECT_EQ(written(),
+            "alarms: none; 21 events and streams came without a handle, as from a recording, and "
+            "were not followed\n");
 }
 
 TEST_F(AlarmsSinkTest, AFileThatCannotBeWrittenIsAnErrorAtItsOpeningOrAtTheEnd) {

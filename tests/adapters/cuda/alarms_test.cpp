@@ -13,6 +13,7 @@
 
 #include "adapters/launch/tid.hpp"
 #include "adapters/sources/cuda/cuda_alarms.hpp"
+#include "adapters/sources/cuda/traced.hpp"
 
 #include "tests/adapters/cuda/source_fixture.hpp"
 
@@ -227,6 +228,31 @@ TEST_F(AlarmsTest, AStepThatTakesBackWhatIsOfUnknownSizeIsNoRise) {
   EXPECT_TRUE(finish().empty());
 }
 
+TEST_F(AlarmsTest, WhatIsNotTakenBackIsTakenOffOnce) {
+  AlarmOptions options;
+  options.warmup_steps = 1;
+  options.rising_steps = 1;
+  options.rising_bytes = 1;
+  bool refuses = true;
+  const auto veto = bus.channel<CallBegin>().subscribe_inline([&](const CallBegin& begin) {
+    const bool its = refuses && begin.kind == CallKind::memory_deallocation;
+    return its ? ringmain::Verdict::veto(Name("not yet")) : ringmain::Verdict::allow();
+  });
+  watch(options);
+  void* made = nullptr;
+  ASSERT_EQ(cudaMalloc(&made, 4096), cudaSuccess);
+  for (std::uint64_t number = 1; number <= 8; ++number) {
+    const auto step = steps.step(number);
+    void* other = nullptr;
+    ASSERT_EQ(cudaMalloc(&other, 64), cudaSuccess);
+    ASSERT_EQ(cudaFree(other), cudaSuccess);
+    fake_cuda_fail("cudaFree", 1, refuses ? 0 : 1);
+    EXPECT_NE(traced::cudaFree(made), 0);
+    refuses = !refuses;  // a subscriber does, then CUDA
+  }
+  EXPECT_TRUE(finish().empty());
+}
+
 TEST_F(AlarmsTest, TwoStreamsWithoutAnOrderAreSaidAndTwoWithOneAreNot) {
   watch();
   cudaStream_t one = nullptr, two = nullptr;
@@ -313,7 +339,26 @@ TEST_F(AlarmsTest, ThereIsRoomForSoManyCausesAndOthersAreCounted) {
   EXPECT_EQ(alarms->figures().synchronizations, Alarms::kCausesMax + 5);
 }
 
+TEST_F(AlarmsTest, WhatItIsToldToThrowsKeepsNothingElseFromBeingSaid) {
+  int calls = 0;
+  alarms.emplace(bus, AlarmOptions(), [&calls](const Alarm&) {
+    ++calls;
+    throw std::runtime_error("a log that is full");
+  });
+  source = attached(bus);
+  make_events(1);
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  EXPECT_THROW(alarms->finish(), std::runtime_error);
+  bus.deliver();
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(said.size(), 2);
+}
+
 TEST_F(AlarmsTest, OptionsThatCannotBeAreRefused) {
+  AlarmOptions empty;
+  empty.allowed = {"forward", ""};  // would be each wait outside of phases
+  EXPECT_THROW(Alarms(bus, empty), std::invalid_argument);
   AlarmOptions none;
   none.synchronization = none.leaks = none.growth = none.races = false;
   EXPECT_THROW(Alarms(bus, none), std::invalid_argument);

@@ -41,6 +41,8 @@ TEST_F(CompletionsRefusalsTest, NumbersOutsideOfTheirLimitsAreNamed) {
   wrong({.capacity_events = 0}, "capacity_events");
   wrong({.sleep_us_max = microseconds(0)}, "sleep_us_max");
   wrong({.watch_us = microseconds(0)}, "watch_us");
+  wrong({.beyond_ns = nanoseconds(-1)}, "beyond_ns");
+  wrong({.strategy = static_cast<Strategy>(4)}, "strategy");
 }
 
 TEST_F(CompletionsRefusalsTest, AThreadWithoutAContextIsToldToMakeOne) {
@@ -75,6 +77,7 @@ TEST_F(CompletionsRefusalsTest, MemoryThatCannotBePinnedIsNoLossEither) {
 
 TEST_F(CompletionsRefusalsTest, AStreamOfAnotherContextIsRefused) {
   Completions completions = made();
+  ASSERT_TRUE(completions.arm(nullptr, 1));  // so that it has a lane
   CUcontext other = nullptr, own = nullptr;
   cuCtxGetCurrent(&own);
   ASSERT_EQ(code(cuCtxCreate_v4(&other, nullptr, 0, 0)), 0);
@@ -85,7 +88,27 @@ TEST_F(CompletionsRefusalsTest, AStreamOfAnotherContextIsRefused) {
   cuCtxSetCurrent(own);
   EXPECT_EQ(completions.arm(theirs, 1).code, ArmCode::other_context);
   cuCtxDestroy_v2(other);
-  EXPECT_EQ(completions.figures().armed, 0U);
+  EXPECT_EQ(completions.figures().armed, 1U);
+}
+
+TEST_F(CompletionsRefusalsTest, WhicheverContextIsCurrentItsEventsAreOfItsOwn) {
+  const Heard heard(bus);
+  Completions completions = made({.strategy = Strategy::event_queries, .lane_tickets = 2});
+  CUcontext other = nullptr, own = nullptr, current = nullptr;
+  cuCtxGetCurrent(&own);
+  ASSERT_EQ(code(cuCtxCreate_v4(&other, nullptr, 0, 0)), 0);
+  ASSERT_TRUE(completions.arm(stream, 1));
+  cuCtxGetCurrent(&current);
+  EXPECT_EQ(current, other);
+  ASSERT_TRUE(heard.await(1));
+  cuCtxDestroy_v2(other);
+  cuCtxSetCurrent(own);
+  for (std::size_t tag = 2; tag <= 5; ++tag) {  // each place in the lane, and once more
+    ASSERT_TRUE(eventually([&] { return static_cast<bool>(completions.arm(stream, tag)); }));
+    ASSERT_TRUE(heard.await(tag));
+    EXPECT_EQ(heard.all()[tag - 1].outcome, Outcome::completed);
+  }
+  expect_balanced(completions, heard);
 }
 
 TEST_F(CompletionsRefusalsTest, AStreamThatIsDestroyedIsRefusedWithTheDriversAnswer) {
@@ -97,6 +120,39 @@ TEST_F(CompletionsRefusalsTest, AStreamThatIsDestroyedIsRefusedWithTheDriversAns
   EXPECT_EQ(armed.code, ArmCode::driver);
   EXPECT_EQ(armed.result, 400);
   EXPECT_EQ(completions.figures().arms[static_cast<int>(ArmCode::driver)], 1U);
+}
+
+TEST_F(CompletionsRefusalsTest, AnErrorThatCameWhileNothingWasArmedIsFoundAllTheSame) {
+  Completions completions = made();
+  fake_cuda_break(719);
+  const Armed first = completions.arm(stream, 1);
+  EXPECT_FALSE(first);
+  EXPECT_EQ(first.result, 719);
+  EXPECT_TRUE(eventually([&] { return completions.figures().result == 719; }));
+  const Armed later = completions.arm(stream, 2);
+  EXPECT_EQ(later.code, ArmCode::lost);
+  EXPECT_EQ(later.result, 719);
+  reset_device();
+}
+
+TEST_F(CompletionsRefusalsTest, NodesThatTheDriverRefusesTakeNobodysPlace) {
+  const Heard heard(bus);
+  Completions completions = made();
+  for (int i = 0; i < 65537; ++i) ASSERT_FALSE(completions.add_host_node(this, {}, 1));
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaGraphCreate(&graph, 0);
+  const auto one = completions.add_host_node(graph, {}, 1);
+  ASSERT_TRUE(one) << one.error().message;
+  const auto two = completions.add_host_node(graph, {}, 2);
+  ASSERT_TRUE(two) << two.error().message;
+  EXPECT_NE(one.value().lane, two.value().lane);
+  cudaGraphInstantiate(&exec, graph, 0);
+  ASSERT_EQ(code(cudaGraphLaunch(exec, stream)), 0);
+  ASSERT_TRUE(heard.await(2));
+  expect_balanced(completions, heard);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
 }
 
 TEST_F(CompletionsRefusalsTest, ThreadsHaveDefaultStreamsOfTheirOwnAndShareTheLegacyOne) {
@@ -292,6 +348,41 @@ TEST_F(CompletionsRefusalsTest, ASlowSubscriberLosesNothing) {
   door.open();
   EXPECT_TRUE(eventually([&] { return heard == armed; }));
   EXPECT_EQ(completions.figures().refused, 0U);
+}
+
+TEST_F(CompletionsRefusalsTest, AnEndThatASubscriberHoldsUpLosesNothing) {
+  Completions completions =
+      made({.lane_tickets = 64, .capacity_events = 4, .beyond_ns = milliseconds(1)});
+  Door door;
+  std::atomic<int> heard{0};
+  const auto hears = bus.channel<Completion>().subscribe([&](const Completion&) {
+    if (heard++ == 0) door.pass();
+  });
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(completions.arm(stream, 1));
+  ASSERT_TRUE(door.await_arrival());
+  EXPECT_EQ(completions.end(milliseconds(0)), Detached::timeout);
+  door.open();
+  EXPECT_TRUE(eventually([&] { return heard == 32; }));
+  EXPECT_EQ(completions.figures().refused, 0U);
+}
+
+TEST_F(CompletionsRefusalsTest, ABusThatStopsWhileItIsFullHoldsNoEndUp) {
+  Bus full;
+  auto completions = Completions::make(full, {.lane_tickets = 64, .capacity_events = 4});
+  ASSERT_TRUE(completions);
+  Door door;
+  std::atomic<int> heard{0};
+  const auto hears = full.channel<Completion>().subscribe([&](const Completion&) {
+    if (heard++ == 0) door.pass();
+  });
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(completions.value().arm(stream, 1));
+  ASSERT_TRUE(door.await_arrival());
+  std::thread stops([&] { (void)full.stop(); });
+  EXPECT_TRUE(eventually([&] { return completions.value().figures().pending != 0; }));
+  door.open();
+  stops.join();
+  EXPECT_EQ(completions.value().end(nanoseconds(-1)), Detached::done);
+  EXPECT_EQ(completions.value().figures().completed, 32U);
 }
 
 }  // namespace

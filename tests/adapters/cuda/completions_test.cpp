@@ -87,6 +87,12 @@ TEST_P(CompletionsTest, AStreamThatIsDestroyedStillComesThere) {
 
 TEST_P(CompletionsTest, AnErrorOfTheGpusFailsWhatIsArmedAndWhatIsArmedLater) {
   const Heard heard(bus);
+  std::vector<ContextLost> lost;
+  const Subscription of_losses =
+      bus.channel<ContextLost>().subscribe_inline([&](const ContextLost& told) {
+        lost.push_back(told);
+        EXPECT_EQ(heard.size(), 1U);  // before what is armed fails
+      });
   Completions completions = made();
   cudaStream_t idle = nullptr;
   cudaStreamCreate(&idle);
@@ -102,12 +108,42 @@ TEST_P(CompletionsTest, AnErrorOfTheGpusFailsWhatIsArmedAndWhatIsArmedLater) {
     EXPECT_EQ(heard.all()[i].tag, i);
   }
   EXPECT_EQ(completions.figures().result, 700);
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0].result, 700);
+  EXPECT_EQ(lost[0].pending, 100U);
+  EXPECT_EQ(lost[0].device, 0);
+  EXPECT_EQ(lost[0].context, fake_cuda_context_uid());
   const Armed late = completions.arm(stream, 8);
   EXPECT_EQ(late.code, ArmCode::lost);
   EXPECT_EQ(late.result, 700);
   EXPECT_EQ(completions.end(minutes(10)), Detached::done);
   expect_balanced(completions, heard);
   reset_device();
+}
+
+TEST_P(CompletionsTest, AThreadWithoutAContextArmsStreamsAndHasNoneAfterwards) {
+  const Heard heard(bus);
+  Completions completions = made();
+  std::thread([&] {
+    CUcontext current = nullptr;
+    EXPECT_TRUE(completions.arm(stream, 1));
+    EXPECT_TRUE(completions.arm(stream, 2));
+    cuCtxGetCurrent(&current);
+    EXPECT_EQ(current, nullptr);
+    const Armed of_nobodys_default = completions.arm(nullptr, 3);
+    EXPECT_EQ(of_nobodys_default.code, ArmCode::driver);
+    EXPECT_EQ(of_nobodys_default.result, 201);
+  }).join();
+  ASSERT_TRUE(heard.await(2));
+  EXPECT_EQ(completions.end(minutes(10)), Detached::done);
+  expect_balanced(completions, heard);
+}
+
+TEST_P(CompletionsTest, TheLegacyStreamIsRefusedWhileAnotherThatItWaitsForCaptures) {
+  Completions completions = made();
+  fake_cuda_fail("cuStreamIsCapturing", 906, 1);
+  EXPECT_EQ(completions.arm(nullptr, 1).code, ArmCode::capturing);
+  EXPECT_TRUE(completions.arm(nullptr, 1));
 }
 
 TEST_P(CompletionsTest, ADeviceThatIsResetFailsWhatIsArmed) {

@@ -361,13 +361,14 @@ class ToolTest(CudaRunTest):
     def test_the_doctor_says_what_is_there(self):
         found = self.doctor()
         self.assertEqual((found["state"], found["mend"]), ("good", ""))
-        self.assertRegex(found["found"], r"the driver is for CUDA \d+\.\d+; CUPTI 130001 at .*libcupti\.so\.13, takes a subscriber")
+        self.assertRegex(found["found"], r"the driver is for CUDA 13\.0 \(completions too\); CUPTI 130001 at .*libcupti\.so\.13, takes a subscriber")
         self.assertEqual(found["found"].count(f"{FAKES}/libcupti.so.13"), 1, found)
         other = self.folder / "other"
         other.mkdir()
         shutil.copy(FAKES / "libcupti.so.13", other)
         found = self.doctor(f"{FAKES}:{other}")
         self.assertEqual([found["found"].count(f"{folder}/libcupti.so.13") for folder in (FAKES, other)], [1, 1], found)
+        self.assertIn("for CUDA 11.8, completions take 12.0; CUPTI", self.doctor(FAKE_CUDA_VERSION="11080")["found"])
         found = self.doctor(FAKE_CUPTI_SUBSCRIBE="39:Nsight Something")
         self.assertEqual(found["state"], "note")
         self.assertIn("in use by Nsight Something", found["found"])

@@ -1,7 +1,9 @@
 // Does live memory rise from step to step?
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 
 #include "events/cuda.hpp"
 
@@ -22,12 +24,22 @@ class Growth {
     live_ += static_cast<std::int64_t>(call.bytes);
     if (call.bytes > largest_.bytes) largest_ = call;
   }
-  /// `done` false: CUDA refused, and what was taken off comes back.
-  void release(const MemoryDeallocation& call, bool done) noexcept {
+  /// `done` false: CUDA refused, and what was taken off comes back; or a subscriber did, before
+  /// anything was told to be taken off. Throws std::bad_alloc.
+  void release(const MemoryDeallocation& call, bool done) {
     if (!counts(call.memory)) return;
-    if (call.bytes == 0) unsure_ = true;  // of an allocation that was not heard: it took off some
     const auto bytes = static_cast<std::int64_t>(call.bytes);
-    live_ += done ? -bytes : bytes;
+    if (!done) {
+      const auto last = last_release_.find(call.thread);
+      if (last == last_release_.end() || last->second != call.correlation) return;
+      last_release_.erase(last);
+      live_ += bytes;
+      return;
+    }
+    if (call.bytes == 0) unsure_ = true;  // of an allocation that was not heard: it took off some
+    live_ -= bytes;
+    if (last_release_.size() >= kThreadsMax) last_release_.clear();
+    last_release_[call.thread] = call.correlation;
   }
   std::optional<Risen> end_step(const AlarmOptions& options) noexcept {
     const std::int64_t before = last_;
@@ -51,6 +63,8 @@ class Growth {
   void clear() noexcept { *this = Growth(); }
 
  private:
+  static constexpr std::size_t kThreadsMax = 1024;  // that release at once
+
   /// Memory of the device, each byte once.
   static bool counts(MemoryClass memory) noexcept {
     return memory == MemoryClass::device || memory == MemoryClass::stream_ordered ||
@@ -65,6 +79,7 @@ class Growth {
   std::uint64_t rises_ = 0;
   bool unsure_ = false;
   MemoryAllocation largest_{};
+  std::unordered_map<std::int32_t, std::uint64_t> last_release_;  // its correlation, by thread
 };
 
 }  // namespace ringmain::cuda::alarms

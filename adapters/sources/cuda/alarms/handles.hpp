@@ -1,9 +1,10 @@
 // Which events, or streams, were made and not deleted, and by which calls?
 //
-// A deletion is told before it is done, so what it ended is kept until its handle comes again or
-// there is no room: CUDA may refuse it.
+// A deletion is told before it is done, and CUDA may refuse it: so what it ended is kept until its
+// handle comes again, there is no room, or more deletions came than there are threads.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -37,8 +38,7 @@ class Handles {
   [[nodiscard]] bool make(Made made) {
     made.number = ++numbers_;
     if (all_.size() >= most_ && all_.count(made.handle) == 0) {
-      for (auto one = all_.begin(); one != all_.end();)
-        one = one->second.deleted ? all_.erase(one) : std::next(one);
+      while (all_.size() >= most_ && oldest_ != latest_) forget_oldest();
       if (all_.size() >= most_) return false;
     }
     all_[made.handle] = {made, false};
@@ -46,7 +46,12 @@ class Handles {
   }
   /// `done` false: CUDA refused, and it lives on.
   void end(std::uint64_t handle, bool done) noexcept {
-    if (const auto found = all_.find(handle); found != all_.end()) found->second.deleted = done;
+    const auto found = all_.find(handle);
+    if (found == all_.end()) return;
+    found->second.deleted = done;
+    if (!done) return;
+    if (latest_ - oldest_ == deleted_.size()) forget_oldest();
+    deleted_[latest_++ % deleted_.size()] = handle;
   }
   /// What is left of those that `is_over` picks, by the calls that made them, the earliest first.
   /// They are forgotten.
@@ -66,7 +71,10 @@ class Handles {
               [](const Left& a, const Left& b) { return a.first.number < b.first.number; });
     return left;
   }
-  void clear() noexcept { all_.clear(); }
+  void clear() noexcept {
+    all_.clear();
+    oldest_ = latest_;
+  }
 
  private:
   struct Entry {
@@ -83,9 +91,17 @@ class Handles {
     left.push_back({made, 1});
   }
 
+  /// Unless it lives again.
+  void forget_oldest() noexcept {
+    const auto one = all_.find(deleted_[oldest_++ % deleted_.size()]);
+    if (one != all_.end() && one->second.deleted) all_.erase(one);
+  }
+
   const std::size_t most_;
   std::uint64_t numbers_ = 0;
   std::unordered_map<std::uint64_t, Entry> all_;
+  std::array<std::uint64_t, 1024> deleted_{};  // a ring, the oldest first
+  std::size_t oldest_ = 0, latest_ = 0;
 };
 
 }  // namespace ringmain::cuda::alarms

@@ -1,9 +1,11 @@
 // Which uses of each buffer must a later one be compared with? Of each stream the latest read and
 // the latest write of every byte. Memory is kept in pieces, which are cut where uses begin and end.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <unordered_set>
 #include <vector>
 
 #include "adapters/sources/cuda/cuda_hazards.hpp"
@@ -15,6 +17,23 @@ struct KeptUse {
   Use use;
   std::size_t place = 0;    // of its stream
   std::uint64_t count = 0;  // the how many-th use of that stream it is
+};
+
+/// Mostly few, and then without an allocation for each.
+class Numbers {
+ public:
+  /// False: it was there.
+  bool add(std::uint64_t number) {
+    if (std::find(few_.begin(), few_.end(), number) != few_.end()) return false;
+    if (few_.size() == kFew) return many_.insert(number).second;
+    few_.push_back(number);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kFew = 32;
+  std::vector<std::uint64_t> few_;
+  std::unordered_set<std::uint64_t> many_;
 };
 
 /// Threads: one at a time.
@@ -32,11 +51,10 @@ class Uses {
     cut(begin);
     cut(end);
     fill(begin, end);
-    std::vector<std::uint64_t> compared;
+    Numbers compared;
     for (auto piece = pieces_.find(begin); piece != pieces_.end() && piece->first < end; ++piece) {
       for (const KeptUse& kept : piece->second.uses) {
-        if (kept.place == use.place || contains(compared, kept.use.number)) continue;
-        compared.push_back(kept.use.number);
+        if (kept.place == use.place || !compared.add(kept.use.number)) continue;
         compare(kept.use, kept.place, kept.count);
       }
       keep(piece->second, use);
@@ -59,12 +77,6 @@ class Uses {
   };
   static std::uint64_t end_of(std::uint64_t begin, std::uint64_t bytes) noexcept {
     return bytes > ~std::uint64_t{0} - begin ? ~std::uint64_t{0} : begin + bytes;
-  }
-  static bool contains(const std::vector<std::uint64_t>& numbers, std::uint64_t one) noexcept {
-    for (const std::uint64_t number : numbers) {
-      if (number == one) return true;
-    }
-    return false;
   }
   void cut(std::uint64_t at);
   void fill(std::uint64_t begin, std::uint64_t end);

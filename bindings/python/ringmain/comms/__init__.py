@@ -18,6 +18,7 @@ a communicator that somebody else made: hooks_of(name). docs/python.md says what
 
 from ._args import AbortHookArgs, C10dPostHookArgs, C10dPreHookArgs, CompletionHookArgs, PostHookArgs, PreHookArgs, SplitPreHookArgs
 from ._comm import Aborted, BatchSendRecv, Comm, TorchComm, new_comm
+from ._flight import FlightRecorderHook
 from ._hooks import Hooks, RemovableHandle, hooks_of
 from ._loopback import run_ranks
 from ._names import HookOpName, OpName, RedOpType, ReduceOp
@@ -25,7 +26,7 @@ from ._work import CommunicatorAborted, OperationVetoed, Work
 
 __all__ = [
     "AbortHookArgs", "Aborted", "BatchSendRecv", "C10dPostHookArgs", "C10dPreHookArgs", "Comm", "CommunicatorAborted",
-    "CompletionHookArgs", "HookOpName", "Hooks", "OpName", "OperationVetoed", "PostHookArgs", "PreHookArgs", "RedOpType", "ReduceOp",
+    "CompletionHookArgs", "FlightRecorderHook", "HookOpName", "Hooks", "OpName", "OperationVetoed", "PostHookArgs", "PreHookArgs", "RedOpType", "ReduceOp",
     "RemovableHandle", "SplitPreHookArgs", "TorchComm", "Work", "finalize", "get_rank", "get_size", "hooks_of", "new_comm", "run_ranks",
 ]
 

@@ -60,7 +60,7 @@ struct Seen {
   int site, result;
   std::string function;
   std::uint64_t slot;
-  std::uint32_t context_uid;
+  std::uint32_t context_uid, correlation;
   const void* data;
 };
 
@@ -79,7 +79,7 @@ struct Hearer {
     ++calls;
     if (counts_only) return;
     if (domain > kRuntimeDomain) {
-      seen.push_back({domain, cbid, 0, 0, "", 0, 0, data});
+      seen.push_back({domain, cbid, 0, 0, "", 0, 0, 0, data});
       return;
     }
     const auto& call = *static_cast<const abi::CallData*>(data);
@@ -87,7 +87,7 @@ struct Hearer {
     if (!exit) *call.correlation_data = next++;
     seen.push_back({domain, cbid, call.site,
                     exit ? *static_cast<const std::int32_t*>(call.result) : -1, call.function,
-                    *call.correlation_data, call.context_uid, data});
+                    *call.correlation_data, call.context_uid, call.correlation_id, data});
   }
   int subscribe() { return code(cuptiSubscribe(&handle, &Hearer::hear, this)); }
   int enable(int domain, std::uint32_t cbid, bool on = true) {
@@ -151,6 +151,7 @@ TEST_F(ContractTest, ACallIsToldAtBothEndsWithTheDriversInside) {
   EXPECT_EQ(hearer.seen[1].slot, hearer.seen[2].slot);
   EXPECT_NE(hearer.seen[0].slot, hearer.seen[1].slot);
   EXPECT_NE(hearer.seen[0].context_uid, 0U);
+  for (const Seen& each : hearer.seen) EXPECT_EQ(each.correlation, hearer.seen[0].correlation);
   cudaFree(pointer);
 }
 
@@ -169,7 +170,7 @@ TEST_F(ContractTest, FailuresAreToldAtTheExit) {
 TEST_F(ContractTest, AnExternalRecordOutsideACaptureFails) {
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
-  EXPECT_NE(cudaEventRecordWithFlags(event, nullptr, cudaEventRecordExternal), cudaSuccess);
+  EXPECT_EQ(code(cudaEventRecordWithFlags(event, nullptr, cudaEventRecordExternal)), 401);
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
 }
 

@@ -127,7 +127,7 @@ void deliver_to(const Subscriber& to, Call& call, int site, const int* result) {
   what.context = call.context;
   what.context_uid = call.context_uid;
   what.correlation_data = slot_of(call, to.place, poison);
-  what.correlation_id = static_cast<std::uint32_t>(call.order);
+  what.correlation_id = static_cast<std::uint32_t>(call.correlation);
   if (poison) {
     call_with_gone(to, call, what);
   } else {

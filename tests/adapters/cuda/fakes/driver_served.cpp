@@ -75,6 +75,7 @@ void fake_cuda_enter(Call* call) {
   call->depth = innermost == nullptr ? 1 : innermost->depth + 1;
   innermost = call;
   call->order = ++told().served;
+  call->correlation = call->outer == nullptr ? call->order : call->outer->correlation;
   see_context(*call);
   const Onlooker* on = told().onlooker;
   if (on == nullptr) return;

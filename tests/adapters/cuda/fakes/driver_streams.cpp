@@ -91,7 +91,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
       const std::lock_guard lock(world().mutex);
       if (world().events.find(number(event)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
       const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
-      if (external && !is_capturing(stream)) return CUDA_ERROR_INVALID_VALUE;
+      if (external && !is_capturing(stream)) return CUDA_ERROR_ILLEGAL_STATE;
     }
     return record(event, stream);
   });

@@ -175,6 +175,16 @@ void fake_cuda_break(int result) {
   }
 }
 
+std::uint64_t fake_cuda_living(void) {
+  const std::lock_guard lock(world().mutex);
+  std::uint64_t living = 0;
+  world().streams.for_each([&living](const Stream&) { ++living; });
+  world().events.for_each([&living](const Event&) { ++living; });
+  for (const auto& [begin, block] : world().memory)
+    living += block.kind == MemoryClass::registered ? 1 : 0;
+  return living;
+}
+
 std::uint64_t fake_cuda_stray_writes(void) {
   const std::lock_guard lock(world().mutex);
   return works().stray_writes;

@@ -39,6 +39,8 @@ uint64_t fake_cuda_forbidden(void);         /* of these, from inside a callback 
 const char* fake_cuda_forbidden_name(void); /* the last of them, or null */
 uint32_t fake_cuda_context_uid(void);       /* of this thread's current context, 0: none */
 
+uint64_t fake_cuda_living(void); /* streams, events and registered blocks that are there */
+
 /* Forgets what was told and counted, and lets go what is held. Handles live on, and so do contexts
  * that are broken. */
 void fake_cuda_reset(void);

@@ -59,8 +59,11 @@ cudaError_t cudaPeekAtLastError() {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return runtime_call<cudaDeviceSynchronize_v3020_call>({},
-                                                        [](Deed&) { return cuCtxSynchronize(); });
+  return runtime_call<cudaDeviceSynchronize_v3020_call>({}, [](Deed&) {
+    CUcontext context = nullptr;
+    const CUresult asked = cuCtxGetCurrent(&context);
+    return asked == CUDA_SUCCESS ? cuCtxSynchronize_v2(context) : asked;
+  });
 }
 
 cudaError_t cudaDeviceReset() {

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 
 #include "tests/adapters/cuda/fakes/calls.hpp"
@@ -24,6 +25,7 @@ struct Deed {
 };
 
 constexpr std::size_t kSubscribersMax = 4;
+constexpr int kOutOfMemory = 2;  // of the driver's and of the runtime's calls alike
 
 /// One call, from its entry to its return; it lies on the stack of who calls.
 struct Call {
@@ -33,6 +35,7 @@ struct Call {
   Deed deed{};
   Call* outer = nullptr;
   std::uint64_t order = 0;
+  std::uint64_t correlation = 0;  // the order of the outermost call that it is in
   std::uint32_t depth = 1;
   bool forbidden = false;
   void* context = nullptr;
@@ -66,7 +69,13 @@ int serve(typename Served::Params params, Body body) {
   Call call{Served::row(), kHasParams ? &params : nullptr, kHasParams ? sizeof params : 0};
   fake_cuda_enter(&call);
   int result = fake_cuda_instead(&call);
-  if (result < 0) result = static_cast<int>(body(call.deed));
+  if (result < 0) {
+    try {
+      result = static_cast<int>(body(call.deed));
+    } catch (const std::bad_alloc&) {
+      result = kOutOfMemory;
+    }
+  }
   fake_cuda_leave(&call, result);
   return result;
 }

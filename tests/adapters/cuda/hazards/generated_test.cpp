@@ -22,7 +22,7 @@ namespace {
 
 struct Judged {
   Account account;
-  std::vector<Verdict> verdicts;
+  std::vector<Judgement> verdicts;
   Hazards::Figures figures;
 };
 
@@ -43,7 +43,7 @@ Judged run_and_judge(const Program& program, Hazards::Limits limits) {
   TestBus bus;
   Source source;
   Subscription heard;
-  Hazards hazards([&](const Verdict& verdict) { judged.verdicts.push_back(verdict); }, limits);
+  Hazards hazards([&](const Judgement& verdict) { judged.verdicts.push_back(verdict); }, limits);
   const auto attach_source = [&] {
     auto made = Source::attach(bus, {.lane_events = 256});
     ASSERT_TRUE(made) << made.error().message;
@@ -86,7 +86,7 @@ std::string fault_of(const Judged& judged, bool sound_only) {
     pairs.insert({pair.earlier, pair.later});
     if (pair.race) truly.insert({pair.earlier, pair.later});
   }
-  for (const Verdict& verdict : judged.verdicts) {
+  for (const Judgement& verdict : judged.verdicts) {
     const Pair pair{before + verdict.earlier.number - 1, before + verdict.later.number - 1,
                     verdict.race};
     if (pairs.count({pair.earlier, pair.later}) == 0) return name_of(pair) + " are no pair";

@@ -1,4 +1,5 @@
 // What makes an order between two uses, and what does not? Rule by rule, on events made by hand.
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -48,8 +49,8 @@ class HazardsTest : public testing::Test {
     return !verdicts.empty() && verdicts.front().race;
   }
 
-  std::vector<Verdict> verdicts;
-  Hazards hazards{[this](const Verdict& verdict) { verdicts.push_back(verdict); }};
+  std::vector<Judgement> verdicts;
+  Hazards hazards{[this](const Judgement& verdict) { verdicts.push_back(verdict); }};
 };
 
 TEST_F(HazardsTest, TwoStreamsWithoutAnOrderRaceAndBothSidesAreTold) {
@@ -71,7 +72,7 @@ TEST_F(HazardsTest, TwoStreamsWithoutAnOrderRaceAndBothSidesAreTold) {
                          .by = Name("add"),
                          .access = Access::read});
   ASSERT_TRUE(races());
-  const Verdict& race = verdicts.front();
+  const Judgement& race = verdicts.front();
   EXPECT_EQ(race.earlier.stream, kOne);
   EXPECT_EQ(race.earlier.step, 7);
   EXPECT_EQ(race.earlier.thread, 11);
@@ -92,6 +93,14 @@ TEST_F(HazardsTest, ReadsAndOtherBytesAndOneStreamMakeNoPair) {
   use(kOne, Access::write, kBuffer + 32);
   EXPECT_TRUE(verdicts.empty());
   EXPECT_EQ(hazards.figures().uses, 5);
+}
+
+TEST_F(HazardsTest, AUseIsComparedOnceWithEachOfManyWhicheverPiecesTheyLieIn) {
+  constexpr std::uint64_t kMany = 50;
+  for (std::uint64_t i = 0; i < kMany; ++i) use(kOne, Access::read, kBuffer + 64 * i, 64);
+  for (std::uint64_t i = 0; i < kMany; ++i) use(kOne, Access::write, kBuffer + 64 * i + 16, 16);
+  use(kTwo, Access::write, kBuffer, 64 * kMany);
+  EXPECT_EQ(verdicts.size(), 2 * kMany);
 }
 
 TEST_F(HazardsTest, ARecordThatIsWaitedForIsAnOrderAndALaterUseIsNotInIt) {
@@ -269,6 +278,10 @@ TEST_F(HazardsTest, AUseWhoseDefaultStreamCannotBeToldMakesItBeginAnew) {
   EXPECT_TRUE(verdicts.empty());
   EXPECT_EQ(hazards.figures().unjudged, 1);
   EXPECT_EQ(hazards.figures().forgotten, 1);
+}
+
+TEST(HazardsWithoutTellTest, NobodyToTellIsRefusedAtOnce) {
+  EXPECT_THROW(Hazards({}), std::invalid_argument);
 }
 
 }  // namespace

@@ -24,6 +24,14 @@ int main() {
   traced::cudaStream_t stream = nullptr;
   if (traced::cudaMalloc(&memory, sizeof *memory) != traced::cudaSuccess) return 1;
   if (traced::cudaMallocAsync(&memory, sizeof *memory, stream) == traced::cudaErrorMemoryAllocation) return 1;
+  void* plain = nullptr;
+  traced::cudaMemPool_t pool = nullptr;
+  traced::cudaEvent_t event = nullptr;
+  if (traced::cudaMallocAsync(&memory, sizeof *memory, pool, stream) != traced::cudaSuccess) return 1;
+  if (traced::cudaMallocAsync(&plain, 8, pool, stream) != traced::cudaSuccess) return 1;
+  if (traced::cudaMallocFromPoolAsync(&memory, sizeof *memory, pool, stream) != traced::cudaSuccess) return 1;
+  if (traced::cudaMallocHost(&memory, sizeof *memory, 1) != traced::cudaSuccess) return 1;
+  if (traced::cudaEventCreate(&event, 2) != traced::cudaSuccess) return 1;
   return traced::cudaStreamSynchronize(stream);
 }
 """

@@ -172,6 +172,25 @@ TEST_F(TracedMidCallTest, ACallThatIsLeftByAJumpMutesNoLaterCallOfTheRuntime) {
   EXPECT_EQ(made[0].layer, Layer::runtime);
 }
 
+traced::cudaError_t throws() {
+  throw 4711;
+}
+TEST_F(TracedMidCallTest, ACallThatIsLeftByAnExceptionMutesNothing) {
+  auto made = bus.heard<MemoryAllocation>();
+  auto synchronized = bus.heard<DeviceSynchronization>();
+  Source source = attached();
+  ASSERT_TRUE(traced::replace("cudaDeviceSynchronize", &throws));
+  EXPECT_THROW((void)traced::cudaDeviceSynchronize(), int);
+  ASSERT_TRUE(traced::restore("cudaDeviceSynchronize"));
+  std::uint64_t address = 0;
+  ASSERT_EQ(straight("cuMemAlloc_v2", &address, std::size_t{64}), 0);
+  (void)source.detach();
+  bus.deliver();
+  EXPECT_EQ(synchronized.size(), 1);
+  ASSERT_EQ(made.size(), 1);
+  EXPECT_EQ(made[0].layer, Layer::driver);
+}
+
 traced::cudaError_t never_ready() {
   return traced::cudaErrorNotReady;
 }

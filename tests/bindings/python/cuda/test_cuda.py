@@ -1,29 +1,14 @@
 """CUDA's source from Python: on a machine without a driver, and over a driver, runtime and CUPTI that are played."""
 
-import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import ringmain
+from over_fakes import no_driver, played, run
 
-BUILD = Path(os.environ.get("RINGMAIN_BUILD", "."))
-FAKES = BUILD / "tests/adapters/cuda/fakes/lib"
 cuda = pytest.importorskip("ringmain.cuda", reason="this build has no source of CUDA's calls")
-no_driver = pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a driver here")
-played = pytest.mark.skipif(not (FAKES / "libcuda.so.1").exists(), reason=f"there is no {FAKES}: the fakes were not built")
-
-
-def run(program, *words, **variables):
-    """What the program prints as JSON, in a process of its own: a process has one source, and keeps the driver it found."""
-    folders = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("LD_LIBRARY_PATH")]))
-    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False,
-                          env={**os.environ, "LD_LIBRARY_PATH": folders, **variables})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
 
 
 @no_driver
@@ -122,9 +107,9 @@ print(json.dumps([while_attached, state, counts.published >= 3, ended, again, to
 
 @played
 def test_what_the_page_shows_runs_as_it_stands():
-    page = Path(os.environ.get("RINGMAIN_SOURCE", Path(__file__).resolve().parents[3])) / "docs/python.md"
+    page = Path(os.environ.get("RINGMAIN_SOURCE", Path(__file__).resolve().parents[4])) / "docs/python.md"
     [shown] = [text for text in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
-               if "ringmain.cuda" in text]
+               if "ringmain.cuda.attach" in text]
     heard, raised = run("""
 import ctypes, json, sys
 runtime, address, said = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p(), []
