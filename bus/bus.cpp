@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "bus/core/first_use.hpp"
 #include "bus/core/mailbox_hold.hpp"
 #include "bus/core/ordered.hpp"
+#include "bus/core/recording_core.hpp"
 #include "bus/core/subscription_core.hpp"
 
 namespace ringmain {
@@ -146,6 +148,28 @@ Subscription Bus::on_interest_core(engine::ChannelCore* channel, std::string_vie
   made->set_host(core_);
   made->watch(channel, pattern);
   return detail::handle_of(*made);
+}
+
+Result<Recording> Bus::record(std::string_view patterns, RecordOptions options) {
+  if (core_->forked()) {
+    return Error{Error::Code::refused,
+                 "the bus belongs to the process that forked this one; make a Bus in the child"};
+  }
+  auto list = detail::patterns_of(patterns);
+  if (!list) return list.error();
+  try {
+    const engine::Ref<detail::RecordingCore> made =
+        new detail::RecordingCore(std::move(list).value(), std::move(options));
+    if (!core_->begin_recording(*made)) {
+      return Error{Error::Code::refused, "a bus has " +
+                                             std::to_string(engine::flight::kRecordingsMax) +
+                                             " recordings at most; end one first"};
+    }
+    made->hold();
+    return Recording(made.get());
+  } catch (const std::invalid_argument& wrong) {
+    return Error{Error::Code::refused, wrong.what()};
+  }
 }
 
 bool Bus::wait_told(nanoseconds limit) {

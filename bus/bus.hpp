@@ -18,6 +18,7 @@
 #include "options.hpp"
 #include "pattern.hpp"
 #include "rank.hpp"
+#include "recording.hpp"
 #include "result.hpp"
 #include "stats.hpp"
 #include "subscription.hpp"
@@ -157,6 +158,15 @@ class Bus {
   /// Waits until all that changed before this call was told to those that asked by on_interest().
   /// False: time ran out, it was called inside a callback, or the bus runs without a housekeeper.
   [[nodiscard]] bool wait_told(nanoseconds limit);
+
+  /// Leaves what is published on all channels that match one of the patterns, present and future,
+  /// in a file that outlives the process: "collective.>,train.*". Each publishing thread has a ring
+  /// for each pattern, so a chatty pattern pushes out no other's records; a channel goes by the
+  /// first pattern that matches. Refused and vetoed events are recorded with their publish code. It
+  /// counts as interest. Where no file can be had the record is in memory, and
+  /// Recording::complaint() says why. refused: wrong patterns or sizes, or a bus with four
+  /// recordings. Throws std::bad_alloc.
+  [[nodiscard]] Result<Recording> record(std::string_view patterns, RecordOptions options = {});
 
   /// Waits until all that was accepted before the call has been delivered, also through mailboxes
   /// that workers drain. False: time ran out, or it was called inside a callback.

@@ -7,11 +7,36 @@
 #include <mutex>
 #include <new>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/system/fork.hpp"
 
+#include "bus/core/name_mirror.hpp"
+
 namespace ringmain {
+
+namespace detail {
+/// With the table's lock.
+class NameMirrors {
+ public:
+  void tell(std::uint32_t id, std::string_view name) const noexcept {
+    for (NameMirror* m = first_; m != nullptr; m = m->next_) m->add(id, name);
+  }
+  void put(NameMirror& mirror) noexcept { mirror.next_ = std::exchange(first_, &mirror); }
+  void take(const NameMirror& mirror) noexcept {
+    for (NameMirror** at = &first_; *at != nullptr; at = &(*at)->next_) {
+      if (*at != &mirror) continue;
+      *at = mirror.next_;
+      return;
+    }
+  }
+
+ private:
+  NameMirror* first_ = nullptr;
+};
+}  // namespace detail
+
 namespace {
 
 enum : std::size_t {
@@ -41,6 +66,7 @@ class NameTable {
       ids_.emplace(kept, next_);
       ++stats_.names;
       stats_.bytes += kept.size();
+      mirrors_.tell(next_, kept);
       return next_++;
     } catch (const std::bad_alloc&) {
       return ++stats_.refused, kFull;
@@ -51,6 +77,15 @@ class NameTable {
     if (id == kFull) return "(names full)";
     const std::string_view* chunk = chunks_[id / kChunkNames].load();
     return chunk == nullptr ? std::string_view{} : chunk[id % kChunkNames];
+  }
+  void begin(detail::NameMirror& mirror) noexcept {
+    const std::lock_guard lock(mutex_);
+    mirrors_.put(mirror);
+    for (std::uint32_t id = kFirst; id < next_; ++id) mirror.add(id, view(id));
+  }
+  void end(const detail::NameMirror& mirror) noexcept {
+    const std::lock_guard lock(mutex_);
+    mirrors_.take(mirror);
   }
   NamesStats stats() const noexcept {
     const std::lock_guard lock(mutex_);
@@ -81,6 +116,7 @@ class NameTable {
   std::size_t left_ = 0;
   std::uint32_t next_ = kFirst;
   NamesStats stats_;
+  detail::NameMirrors mirrors_;
   std::array<std::atomic<std::string_view*>, kNamesMax / kChunkNames> chunks_{};
 };
 
@@ -96,6 +132,12 @@ NameTable& table() noexcept {
 Name::Name(std::string_view s) noexcept : id_(s.empty() ? 0 : table().intern(s)) {}
 std::string_view Name::view() const noexcept {
   return table().view(id_);
+}
+void detail::NameMirror::begin_mirroring() noexcept {
+  table().begin(*this);
+}
+void detail::NameMirror::end_mirroring() noexcept {
+  table().end(*this);
 }
 NamesStats names_stats() noexcept {
   return table().stats();

@@ -6,6 +6,7 @@
 
 #include "collective.hpp"
 #include "collective_life.hpp"
+#include "collective_overdue.hpp"
 #include "collective_shapes.hpp"
 #include "compile.hpp"
 #include "cuda.hpp"
@@ -15,6 +16,8 @@
 #include "cuda_source.hpp"
 #include "cuda_use.hpp"
 #include "cuda_wrapped.hpp"
+#include "nccl.hpp"
+#include "nccl_source.hpp"
 #include "nvtx.hpp"
 #include "replay.hpp"
 #include "step.hpp"
@@ -34,16 +37,21 @@ using AllEvents =
     EventList<step::Step,  //
               collective::Issued, collective::Started, collective::Completed, collective::Failed,
               collective::Group, collective::Wait, collective::Abort, collective::Shapes,
-              compile::Start, compile::End, compile::Graph, compile::GraphBreak, compile::Guard,
-              compile::Recompile, compile::DynamicShape, compile::Cache, compile::Backend,
-              compile::Phase, compile::Limit, compile::Reset, compile::Metrics, compile::StackFrame,
-              compile::InstalledGuard, compile::Code, compile::Wait,  //
+              collective::OverdueOperation, compile::Start, compile::End, compile::Graph,
+              compile::GraphBreak, compile::Guard, compile::Recompile, compile::DynamicShape,
+              compile::Cache, compile::Backend, compile::Phase, compile::Limit, compile::Reset,
+              compile::Metrics, compile::StackFrame, compile::InstalledGuard, compile::Code,
+              compile::Wait,  //
               cuda::EventCreation, cuda::EventDeletion, cuda::EventRecord, cuda::EventWait,
               cuda::MemoryAllocation, cuda::MemoryDeallocation, cuda::StreamCreation,
               cuda::DeviceSynchronization, cuda::StreamSynchronization, cuda::EventSynchronization,
               cuda::StreamDeletion, cuda::ContextEvent, cuda::Capture, cuda::CallBegin,
               cuda::CallRefused, cuda::SourceNotice, cuda::BufferUse, cuda::Alarm,
-              cuda::Completion,                                                                 //
+              cuda::Completion,   //
+              cuda::ContextLost,  //
+              nccl::Api, nccl::Operation, nccl::Group, nccl::Launch, nccl::ProxyOp, nccl::ProxyStep,
+              nccl::ProxyControl, nccl::KernelChannel, nccl::KernelPhase, nccl::CopyEngine,
+              nccl::Net, nccl::PluginNotice, nccl::Evidence, nccl::Stalled,                     //
               nvtx::Range, nvtx::Mark,                                                          //
               replay::Slice, replay::Instant, replay::Counter, replay::Flow, replay::Metadata,  //
               LossNotice, SlowSubscriber, Threw, Quarantined, WaitingRemoval>;

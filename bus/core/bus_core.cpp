@@ -195,6 +195,9 @@ void BusCore::enter(std::string_view name, const engine::Ref<engine::ChannelCore
     feed_matching(*made);
   } catch (...) {
     for (const Pattern& p : patterns_) p.subscription->stop_feeding_from(*made);
+    for (RecordingCore* r : recordings_) {
+      if (r != nullptr) r->leave(*made);
+    }
     if (const auto at = channels_.find(name); at != entered) channels_.erase(at);
     engine_->retire(*made);
     made->next_abandoned = std::exchange(abandoned_, made);
@@ -217,6 +220,50 @@ void BusCore::feed_matching(engine::ChannelCore& channel) {
   for (const Pattern& p : patterns_) {
     if (pattern_matches(p.pattern, channel.options().name)) p.subscription->feed_from(channel);
   }
+  for (RecordingCore* r : recordings_) {
+    if (r != nullptr && r->apply(channel)) arrivals().one_more();
+  }
+}
+
+// --- recordings ---
+
+bool BusCore::begin_recording(RecordingCore& recording) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const BusReporter::Own& own : BusReporter::own()) {  // as in add_pattern()
+      if (recording.matches(own.name)) (void)find_or_make(own.name, own.schema(), nullptr);
+    }
+    const auto place = std::find(recordings_.begin(), recordings_.end(), nullptr);
+    if (place == recordings_.end()) return false;
+    recording.set_place(static_cast<std::size_t>(place - recordings_.begin()));
+    *place = &recording;
+    try {
+      for (const auto& [name, channel] : channels_) {
+        if (recording.apply(*channel)) arrivals().one_more();
+      }
+    } catch (...) {
+      show_to_none(recording);
+      *place = nullptr;
+      throw;
+    }
+    recording.set_host(this, this);
+  }
+  reporter_->add_recording(recording);
+  return true;
+}
+
+/// With the lock. Publishers that have seen it are waited for here: no code of users runs inside.
+void BusCore::show_to_none(RecordingCore& recording) noexcept {
+  for (const auto& [name, channel] : channels_) recording.leave(*channel);
+  engine::flight::Recording::wait_until_none_inside();
+}
+
+void BusCore::end_recording(RecordingCore& recording) noexcept {
+  if (forked()) return;
+  reporter_->forget_recording(recording);
+  const std::lock_guard lock(mutex_);
+  show_to_none(recording);
+  recordings_[recording.place()] = nullptr;
 }
 
 void BusCore::add_pattern(SubscriptionCore& subscription, std::string_view pattern) {

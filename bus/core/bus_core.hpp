@@ -1,5 +1,6 @@
 // What a Bus owns, and what its handles keep alive: not for users of the library.
 #pragma once
+#include <array>
 #include <map>
 #include <mutex>
 #include <string>
@@ -12,6 +13,7 @@
 #include "../event.hpp"
 #include "../options.hpp"
 #include "../result.hpp"
+#include "recording_core.hpp"
 #include "subscription_host.hpp"
 
 namespace ringmain::detail {
@@ -21,7 +23,7 @@ class BusReporter;
 /// Channels by name, and the patterns that new channels are matched against. One lock, never held
 /// while a callback runs or is waited for. In a forked child channels are still found and made, so
 /// that the same code runs there, but nothing is attached to them.
-class BusCore final : public SubscriptionHost {
+class BusCore final : public SubscriptionHost, public RecordingHost {
  public:
   explicit BusCore(const BusOptions& options);
   /// Without threads: test_bus.hpp.
@@ -42,6 +44,10 @@ class BusCore final : public SubscriptionHost {
     const std::lock_guard lock(attachments_mutex_);
     for (const SubscriptionCore* a : subscriptions_) f(*a);
   }
+  /// Records all channels that match, present and future. False: it has as many recordings as it
+  /// can. Throws std::bad_alloc.
+  [[nodiscard]] bool begin_recording(RecordingCore& recording);
+  void end_recording(RecordingCore& recording) noexcept override;
   /// Ends the bus: stops it, and detaches the subscriptions that were kept. Not inside callbacks.
   void end() noexcept;
 
@@ -64,6 +70,7 @@ class BusCore final : public SubscriptionHost {
     std::string pattern;
   };
   void feed_matching(engine::ChannelCore& channel);
+  void show_to_none(RecordingCore& recording) noexcept;
   void enter(std::string_view name, const engine::Ref<engine::ChannelCore>& made);
 
   Result<engine::ChannelCore*> find_or_make(std::string_view name, const Schema& schema,
@@ -74,6 +81,8 @@ class BusCore final : public SubscriptionHost {
   mutable engine::ForkMutex mutex_{engine::kForkBus};
   std::map<std::string, engine::Ref<engine::ChannelCore>, std::less<>> channels_;
   std::vector<Pattern> patterns_;
+  /// By their places; a place is free again once nobody is inside.
+  std::array<RecordingCore*, engine::flight::kRecordingsMax> recordings_{};
   engine::Ref<engine::ChannelCore> abandoned_;
   SubscriptionCore* kept_ = nullptr;  // a list that holds each of them
   bool ended_ = false;

@@ -7,6 +7,7 @@
 
 #include "engine/engine.hpp"
 
+#include "bus/core/recording_core.hpp"
 #include "bus/pattern.hpp"
 
 namespace ringmain::detail {
@@ -75,6 +76,7 @@ bool BusReporter::round(std::uint32_t notified, std::int64_t now) noexcept {
     tell_interest(asked || owed_at_ns_ != 0, again);
     if (again) again_ns_ = now;
     tell_waits(now);
+    note_recordings(now);
     owed_at_ns_ = 0;
   } catch (const std::bad_alloc&) {
     owed_at_ns_ = now + kOweNs;
@@ -145,8 +147,9 @@ void BusReporter::tell(Watch& watch, const engine::ChannelCore& channel, bool ag
   const auto [told, first] = watch.told.try_emplace(&channel, now);
   if (!first && !again && told->second == now) return;
   told->second = now;
-  const InterestTold what{{now.queued + now.inlined, now.inlined != 0, now.queued != 0, now.stamps},
-                          channel.options().name};
+  const InterestTold what{
+      {now.queued + now.inlined + now.recorded, now.inlined != 0, now.queued != 0, now.stamps},
+      channel.options().name};
   engine::Run run;
   run.first = reinterpret_cast<const std::byte*>(&what);
   run.count = 1;
@@ -175,6 +178,28 @@ std::string BusReporter::calling() const {
   const std::lock_guard lock(mutex_);
   if (calling_ == nullptr) return {};
   return calling_->name.empty() ? "(unnamed interest)" : calling_->name;
+}
+
+// --- recordings ---
+
+void BusReporter::add_recording(RecordingCore& recording) {
+  const std::lock_guard lock(mutex_);
+  *std::find(recordings_.begin(), recordings_.end(), nullptr) = &recording;
+}
+
+void BusReporter::forget_recording(const RecordingCore& recording) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::replace(recordings_.begin(), recordings_.end(), const_cast<RecordingCore*>(&recording),
+               static_cast<RecordingCore*>(nullptr));
+}
+
+void BusReporter::note_recordings(std::int64_t now) noexcept {
+  if (now - noted_ns_ < kNoteNs) return;
+  noted_ns_ = now;
+  const std::lock_guard lock(mutex_);
+  for (RecordingCore* recording : recordings_) {
+    if (recording != nullptr) recording->note();
+  }
 }
 
 // --- removals that wait ---

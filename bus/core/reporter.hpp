@@ -4,6 +4,7 @@
 // Each of these channels is made when it is first asked for, by its type, its name or a pattern;
 // before that, nothing is published on it.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../../engine/flight/recorded.hpp"
 #include "../../engine/watch/housekeeper.hpp"
 
 #include "../bus_events.hpp"
@@ -76,6 +78,8 @@ class OwnPublisher {
   engine::Lane* lane_ = nullptr;  // the housekeeper's; holds its channel
 };
 
+class RecordingCore;
+
 class BusReporter final : public engine::Reporter {
  public:
   using OwnPublishers =
@@ -106,6 +110,10 @@ class BusReporter final : public engine::Reporter {
                                     std::int64_t since_ns);
   void waits_no_more(std::uint64_t which) noexcept;
 
+  /// Its clocks are noted from here on, until forget_recording().
+  void add_recording(RecordingCore& recording);
+  void forget_recording(const RecordingCore& recording) noexcept;
+
   [[nodiscard]] bool is_calling() const noexcept override;
   [[nodiscard]] std::string calling() const override;
   void slow(const engine::SlowTurn& turn) noexcept override;
@@ -117,7 +125,12 @@ class BusReporter final : public engine::Reporter {
 
  private:
   // A round comes each second: with half of that, none is left out for being early.
-  enum : std::int64_t { kWaitTellNs = 1'000'000'000, kOweNs = 10'000'000, kAgainNs = 500'000'000 };
+  enum : std::int64_t {
+    kWaitTellNs = 1'000'000'000,
+    kOweNs = 10'000'000,
+    kAgainNs = 500'000'000,
+    kNoteNs = 10'000'000'000
+  };
 
   struct Watch {
     engine::Subscriber* subscriber;  // a reference to it
@@ -135,16 +148,19 @@ class BusReporter final : public engine::Reporter {
   void tell_interest(bool changed, bool again);
   void tell(Watch& watch, const engine::ChannelCore& channel, bool again);
   void tell_waits(std::int64_t now_ns);
+  void note_recordings(std::int64_t now_ns) noexcept;
 
   engine::Engine& engine_;
   OwnPublishers publishers_;
   std::vector<Watch> watches_;  // the housekeeper's
   std::int64_t again_ns_ = 0;   // its too: when it last told what had not changed
+  std::int64_t noted_ns_ = 0;   // its too: when it last noted the clocks
   std::int64_t owed_at_ns_ =
       0;  // its too: when to try again what lacked memory; 0: nothing is owed
   mutable std::mutex mutex_;
   std::vector<Watch> new_watches_;
   std::vector<Wait> waits_;
+  std::array<RecordingCore*, engine::flight::kRecordingsMax> recordings_{};
   std::uint64_t last_wait_ = 0;
   const engine::Subscriber* calling_ = nullptr;
   template <Described E>

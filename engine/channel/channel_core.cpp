@@ -135,6 +135,7 @@ void ChannelCore::start_lane(Lane& lane) noexcept {
   lane.tenure.publisher.store(
       last_publisher.fetch_add(1, std::memory_order_relaxed) + 1,  // relaxed: a number, no more
       std::memory_order_relaxed);
+  name_sources(lane);
 }
 
 Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& source,
@@ -327,16 +328,18 @@ std::vector<const Reading*> ChannelCore::inline_readings() const {
 
 void ChannelCore::update_state() noexcept {
   enum : std::uint32_t {
-    kOurs =
-        ChannelLine::kHeard | ChannelLine::kStamped | ChannelLine::kInline | ChannelLine::kUnqueued
+    kOurs = ChannelLine::kHeard | ChannelLine::kStamped | ChannelLine::kInline |
+            ChannelLine::kUnqueued | ChannelLine::kRecorded
   };
   const bool queued = list_.size() != 0;
   const bool seen = inline_list_.size() != 0;
+  const bool recorded = recordings() != 0;
   std::uint32_t want = 0;
-  if (queued || seen) want |= ChannelLine::kHeard;
+  if (queued || seen || recorded) want |= ChannelLine::kHeard;
   if (list_.any_wants_time()) want |= ChannelLine::kStamped;
   if (seen) want |= ChannelLine::kInline;
-  if (seen && !queued) want |= ChannelLine::kUnqueued;
+  if (recorded) want |= ChannelLine::kRecorded;
+  if ((seen || recorded) && !queued) want |= ChannelLine::kUnqueued;
   // Written on change only, as publishers read this line at every event. All bits change at once:
   // kHeard before kInline would queue an event that has no subscriber on a worker.
   const std::uint32_t is =
@@ -357,12 +360,6 @@ std::int64_t ChannelCore::smallest_budget_ns() const noexcept {
     if (s.budget_ns != 0 && (smallest == 0 || s.budget_ns < smallest)) smallest = s.budget_ns;
   });
   return smallest;
-}
-
-Listening ChannelCore::listening() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return {static_cast<std::uint32_t>(list_.size()), static_cast<std::uint32_t>(inline_list_.size()),
-          list_.any_wants_time()};
 }
 
 void ChannelCore::trim() noexcept {

@@ -63,9 +63,10 @@ struct Losses {
 
 /// How many subscribers a channel has, and what they want.
 struct Listening {
-  std::uint32_t queued = 0;   // subscribers on workers, and feeders of mailboxes
-  std::uint32_t inlined = 0;  // called in the publishing thread
-  bool stamps = false;        // one of them wants publishing times
+  std::uint32_t queued = 0;    // subscribers on workers, and feeders of mailboxes
+  std::uint32_t inlined = 0;   // called in the publishing thread
+  std::uint32_t recorded = 0;  // recordings
+  bool stamps = false;         // one of them wants publishing times
   friend bool operator==(const Listening&, const Listening&) = default;
 };
 
@@ -160,6 +161,18 @@ class ChannelCore final : public Counted, public ShownCalls {
   [[nodiscard]] LaneOrder* lane_order() const noexcept { return lane_order_.get(); }
   void set_lane_order(std::unique_ptr<LaneOrder> order) noexcept { lane_order_ = std::move(order); }
 
+  // --- recordings ---
+  /// Records what is published from here on, in the recording with that place, or no longer
+  /// (nullptr): then the caller waits until nobody is inside (flight/recording.hpp). Takes the
+  /// lock.
+  void set_recorded(std::size_t place, const flight::Recorded* as) noexcept;
+  /// Inside only. nullptr: not in that one. Progress: wait-free.
+  [[nodiscard]] const flight::Recorded* recorded(std::size_t place) const noexcept {
+    return recorded_[place].load(std::memory_order_acquire);  // z.recorded
+  }
+  /// An event was refused before it had a lane, so it is not recorded.
+  void count_unrecorded() const noexcept;
+
   // --- the owner ---
   /// Is anything left? Read from the lanes' counters, never by a dequeue.
   [[nodiscard]] bool anything_left() const noexcept;
@@ -235,6 +248,10 @@ class ChannelCore final : public Counted, public ShownCalls {
   bool give_queue(Lane& lane, unsigned slot_class) noexcept;
   void free_lane(Lane* lane) noexcept;
   void start_lane(Lane& lane) noexcept;
+  void name_source(Lane& lane, std::size_t place, const flight::Recorded& as,
+                   bool of_this_thread) noexcept;
+  void name_sources(Lane& lane) noexcept;
+  [[nodiscard]] std::uint32_t recordings() const noexcept;
   void update_state() noexcept;
   [[nodiscard]] std::vector<const Reading*> inline_readings() const;
 
@@ -259,6 +276,7 @@ class ChannelCore final : public Counted, public ShownCalls {
   SubscriberList list_;         // subscribers that hear what workers drain
   SubscriberList inline_list_;  // subscribers that see an event before it is queued
   bool had_inline_ = false;     // there was one on that list
+  std::array<Atomic<const flight::Recorded*>, flight::kRecordingsMax> recorded_{};  // by place
 };
 
 }  // namespace ringmain::engine

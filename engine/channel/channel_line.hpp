@@ -12,15 +12,16 @@ namespace ringmain::engine {
 /// one goes, when a worker attends or leaves the channel, and at the end.
 struct alignas(kLineBytes) ChannelLine {
   enum : std::uint32_t {
-    kHeard = 1,       // there are subscribers
-    kClosing = 2,     // stop() has begun
-    kStamped = 4,     // a subscriber wants publishing times
-    kFenced = 8,      // no membarrier here: publishers fence
-    kSampled = 16,    // latency is measured
-    kInline = 32,     // there are inline subscribers
-    kUnqueued = 64,   // and in no other way: events end with the inline phase
+    kHeard = 1,      // there are subscribers
+    kClosing = 2,    // stop() has begun
+    kStamped = 4,    // a subscriber wants publishing times
+    kFenced = 8,     // no membarrier here: publishers fence
+    kSampled = 16,   // latency is measured
+    kInline = 32,    // there are inline subscribers
+    kUnqueued = 64,  // nobody hears it on a worker: events end with the inline phase, or the record
     kTicketed = 128,  // a subscriber wants one order over several lanes
-    kForked = 256     // in a forked child, of its parent's bus; kClosing is set too
+    kForked = 256,    // in a forked child, of its parent's bus; kClosing is set too
+    kRecorded = 512   // publishes are recorded: engine/flight/recording.hpp
   };
   /// Relaxed: a thread that publishes after subscribe() returned has ordered the two by its own
   /// means (G2 of docs/guarantees.md), and closing is looked at again after l.closing.

@@ -26,6 +26,7 @@
 #include <type_traits>
 
 #include "../channel/channel_line.hpp"
+#include "../flight/recorded.hpp"
 #include "../system/atomics.hpp"
 #include "../system/cache_line.hpp"
 #include "mpmc_queue.hpp"
@@ -109,6 +110,9 @@ struct Lane {
     std::array<Atomic<const Snapshot*>, kInlineDepthMax> readings{};
     std::array<Atomic<const Subscriber*>, kInlineDepthMax> shown{};  // who is called, by level
   };
+  /// What records call its publisher, by the place of the recording. Written under the channel's
+  /// lock.
+  using Sources = std::array<Atomic<std::uint16_t>, flight::kRecordingsMax>;
   /// Figures: what was consumed without callbacks. Written by the owner (6).
   struct Undelivered {
     Atomic<std::uint64_t> discarded{0};  // stop(abort)
@@ -159,6 +163,7 @@ struct Lane {
   Underway underway;
   Atomic<std::uint64_t>* marks = nullptr;  // measured latency: when every n-th was published
   Inlined inlined;
+  Sources sources{};
 
   // Written by the owner, which is the holder of the channel's lease.
   alignas(kLineBytes) Atomic<std::uint64_t> consumed{0};  // callbacks over, or undelivered
@@ -207,7 +212,7 @@ static_assert(offsetof(Lane, word) == 0 &&
                   offsetof(Lane, options) + sizeof(LaneOptions) <= kLineBytes,
               "what a publisher stores to at every event is one line");
 static_assert(offsetof(Lane, unqueued) == kLineBytes && offsetof(Lane, inlined) < 2 * kLineBytes &&
-                  offsetof(Lane, inlined) + sizeof(Lane::Inlined) <= 3 * kLineBytes,
+                  offsetof(Lane, sources) + sizeof(Lane::Sources) <= 3 * kLineBytes,
               "what else a publisher writes is on none of the owner's lines");
 static_assert(offsetof(Lane, consumed) == 3 * kLineBytes &&
                   offsetof(Lane, ahead) + sizeof(Ahead*) <= 4 * kLineBytes,

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "engine/channel/channel_core.hpp"
+#include "engine/flight/recording.hpp"
 #include "engine/publish/inline_phase.hpp"
 #include "engine/publish/missed.hpp"
 #include "engine/publish/queue_ops.hpp"
@@ -191,9 +193,19 @@ void notify(Lane& lane) noexcept {
 
 namespace {
 
+/// Which sequence number the event got, for the record of it; and where there is none.
+struct Sequence {
+  std::uint64_t number = 0;
+  void is(std::uint64_t given) noexcept { number = given; }
+};
+struct NoSequence {
+  static void is(std::uint64_t) noexcept {}
+};
+
 /// By the state looked at last.
+template <class Number = NoSequence>
 Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std::int64_t time_ns,
-               std::uint64_t ticket) noexcept {
+               std::uint64_t ticket, Number&& number = {}) noexcept {
   std::uint64_t word = 0;
   const Pushed may = begin_with_room(lane, word);
   if (may != Pushed::accepted) return refuse(lane, may);
@@ -203,10 +215,11 @@ Pushed enqueue(Lane& lane, std::uint32_t state, BuildFn* build, void* from, std:
     time_ns = lane.channel->stamp_ns();
   if ((state & ChannelLine::kTicketed) != 0) write_ticket(lane, word >> 1, ticket);
   mark(lane, word >> 1);
-  if (!write(lane, word, {(word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1, time_ns},
-             build, from)) {
+  const std::uint64_t sequence =
+      (word >> 1) + lane.refused.load(std::memory_order_relaxed) + 1;  // relaxed: our own
+  if (!write(lane, word, {sequence, time_ns}, build, from))
     return undo(lane, word - 1, Pushed::no_memory);
-  }
+  number.is(sequence);
   end(lane, word, 1);
   asymmetric_fence_light_or_full();  // l.attended
   if (lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
@@ -226,29 +239,27 @@ Pushed observe(Lane& lane) noexcept {
   return Pushed::accepted;
 }
 
-/// Shows the event to inline subscribers, then goes on as if there were none. The lane is not busy
-/// meanwhile: they may publish on it, and what they publish comes before this event. Not inlined,
-/// to keep its stack frame out of the caller's.
-[[gnu::noinline]] PushResult push_inline(Lane& lane, BuildFn* build, void* from,
-                                         std::int64_t time_ns) noexcept {
-  const InlineDepth depth;
-  if (depth.level() >= Lane::kInlineDepthMax) return refuse(lane, Pushed::too_deep);
-  struct Event {
-    alignas(16) std::byte bytes[kPayloadBytesMax];
-    std::size_t size;
-  } event;
-  static_assert(sizeof event.bytes + sizeof(SlotHeader) + sizeof(Envelope) == slot_sizes().back());
-  event.size = lane.source->options().payload_bytes;
-  ++lane.inlined.phases;
-  lane.underway.building = true;
-  build(event.bytes, from);
-  lane.underway.building = false;
+/// An event on the stack, for all that look at it before it is queued.
+struct Built {
+  alignas(16) std::byte bytes[kPayloadBytesMax];
+  std::size_t size;
+  static void copy(void* to, void* from) noexcept {
+    const auto& built = *static_cast<const Built*>(from);
+    std::memcpy(to, built.bytes, built.size);
+  }
+};
+static_assert(sizeof Built::bytes + sizeof(SlotHeader) + sizeof(Envelope) == slot_sizes().back());
+
+/// From here on it is published, or refused. `level`: of inline phases.
+template <class Number>
+[[gnu::always_inline]] inline PushResult push_shown(Lane& lane, std::uint32_t level, Built& event,
+                                                    std::int64_t time_ns,
+                                                    Number&& number) noexcept {
   ChannelHost& host = lane.channel->host();
-  const InlinePhase phase =
-      show_inline(lane.channel->inline_snapshot(),
-                  {lane.inlined.readings[depth.level()], lane.inlined.shown[depth.level()],
-                   ChunkPlace::of(lane.index)},
-                  host.retire_list(), event.bytes, !lane.options.realtime);
+  const InlinePhase phase = show_inline(
+      lane.channel->inline_snapshot(),
+      {lane.inlined.readings[level], lane.inlined.shown[level], ChunkPlace::of(lane.index)},
+      host.retire_list(), event.bytes, !lane.options.realtime);
   --lane.inlined.phases;
   if (phase.retired && !lane.options.realtime) host.wake_reclaimer();
   const std::uint32_t state =
@@ -258,13 +269,93 @@ Pushed observe(Lane& lane) noexcept {
   if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
   if ((state & ChannelLine::kHeard) == 0 || (state & ChannelLine::kUnqueued) != 0)
     return observe(lane);
-  return enqueue(
-      lane, state,
-      [](void* to, void* what) noexcept {
-        const auto& built = *static_cast<const Event*>(what);
-        std::memcpy(to, built.bytes, built.size);
-      },
-      &event, time_ns, kNoTicket);
+  return enqueue(lane, state, &Built::copy, &event, time_ns, kNoTicket,
+                 std::forward<Number>(number));
+}
+
+/// Shows the event to inline subscribers, then goes on as if there were none. The lane is not busy
+/// meanwhile: they may publish on it, and what they publish comes before this event. Not inlined,
+/// to keep its stack frame out of the caller's.
+[[gnu::noinline]] PushResult push_inline(Lane& lane, BuildFn* build, void* from,
+                                         std::int64_t time_ns) noexcept {
+  const InlineDepth depth;
+  if (depth.level() >= Lane::kInlineDepthMax) return refuse(lane, Pushed::too_deep);
+  Built event;
+  event.size = lane.source->options().payload_bytes;
+  ++lane.inlined.phases;
+  lane.underway.building = true;
+  build(event.bytes, from);
+  lane.underway.building = false;
+  return push_shown(lane, depth.level(), event, time_ns, NoSequence{});
+}
+
+/// Leaves a record in each recording of its channel.
+void record(const Lane& lane, flight::RecordHead head, const Built& event) noexcept {
+  if (!flight::Recording::enter()) return;
+  for (std::size_t place = 0; place < flight::kRecordingsMax; ++place) {
+    const flight::Recorded* const as = lane.channel->recorded(place);
+    if (as == nullptr) continue;
+    head.source = lane.sources[place].load(std::memory_order_relaxed);  // relaxed: z.recorded
+    head.schema = as->schema;
+    as->in->record(*as, head, event.bytes, event.size);
+  }
+  flight::Recording::leave();
+}
+
+/// As push_slowly(), of a recorded channel.
+[[gnu::noinline]] PushResult push_recorded(Lane& lane, std::uint32_t state, BuildFn* build,
+                                           void* from, std::int64_t time_ns,
+                                           std::uint64_t ticket) noexcept {
+  const bool nested = begun(lane) || lane.underway.building || lane.underway.waiting;
+  const InlineDepth depth;
+  Built event;
+  event.size = lane.source->options().payload_bytes;
+  const bool building = lane.underway.building;
+  ++lane.inlined.phases;  // what builds the event may publish elsewhere
+  lane.underway.building = true;
+  build(event.bytes, from);
+  lane.underway.building = building;
+  flight::RecordHead head;
+  head.time_ns = lane.channel->stamp_ns();
+  Sequence sequence;
+  PushResult result;
+  const bool shown =
+      !nested && (state & (ChannelLine::kInline | ChannelLine::kClosing)) == ChannelLine::kInline;
+  if (shown && depth.level() < Lane::kInlineDepthMax) {
+    result = push_shown(lane, depth.level(), event, time_ns, sequence);
+  } else {
+    --lane.inlined.phases;
+    if ((state & ChannelLine::kClosing) != 0)
+      result = refuse(lane, Pushed::closed);
+    else if (nested || shown)
+      result = refuse(lane, Pushed::too_deep);
+    else if ((state & ChannelLine::kUnqueued) != 0)
+      result = observe(lane);
+    else
+      result = enqueue(lane, state, &Built::copy, &event, time_ns, ticket, sequence);
+  }
+  if (result == Pushed::forked) return result;
+  head.code = result;
+  // Only what is queued shows others its number; that of the others is this one or, after a signal
+  // handler's publish, a later one.
+  const std::uint64_t number =
+      sequence.number != 0 ? sequence.number
+                           : (lane.word.load(std::memory_order_relaxed) >> 1) +  // relaxed: our own
+                                 lane.refused.load(std::memory_order_relaxed);   // relaxed: our own
+  head.sequence =
+      number - lane.tenure.first_sequence.load(std::memory_order_relaxed);  // relaxed: ours
+  record(lane, head, event);
+  return result;
+}
+
+/// In a forked child, of a channel that closes, or of one that is recorded.
+[[gnu::noinline]] PushResult push_otherwise(Lane& lane, std::uint32_t state, BuildFn* build,
+                                            void* from, std::int64_t time_ns,
+                                            std::uint64_t ticket) noexcept {
+  if ((state & ChannelLine::kForked) != 0) return forked(state);  // in a child no lane counts
+  if ((state & ChannelLine::kRecorded) != 0)
+    return push_recorded(lane, state, build, from, time_ns, ticket);
+  return refuse(lane, Pushed::closed);
 }
 
 }  // namespace
@@ -272,9 +363,12 @@ Pushed observe(Lane& lane) noexcept {
 PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time_ns,
                        std::uint64_t ticket) noexcept {
   const std::uint32_t state =
-      lane.line->state.load(std::memory_order_relaxed);           // relaxed: looked at again below
-  if ((state & ChannelLine::kForked) != 0) return forked(state);  // in a child no lane counts
-  if ((state & ChannelLine::kClosing) != 0) return refuse(lane, Pushed::closed);
+      lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
+  enum : std::uint32_t {
+    kOtherwise = ChannelLine::kForked | ChannelLine::kClosing | ChannelLine::kRecorded
+  };
+  if ((state & kOtherwise) != 0) [[unlikely]]
+    return push_otherwise(lane, state, build, from, time_ns, ticket);
   if ((state & ChannelLine::kHeard) == 0) return Pushed::unheard;
   // In the middle of a publish on this lane: by the function that builds its event, or a signal
   // handler.

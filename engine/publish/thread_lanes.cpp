@@ -175,6 +175,7 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
   }
   if (in_table) {
     channel.count_refused(Pushed::too_deep);
+    channel.count_unrecorded();
     return Pushed::too_deep;
   }
   const Ref<ChannelCore> kept(&channel);  // an inline callback may end the bus
@@ -190,6 +191,7 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
     // `closed` comes first: a publisher that gets it does not try again, and room would not help.
     const Pushed why = channel.line.closing() ? Pushed::closed : Pushed::no_memory;
     channel.count_refused(why);
+    channel.count_unrecorded();
     return why;
   }
   const PushResult result = push_slowly(*lane, build, from, 0);

@@ -58,7 +58,14 @@ class ForkWitness {
 };
 
 /// Ranks: an outer lock comes first.
-enum : unsigned { kForkLedgers, kForkBus = 1, kForkSchemas = 2, kForkNames = 3, kForkWorkers = 4 };
+enum : unsigned {
+  kForkLedgers,
+  kForkBus = 1,
+  kForkSchemas = 2,
+  kForkNames = 3,
+  kForkWorkers = 4,
+  kForkFlight = 5
+};
 
 /// A lock that is free in every child: nobody else holds it while the process forks.
 class ForkMutex final : public ForkWitness {

@@ -75,6 +75,16 @@ requires(std::is_trivially_copyable_v<Facts> &&
       return {};
     return facts;
   }
+  /// When it began, as begin() was told, and 0 if it has not; nothing: it is not open.
+  [[nodiscard]] std::optional<std::int64_t> begun_at(std::uint64_t id) const noexcept {
+    const Place place = place_of(id);
+    if (place.set == nullptr) return {};
+    const std::uint64_t begun =
+        place.set->data[place.way].begun.load(std::memory_order_acquire);        // o.facts
+    if (place.key().load(std::memory_order_acquire) != open_key(id)) return {};  // o.opened
+    if (begun == tag_of(id)) return 0;
+    return static_cast<std::int64_t>(begun);
+  }
   /// Its words are written once, where the caller finds them: filling them with zeros before, or
   /// copying them afterwards by loads that are wider than the stores were, takes longer than all
   /// the rest.
