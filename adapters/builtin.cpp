@@ -8,6 +8,8 @@
 #include "adapters/sources/cuda/cuda_provider.hpp"
 #include "adapters/sources/heartbeat/heartbeat_provider.hpp"
 #include "adapters/sources/mpi/mpi_provider.hpp"
+#include "adapters/sources/nccl/nccl_calls_provider.hpp"
+#include "adapters/sources/nccl/nccl_provider.hpp"
 #include "adapters/sources/nvtx/nvtx_provider.hpp"
 #include "adapters/sources/torch/torch_provider.hpp"
 
@@ -22,6 +24,8 @@ void add_builtin_providers(Registry& registry) {
            &cuda::provider,
            &heartbeat::provider,
            &mpi::provider,
+           &nccl::calls_provider,
+           &nccl::provider,
            &nvtx::provider,
            &torch::provider,
        }) {

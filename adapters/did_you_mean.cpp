@@ -32,7 +32,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string_vi
   for (const std::string_view candidate : candidates) {
     std::size_t far = distance(word, candidate);
     if (word.size() >= 3 && candidate.substr(0, word.size()) == word) far = 1;
-    if (far < least) {
+    if (far < least && far < candidate.size()) {  // a letter of it was right
       least = far;
       best = candidate;
     }

@@ -12,7 +12,9 @@ namespace {
 
 constexpr const char* kSources = "RINGMAIN_RUN_SOURCES";
 constexpr const char* kSinks = "RINGMAIN_RUN_SINKS";
+constexpr const char* kFlight = "RINGMAIN_RUN_FLIGHT";
 constexpr const char* kOptions = "RINGMAIN_RUN_OPTIONS";
+constexpr const char* kUnused = "RINGMAIN_RUN_UNUSED";
 
 std::string lines(const std::vector<std::string>& words) {
   std::string made;
@@ -37,8 +39,10 @@ std::vector<std::pair<std::string, std::string>> Plan::variables() const {
   return {{kSources, lines(sources)},
           {kSinks, lines(sinks)},
           {kExceptVariable, lines(except)},
+          {kFlight, flight},
           {kOptions, std::string(at_start ? "at_start " : "") + (at_use ? "at_use " : "") +
                          (summary ? "summary" : "")},
+          {kUnused, unused.empty() ? "" : std::to_string(process) + " " + unused},
           {formats::kRunStartedVariable, std::to_string(started_ns)}};
 }
 
@@ -50,11 +54,18 @@ std::optional<Plan> Plan::from_environment() {
   plan.sources = words(std::getenv(kSources));
   plan.sinks = words(std::getenv(kSinks));
   plan.except = words(std::getenv(kExceptVariable));
+  const char* const recorded = std::getenv(kFlight);
+  plan.flight = recorded == nullptr ? "" : recorded;
   const char* options = std::getenv(kOptions);
   const std::string_view said = options == nullptr ? "" : options;
   plan.at_start = said.find("at_start") != said.npos;
   plan.at_use = said.find("at_use") != said.npos;
   plan.summary = said.find("summary") != said.npos;
+  if (const char* const unused = std::getenv(kUnused); unused != nullptr && *unused != '\0') {
+    char* sentence = nullptr;
+    plan.process = static_cast<std::int32_t>(std::strtol(unused, &sentence, 10));
+    plan.unused = *sentence == ' ' ? sentence + 1 : "";
+  }
   return plan;
 }
 

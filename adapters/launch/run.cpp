@@ -55,6 +55,13 @@ struct AtUse {
 };
 AtUse* at_use = nullptr;
 
+/// What the command's own process says at its end if it joined no run. Never destroyed.
+struct Unused {
+  std::string sentence;
+  pid_t pid;
+};
+std::atomic<Unused*> unused{nullptr};
+
 /// The main thread has ended before others: the process ends with the last thread of the program.
 void main_thread_left(bool orderly) noexcept {
   const int status = the_thread.load()->await_solitude();
@@ -169,6 +176,12 @@ void finish() {
 
 void leave_by(bool to_finish) noexcept {
   Running* const here = running;
+  if (here == nullptr && to_finish) {
+    // Allocates nothing: a handler of a signal may end the process, and so may a child of vfork.
+    const Unused* const said = unused;
+    if (said == nullptr || said->pid != ::getpid() || unused.exchange(nullptr) == nullptr) return;
+    write_sentence(said->sentence);
+  }
   if (here == nullptr || here->in_child()) return;
   // A second caller waits for the first, because the process must not end meanwhile.
   const bool over = to_finish ? finished.exchange(true) : finished.load();
@@ -205,6 +218,11 @@ void start_at_start() noexcept {
     const auto plan = Plan::from_environment();
     if (plan && plan->at_start) (void)started();
     if (plan && plan->at_use) wait_for_use(*plan);
+    if (plan && !plan->unused.empty() && plan->process == ::getpid()) {
+      remember_standard_error();
+      const std::string who = process_title(read_rank_identity());
+      unused = new Unused{"ringmain: " + who + ": " + plan->unused + "\n", ::getpid()};
+    }
   } catch (const std::exception& failed) {
     tell_unheard(failed.what());
   }

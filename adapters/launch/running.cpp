@@ -6,8 +6,11 @@
 #include <pthread.h>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "engine/system/clock.hpp"
+
+#include "events/recorded_operations.hpp"
 
 #include "adapters/launch/await_change.hpp"
 #include "adapters/launch/standard_error.hpp"
@@ -27,10 +30,20 @@ void try_to(F open) noexcept {
 }  // namespace
 
 void Running::open() noexcept {
+  try_to([this] { record(); });
   for (const std::string& sink : plan_.sinks) try_to([&] { sinks_.open(sink); });
   if ((plan_.summary || !sinks_.all_are_open()) && sinks_.none_is_open())
     try_to([&] { sinks_.open_one_that_counts(); });
   for (const std::string& source : plan_.sources) try_to([&] { sources_.open(source); });
+}
+
+/// First, so that what sources publish as they attach is in it.
+void Running::record() {
+  if (plan_.flight.empty()) return;
+  auto made = bus_.record(plan_.flight, {.operations = collective::recorded_operations()});
+  if (!made) return tell("nothing is recorded: " + made.error().message);
+  flight_ = std::move(made).value();
+  if (!flight_.complaint().empty()) tell(process_title(me_) + ": " + flight_.complaint());
 }
 
 void Running::ask(RunThread::Errand errand) noexcept {

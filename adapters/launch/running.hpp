@@ -48,6 +48,7 @@ class Running {
   void errand(RunThread::Errand errand, nanoseconds limit);
 
  private:
+  void record();
   void flush(nanoseconds limit);
   void finish();
   /// Time is up while a thread still ends the run: counts and says what it has not done, and leaves
@@ -63,6 +64,7 @@ class Running {
   const RankIdentity me_ = read_rank_identity();
   const nanoseconds limit_ = end_limit();
   Bus& bus_ = Bus::process();
+  Recording flight_;
   RunSinks sinks_;
   RunSources sources_{bus_, me_, plan_.sources};
   std::atomic<std::uint32_t> under_way_{0};                 // errands

@@ -130,9 +130,16 @@ struct Split {
   std::string_view name{};
 };
 struct NewWindow {};
+/// A send or a receive within a batch.
+struct BatchPart {
+  Tensor tensor{};
+  std::int32_t peer = kNoRank;
+  bool sends = false;
+};
 struct BatchOpIssue {
   std::uint64_t num_ops = 0;
   bool async_op = false;
+  std::span<const BatchPart> parts{};  // in the caller's order; empty: not known
 };
 struct Finalize {};
 /// An operation that has no struct above.

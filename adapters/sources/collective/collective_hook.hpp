@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "../../../bus/options.hpp"
 #include "../../../bus/result.hpp"
@@ -28,6 +29,7 @@ struct PreHookArgs {
   Name op;
   OpName name = OpName::other;
   bool async_op = false;
+  std::uint64_t sequence = 0;  // of a collective, in its group; else 0
 };
 
 enum class Outcome : std::uint8_t {
@@ -58,6 +60,21 @@ struct AbortHookArgs {
   std::uint64_t incident = 0;
   Name reason;
   Name asked_by;
+};
+
+/// What an abort came to.
+struct Aborted {
+  enum class How : std::uint8_t {
+    done,         // the hooks were called, and the backend gave the group up
+    joined,       // somebody else's abort: its hooks have been called, or it is inside one of them
+    unsupported,  // the backend has no abort: no hook was called
+    ended         // the communicator has ended, or was aborted before
+  };
+  How how = How::done;
+  std::uint64_t incident = 0;
+  std::uint32_t hooks = 0;       // that were called
+  std::uint32_t operations = 0;  // that failed with it
+  std::vector<Name> stuck{};     // names of the hooks that had not returned in time
 };
 
 using PreHook = std::function<Verdict(const PreHookArgs&)>;

@@ -10,6 +10,7 @@
 
 #include "bus/core/erased.hpp"
 
+#include "adapters/sources/collective/collective_current.hpp"
 #include "adapters/sources/collective/collective_ledger_core.hpp"
 
 namespace ringmain::collective {
@@ -261,6 +262,20 @@ bool Ledger::shapes_heard() const noexcept {
   return core_->channel<Shapes>().wanted();
 }
 
+std::vector<Overdue> Ledger::overdue(nanoseconds from_issue, nanoseconds from_start) const {
+  std::vector<Overdue> late;
+  const std::int64_t now = engine::now_ns();
+  core_->open.for_each([&](std::uint64_t op_id, const Facts& facts) {
+    const auto begun = core_->open.begun_at(op_id);
+    if (!begun) return;  // it has ended meanwhile
+    const bool has_begun = *begun != 0;
+    const std::int64_t waits = now - (has_begun ? *begun : facts.issued_ns);
+    if (waits <= (has_begun ? from_start : from_issue).count()) return;
+    late.push_back({op_id, waits, has_begun, facts.peer_rank.second(), facts.op(), facts.group()});
+  });
+  return late;
+}
+
 LedgerFigures Ledger::figures() const noexcept {
   LedgerFigures now{core_->issued.total(), core_->unknown, core_->late_words, 0};
   core_->open.for_each([&](std::uint64_t, const Facts&) { ++now.open; });
@@ -283,9 +298,15 @@ Ledger::Inside::Inside(const Ledger& ledger, std::uint64_t op_id) noexcept : bef
 Ledger::Inside::~Inside() {
   marked = before_;
 }
-Ledger::Outside::Outside() noexcept : before_(std::exchange(marked, Mark{})) {}
+Ledger::Outside::Outside() noexcept
+    : before_(std::exchange(marked, Mark{})), current_before_(detail::exchange_current(0)) {}
 Ledger::Outside::~Outside() {
   marked = before_;
+  (void)detail::exchange_current(current_before_);
+}
+
+std::uint64_t detail::marked_operation() noexcept {
+  return marked.op_id != 0 && !marked.ledger->core_->forked() ? marked.op_id : 0;
 }
 
 }  // namespace ringmain::collective

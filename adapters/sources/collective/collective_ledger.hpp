@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "../../../bus/bus.hpp"
 #include "../../../bus/result.hpp"
@@ -22,6 +23,7 @@ namespace ringmain::collective {
 class Communicator;
 namespace detail {
 class CommunicatorCore;
+std::uint64_t marked_operation() noexcept;
 }  // namespace detail
 
 /// As `bytes` of what is said at the end: nothing came. 0 is filled with what issue() was told.
@@ -32,6 +34,16 @@ struct LedgerFigures {
   std::uint64_t unknown = 0;  // of those, that failed as `unknown`: no room was left
   std::uint64_t late = 0;     // words on operations that had ended, had begun, or were never open
   std::uint32_t open = 0;     // now; while others issue, about
+};
+
+/// An operation that is open for longer than it was given.
+struct Overdue {
+  std::uint64_t op_id = 0;
+  std::int64_t waits_ns = 0;  // since it was issued; where it has begun, since it began
+  bool has_begun = false;     // false: nobody has said that it did
+  std::int32_t rank = kNoRank;
+  Name op;
+  Name group;
 };
 
 /// A bus's ledger of operations. Its events are published on that bus.
@@ -80,6 +92,12 @@ class Ledger {
   [[nodiscard]] bool waits_heard() const noexcept;
   [[nodiscard]] bool shapes_heard() const noexcept;
 
+  /// What is open for longer than `from_issue` and has not begun, and what began longer ago than
+  /// `from_start`: an operation that hangs before its work begins waits for something else than one
+  /// that hangs in it. Nothing is failed by that. Throws std::bad_alloc. Progress: wait-free
+  /// otherwise; it looks at all kOpenMax places.
+  [[nodiscard]] std::vector<Overdue> overdue(nanoseconds from_issue, nanoseconds from_start) const;
+
   [[nodiscard]] LedgerFigures figures() const noexcept;
 
   /// The id of the operation that this thread issues; 0: none that was issued on this bus.
@@ -113,6 +131,7 @@ class Ledger {
 
    private:
     Mark before_;
+    std::uint64_t current_before_;
   };
 
   struct Core;  // for this library's own files
@@ -120,6 +139,7 @@ class Ledger {
  private:
   friend class Communicator;
   friend class detail::CommunicatorCore;
+  friend std::uint64_t detail::marked_operation() noexcept;
   explicit Ledger(std::unique_ptr<Core> core) noexcept;
   std::unique_ptr<Core> core_;
 };

@@ -57,7 +57,8 @@ CommunicatorCore::CommunicatorCore(std::shared_ptr<Ledger> ledger,
       ranks(options.ranks.begin(), options.ranks.end()),
       follows_vetoes(options.follows_vetoes),
       counts(options.counts),
-      give_up(options.abort) {}
+      give_up(options.abort),
+      timeout_ns(options.timeout.count()) {}
 
 CommunicatorCore::~CommunicatorCore() {
   for (const auto& one : hooks) one->leave(*this);
@@ -253,6 +254,12 @@ std::int32_t Communicator::rank() const noexcept {
 }
 std::int32_t Communicator::size() const noexcept {
   return core() == nullptr ? 0 : core()->size;
+}
+nanoseconds Communicator::timeout() const noexcept {
+  return nanoseconds(core() == nullptr ? 0 : core()->timeout_ns.load());
+}
+void Communicator::set_timeout(nanoseconds limit) const noexcept {
+  if (core() != nullptr) core()->timeout_ns = limit.count();
 }
 bool Communicator::ended() const noexcept {
   return core() == nullptr || (core()->over() & detail::CommunicatorCore::kEnded) != 0;

@@ -57,6 +57,8 @@ struct CommunicatorOptions {
   bool follows_vetoes = true;
   /// False: the backend numbers its operations, and issue(arguments, said) takes `said.sequence`.
   bool counts = true;
+  /// After how long the backend gives an operation up; 0: not known. See set_timeout().
+  nanoseconds timeout{};
   /// How the backend gives the group up; empty: abort() is not supported. Called in the thread that
   /// aborts, after the abort hooks.
   std::function<void(Name reason)> abort{};
@@ -110,6 +112,8 @@ class Operation {
   bool failed(Failed what) const noexcept;
   /// As failed(), with How::error.
   bool failed(std::string_view reason) const noexcept;
+  /// Nobody will say its end: none is published. Not where an outer source has issued it.
+  void forget() const noexcept;
 
   /// A thread begins to wait for the operation, and ends: collective.wait. What the first returns
   /// is for the second; 0: nobody listens, and nothing is said. Waiting does both.
@@ -247,21 +251,6 @@ class [[nodiscard]] Issuing {
   };
 };
 
-/// What an abort came to.
-struct Aborted {
-  enum class How : std::uint8_t {
-    done,         // the hooks were called, and the backend gave the group up
-    joined,       // somebody else's abort: its hooks have been called, or it is inside one of them
-    unsupported,  // the backend has no abort: no hook was called
-    ended         // the communicator has ended, or was aborted before
-  };
-  How how = How::done;
-  std::uint64_t incident = 0;
-  std::uint32_t hooks = 0;       // that were called
-  std::uint32_t operations = 0;  // that failed with it
-  std::vector<Name> stuck{};     // names of the hooks that had not returned in time
-};
-
 /// One rank's end of a group. Copies are the same communicator, which ends with end(), or with its
 /// last copy. An empty one reports nothing and takes no hook.
 ///
@@ -282,6 +271,10 @@ class Communicator {
   [[nodiscard]] Name backend() const noexcept;
   [[nodiscard]] std::int32_t rank() const noexcept;
   [[nodiscard]] std::int32_t size() const noexcept;
+  /// What the backend says of its own time-out: who records or watches operations asks for it.
+  /// Nothing is failed by it here. 0: not known.
+  [[nodiscard]] nanoseconds timeout() const noexcept;
+  void set_timeout(nanoseconds limit) const noexcept;
   [[nodiscard]] bool ended() const noexcept;
   [[nodiscard]] bool aborted() const noexcept;
   [[nodiscard]] bool supports_abort() const noexcept;
@@ -312,6 +305,13 @@ class Communicator {
   /// what they are (IssueOptions::shown). Progress: wait-free.
   [[nodiscard]] bool heard() const noexcept;
   [[nodiscard]] bool shows_arguments() const noexcept;
+  /// Nobody would be told, and it was counted. False: issue() it. Not of an empty communicator.
+  [[nodiscard]] [[gnu::always_inline]] bool passed_over(bool is_a_collective) const noexcept {
+    if (!gate_->quiet()) [[unlikely]]
+      return false;
+    if (is_a_collective) gate_->collectives.add();
+    return true;
+  }
   /// The backend's call, from issue() to returned(): `call(operation)`. False: refused, and it was
   /// not called. What it throws passes on.
   template <std::invocable<const Operation&> F>
@@ -370,12 +370,16 @@ class Communicator {
   Aborted run_abort_hooks(std::string_view reason, std::string_view asked_by = "backend",
                           nanoseconds hooks_within = std::chrono::seconds(5)) const;
 
+  /// All that is open failed, though the communicator goes on. How many.
+  std::uint32_t fail_open(std::string_view reason, How how = How::error) const noexcept;
+
   /// What is open failed as cancelled; operations and hooks are refused from here on. May be called
   /// again. Publishes collective.group `ended`. Makes all threads pass a barrier (membarrier).
   void end(const EndOptions& how = {}) const noexcept;
 
  private:
   friend class Issuing;
+  friend class FlightRecorderHook;
   friend class detail::CommunicatorCore;
   explicit Communicator(std::shared_ptr<detail::CommunicatorGate> gate) noexcept
       : gate_(std::move(gate)) {}

@@ -173,6 +173,10 @@ Aborted Communicator::abort(std::string_view reason, std::string_view asked_by,
   if (core() == nullptr) return {.how = Aborted::How::ended};
   return core()->abort(reason, asked_by, hooks_within, true);
 }
+std::uint32_t Communicator::fail_open(std::string_view reason, How how) const noexcept {
+  if (core() == nullptr || core()->forked()) return 0;
+  return core()->ledger().end_communicator(core()->number, how, Name(reason));
+}
 Aborted Communicator::run_abort_hooks(std::string_view reason, std::string_view asked_by,
                                       nanoseconds hooks_within) const {
   if (core() == nullptr) return {.how = Aborted::How::ended};

@@ -104,7 +104,7 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
     return pre.any() || post.any() || marks().shapes_heard();
   }
   /// An operation whose end nobody will say is open no longer.
-  void forget(std::uint64_t op_id) noexcept { (void)ledger().open.end(op_id); }
+  void forget(std::uint64_t op_id) const noexcept { (void)ledger().open.end(op_id); }
   void call_post(const Call& call, Outcome outcome, const void* work, const Communicator* part,
                  Name reason) noexcept;
   Aborted abort(std::string_view reason, std::string_view asked_by, nanoseconds within,
@@ -124,6 +124,7 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
   const std::vector<int> ranks;
   const bool follows_vetoes, counts;
   const std::function<void(Name)> give_up;
+  std::atomic<std::int64_t> timeout_ns;  // a figure: nothing follows from it
 
   RowWhenAsked<PreHookArgs> pre;
   RowWhenAsked<PostHookArgs> post;
@@ -136,17 +137,17 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
   /// Its sequence: the count of collectives, or what the backend says.
   [[nodiscard]] std::uint64_t numbered(const Arguments& arguments, const Issued* said) noexcept;
   /// Asks the pre hooks; false: it does not go on.
-  [[nodiscard]] bool ask_hooks(Call& call, const Arguments& arguments, bool async,
-                               Name op) noexcept;
+  [[nodiscard]] bool ask_hooks(Call& call, const Arguments& arguments, bool async, Name op,
+                               std::uint64_t sequence) noexcept;
   [[nodiscard]] bool end_if_over(std::uint64_t op_id) noexcept;
   /// Has it said, and remembered. Its id.
   [[nodiscard]] std::uint64_t issued(const ArgumentsView& view, Name op,
                                      std::uint64_t sequence) noexcept;
   /// The same as the backend says it, but for whose word it is.
-  [[nodiscard]] std::uint64_t issued(Issued said, std::uint64_t sequence) noexcept;
+  [[nodiscard]] std::uint64_t issued(const Issued& said, std::uint64_t sequence) noexcept;
   void say_shapes(std::uint64_t op_id, const ArgumentsView& view, Name op) noexcept;
-  [[nodiscard]] PublishResult ask(const Call& call, const Arguments& arguments, bool async,
-                                  Name op) noexcept;
+  [[nodiscard]] PublishResult ask(const Call& call, const Arguments& arguments, bool async, Name op,
+                                  std::uint64_t sequence) noexcept;
   /// Lets go of hooks that were removed, but not of one that is being called. Throws
   /// std::bad_alloc.
   void forget_removed();

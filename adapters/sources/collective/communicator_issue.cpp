@@ -124,14 +124,24 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
   return ledger().issue_made(facts, make);
 }
 
-std::uint64_t CommunicatorCore::issued(Issued said, std::uint64_t sequence) noexcept {
-  said.group = name;
-  if (said.backend == Name()) said.backend = backend;
-  said.source = source;
-  said.rank = rank;
-  said.group_size = size;
-  said.sequence = sequence;
-  return ledger().issue(said, number);
+std::uint64_t CommunicatorCore::issued(const Issued& said, std::uint64_t sequence) noexcept {
+  const Name by = said.backend == Name() ? backend : said.backend;
+  const auto make = [this, sequence, by, &said](std::uint64_t op_id) noexcept {
+    Issued what = said;
+    what.op_id = op_id;
+    what.sequence = sequence;
+    what.group = name;
+    what.backend = by;
+    what.rank = rank;
+    what.group_size = size;
+    what.thread = said.thread != 0 ? said.thread : static_cast<std::int32_t>(run::this_tid());
+    what.source = source;
+    return what;
+  };
+  Facts facts{
+      sequence,        said.bytes,       said.correlation, said.stream,       0,
+      {said.op, name}, {said.dtype, by}, {source, number}, {said.peer, rank}, {size, said.device}};
+  return ledger().issue_made(facts, make);
 }
 
 void CommunicatorCore::say_shapes(std::uint64_t op_id, const ArgumentsView& view,
@@ -149,10 +159,10 @@ void CommunicatorCore::say_shapes(std::uint64_t op_id, const ArgumentsView& view
 }
 
 PublishResult CommunicatorCore::ask(const Call& call, const Arguments& arguments, bool async,
-                                    Name op) noexcept {
+                                    Name op, std::uint64_t sequence) noexcept {
   const Communicator self(call.comm);
   const Ledger::Outside no_mark;  // what a hook calls for is an operation of its own
-  return pre.call({call.operation.id(), &arguments, &self, op, call.name, async});
+  return pre.call({call.operation.id(), &arguments, &self, op, call.name, async, sequence});
 }
 
 bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<CommunicatorGate>& self,
@@ -196,7 +206,7 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   call.under_way = true;
   if (!pre.any() && !post.any() && reported == 0) return true;
 
-  if (how.shown && pre.any() && !ask_hooks(call, arguments, view.async_op, op)) {
+  if (how.shown && pre.any() && !ask_hooks(call, arguments, view.async_op, op, sequence)) {
     issuing.over(Outcome::refused, nullptr, nullptr, call.reason);
     return true;
   }
@@ -204,9 +214,9 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   return true;
 }
 
-bool CommunicatorCore::ask_hooks(Call& call, const Arguments& arguments, bool async,
-                                 Name op) noexcept {
-  const PublishResult asked = ask(call, arguments, async, op);
+bool CommunicatorCore::ask_hooks(Call& call, const Arguments& arguments, bool async, Name op,
+                                 std::uint64_t sequence) noexcept {
+  const PublishResult asked = ask(call, arguments, async, op, sequence);
   const bool guardless = asked == PublishCode::too_deep || asked == PublishCode::no_memory;
   if (asked == PublishCode::vetoed || guardless) {
     call.vetoed = true;
@@ -262,6 +272,10 @@ bool Operation::failed(std::string_view reason) const noexcept {
   what.reason = Name(reason);
   what.thread = static_cast<std::int32_t>(run::this_tid());
   return failed(what);
+}
+
+void Operation::forget() const noexcept {
+  if (reported_) core_->forget(id_);
 }
 
 std::int64_t Operation::begin_wait() const noexcept {

@@ -51,7 +51,9 @@ const Communicator& Rank::comm() const noexcept {
 }
 
 void Rank::set_timeout(nanoseconds limit) const noexcept {
-  if (end_ != nullptr) end_->timeout_ns = limit.count();
+  if (end_ == nullptr) return;
+  end_->timeout_ns = limit.count();
+  end_->comm.set_timeout(limit);
 }
 
 Work Rank::call(const Arguments& arguments) const {
@@ -64,10 +66,15 @@ Work Rank::batch_op_issue(std::span<const OneToOne> parts, bool async_op) const 
   if (held == nullptr) return {};
   std::vector<Arguments> all;
   all.reserve(parts.size());
+  std::vector<BatchPart> said;
+  said.reserve(parts.size());
   for (const OneToOne& part : parts) {
     std::visit([&all](const auto& one) { all.emplace_back(one); }, part);
+    const bool sends = std::holds_alternative<Send>(part);
+    const Send& one = sends ? std::get<Send>(part) : std::get<Recv>(part);
+    said.push_back({one.tensor, one.peer, sends});
   }
-  return held->call(BatchOpIssue{parts.size(), async_op}, all);
+  return held->call(BatchOpIssue{parts.size(), async_op, said}, all);
 }
 
 namespace {

@@ -138,6 +138,7 @@ CommunicatorOptions End::options(std::string_view name) const {
   options.rank = rank;
   options.size = group->size;
   options.ranks = world;
+  options.timeout = nanoseconds(timeout_ns.load());
   options.abort = [all = group](Name reason) { all->abort(reason.view()); };
   return options;
 }
