@@ -22,5 +22,9 @@ struct Finding {
 [[nodiscard]] std::vector<Finding> examine();
 /// Of CUDA's driver and of CUPTI, and which other tool is in the way.
 [[nodiscard]] Finding examine_cuda();
+/// Of NCCL's plugin, and which other is in its place.
+[[nodiscard]] Finding examine_nccl();
+/// Of the flight recorder: where its files go, for how long, and how many find room there.
+[[nodiscard]] Finding examine_flight();
 
 }  // namespace ringmain::cli

@@ -287,6 +287,8 @@ std::vector<Finding> examine() {
     if (!one.run.watchers.empty()) all.push_back(watchers(one));
   }
   all.push_back(examine_cuda());
+  all.push_back(examine_nccl());
+  all.push_back(examine_flight());
   all.push_back(rank());
   return all;
 }

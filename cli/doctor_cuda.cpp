@@ -90,15 +90,18 @@ std::string listed(const std::vector<std::string>& files) {
   return text;
 }
 
-/// "the driver is for CUDA 13.0; ", or "" where none is loaded. To ask for that starts nothing.
+/// "the driver is for CUDA 13.0 (completions too); ", or "" where none is loaded. To ask for that
+/// starts nothing.
 std::string driver() {
+  constexpr int kForCompletions = 12000;  // cuStreamGetId
   void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return "";
   auto* const ask = reinterpret_cast<int (*)(int*)>(::dlsym(library, "cuDriverGetVersion"));
   int number = 0;
   if (ask == nullptr || ask(&number) != 0) return "the driver does not say its version; ";
   return "the driver is for CUDA " + std::to_string(number / 1000) + "." +
-         std::to_string(number % 1000 / 10) + "; ";
+         std::to_string(number % 1000 / 10) +
+         (number >= kForCompletions ? " (completions too); " : ", completions take 12.0; ");
 }
 
 /// What another tool's variable means for a run.

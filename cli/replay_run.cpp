@@ -131,7 +131,7 @@ class ReplayRun {
   void play() {
     BusOptions options;
     options.workers = call_.workers;
-    Bus bus(options);
+    Bus& bus = bus_.emplace(options);
     result_.workers = bus.workers();
     Heard heard;
     listen(bus, heard);
@@ -222,6 +222,7 @@ class ReplayRun {
   const ReplayCall& call_;
   Signals signals_;  // made before any thread
   ProgressLine line_;
+  std::optional<Bus> bus_;  // before the sinks, which may publish when they are closed
   std::vector<registry::SinkHandle> sinks_;
   std::optional<replay::Recording> recording_;
   ReplayResult result_;

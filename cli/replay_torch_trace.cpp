@@ -80,7 +80,7 @@ class TraceRun {
   void play() {
     BusOptions options;
     options.workers = call_.workers;
-    Bus bus(options);
+    Bus& bus = bus_.emplace(options);
     std::atomic<std::uint64_t> heard{0};
     std::vector<Subscription> hearing;
     compile::for_each_traced([&]<class E>() {
@@ -178,6 +178,7 @@ class TraceRun {
   replay::Pace pace_;
   Clock::time_point begin_;
   unsigned since_look_ = 0;
+  std::optional<Bus> bus_;  // before the sinks, which may publish when they are closed
   std::vector<registry::SinkHandle> sinks_;
   TraceResult result_;
 };

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "bus/core/recording_core.hpp"
+
 #include "adapters/formats/output_file.hpp"
 #include "adapters/launch/part.hpp"
 #include "adapters/launch/plan.hpp"
@@ -124,6 +126,15 @@ std::string read_providers(const Arguments& arguments, RunCall& call) {
   return "";
 }
 
+/// Several --flight are one list.
+std::string read_flight(const Arguments& arguments, run::Plan& plan) {
+  for (const std::string& patterns : arguments.values("--flight"))
+    plan.flight += (plan.flight.empty() ? "" : ",") + patterns;
+  if (!arguments.has("--flight")) return "";
+  const auto read = detail::patterns_of(plan.flight);
+  return read ? "" : "--flight: " + read.error().message;
+}
+
 /// Fills `call`; returns a sentence if that is not possible.
 std::string read_call(const Arguments& arguments, RunCall& call) {
   call.command = arguments.operands();
@@ -136,8 +147,10 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
     }
   }
   if (auto sentence = read_providers(arguments, call); !sentence.empty()) return sentence;
-  if (call.plan.sinks.empty() && !call.plan.summary) {
-    return "nobody would hear the events; give --sink json_lines:FILE, or --summary, or both";
+  if (auto sentence = read_flight(arguments, call.plan); !sentence.empty()) return sentence;
+  if (call.plan.sinks.empty() && !call.plan.summary && call.plan.flight.empty()) {
+    return "nobody would hear the events; give --sink json_lines:FILE, --flight PATTERNS, or "
+           "--summary, or several of them";
   }
   // A run without a source is for programs that publish: these are heard from the start.
   call.plan.at_start =
@@ -150,6 +163,15 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
     call.plan.at_use = true;
   }
   call.plan.started_ns = next_tick_ns();
+  call.plan.process = static_cast<std::int32_t>(::getpid());
+  const bool asks_nccl = std::any_of(call.sources.begin(), call.sources.end(),
+                                     [](const ProviderInfo& s) { return s.name == "nccl"; });
+  if (call.plan.summary && asks_nccl && !call.plan.at_start && !call.plan.at_use) {
+    call.plan.unused =
+        "NCCL never asked for ringmain's plugin in this process, as it does with the first "
+        "communicator from 2.27 on; NCCL_DEBUG=INFO tells what it loads, and ringmain doctor what "
+        "is in its way";
+  }
   return "";
 }
 
@@ -299,6 +321,9 @@ const Verb& run_verb() {
       {"--sink", "SINK",
        "where events go, such as json_lines:FILE (%r %p %h %j in FILE are rank, process,\n"
        "host and job); may be given more than once"},
+      {"--flight", "PATTERNS",
+       "record the last events of channels such as collective.>,train.* in a file that outlives\n"
+       "each process; 'ringmain post-mortem' reads it; may be given more than once"},
       {"--except", "NAME",
        "a command that is left alone, with all that it starts, wherever it is started; may be\n"
        "given more than once"},
@@ -323,6 +348,23 @@ const Verb& run_verb() {
       "  handles=NUMBER  live handles that keep their generation: 1024 to 16777216, 65536 unless\n"
       "                  said\n"
       "  cupti=PATH      the file of CUPTI's library, where it is not found by itself\n\n"
+      "--source nccl, as in nccl:kernel=never,stall=30:\n"
+      "  kernel=never    nothing of kernels, which costs small collectives some per cent\n"
+      "  kernel=always   kernels also where /dev/shm has no room for what NCCL needs for it\n"
+      "  steps=never     no steps of the proxies\n"
+      "  lane=EVENTS     room for each thread and kind: 64 to 1048576, 8192 unless said\n"
+      "  stall=SECONDS   that pass without a word of an operation until nccl.stalled says so: 1 "
+      "to\n"
+      "                  86400, 60 unless said\n\n"
+      "--source nccl_calls, as in nccl_calls:ends,tags:\n"
+      "  ends            CUDA is asked for the end of each operation\n"
+      "  tags            NCCL is told each operation's id, as userProfilerTag\n\n"
+      "--sink alarms does so too, as in alarms:without=races,warmup=100:\n"
+      "  file=PATH       where its sentences go, as a whole path\n"
+      "  allow=NAME      a call, or a phase of a step, whose waits are no alarm\n"
+      "  without=KIND    of synchronization, leaks, growth and races\n"
+      "  warmup=STEPS    that come before memory is looked at: 10 unless said\n"
+      "  rises=STEPS, bytes=BYTES   in and by which it grew: 5 and 1048576 unless said\n\n"
       "exit status: the command's; 2 for a wrong call, 126 if the command cannot be executed, 127\n"
       "if there is none.",
       kOptions,

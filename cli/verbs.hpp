@@ -36,6 +36,11 @@ struct Verb {
 [[nodiscard]] const Verb& run_verb();
 [[nodiscard]] const Verb& replay_verb();
 [[nodiscard]] const Verb& sort_verb();
+[[nodiscard]] const Verb& post_mortem_verb();
+[[nodiscard]] const Verb& fr_verb();
+[[nodiscard]] const Verb& fr_analyze_verb();
+[[nodiscard]] const Verb& fr_convert_verb();
+[[nodiscard]] const Verb& fr_merge_verb();
 [[nodiscard]] const Verb& providers_verb();
 [[nodiscard]] const Verb& doctor_verb();
 

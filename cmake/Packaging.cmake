@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
-set(libraries ringmain ringmain_registry ringmain_collective ringmain_compile ringmain_cuda ringmain_run)
+set(libraries ringmain ringmain_registry ringmain_collective ringmain_compile ringmain_cuda ringmain_nccl ringmain_run)
 set(namelink "")
 if(RINGMAIN_FOR_WHEEL)
   # A wheel holds no links: each library is there once, by the name that the loader wants.
@@ -43,11 +43,16 @@ list(TRANSFORM cuda_headers PREPEND "${PROJECT_SOURCE_DIR}/adapters/sources/cuda
 install(FILES ${cuda_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/cuda")
 
 # The same of collective operations.
-set(collective_headers collective_arguments.hpp collective_hook.hpp collective_ledger.hpp communicator.hpp
-  communicator_gate.hpp loopback.hpp torchcomms.hpp torchcomms_arguments.hpp torchcomms_calls.hpp)
+set(collective_headers collective_arguments.hpp collective_current.hpp collective_hook.hpp collective_ledger.hpp collective_watchdog.hpp communicator.hpp
+  communicator_gate.hpp flight_recorder_hook.hpp loopback.hpp torchcomms.hpp torchcomms_arguments.hpp torchcomms_calls.hpp)
 list(TRANSFORM collective_headers PREPEND "${PROJECT_SOURCE_DIR}/adapters/sources/collective/")
 install(FILES ${collective_headers}
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/collective")
+
+# And of NCCL.
+set(nccl_headers nccl.hpp nccl_call.hpp nccl_calls.hpp nccl_functions.hpp nccl_options.hpp nccl_source.hpp nccl_types.hpp)
+list(TRANSFORM nccl_headers PREPEND "${PROJECT_SOURCE_DIR}/adapters/sources/nccl/")
+install(FILES ${nccl_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/nccl")
 
 # For C, and for Fortran, whose module users compile themselves.
 install(TARGETS ringmain_c EXPORT ringmainTargets)

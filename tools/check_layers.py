@@ -32,8 +32,10 @@ PUBLIC_FILES = (C_INTERFACE,
                   ("completions", "cuda_alarm_options", "cuda_alarms", "cuda_hazards", "cuda_options", "cuda_source",
                    "traced", "traced_call", "traced_types")),
                 *(f"adapters/sources/collective/{name}.hpp" for name in
-                  ("collective_arguments", "collective_hook", "collective_ledger", "communicator", "communicator_gate",
-                   "loopback", "torchcomms", "torchcomms_arguments", "torchcomms_calls")))
+                  ("collective_arguments", "collective_current", "collective_hook", "collective_ledger", "collective_watchdog", "communicator",
+                   "communicator_gate", "flight_recorder_hook", "loopback", "torchcomms", "torchcomms_arguments", "torchcomms_calls")),
+                *(f"adapters/sources/nccl/{name}.hpp" for name in
+                  ("nccl", "nccl_call", "nccl_calls", "nccl_functions", "nccl_options", "nccl_source", "nccl_types")))
 # Sources whose installed headers other sources may include: they say one thing together (docs/adr/0021).
 SHARED_SOURCES = ("sources/collective", "sources/cuda")
 USERS = ("examples/", "tests/install/consumer/")

@@ -51,3 +51,6 @@ environment() {
 
 # Fills build/cuda-headers, or says why it cannot: by the interpreter of build/venv, which has pip.
 cuda_headers() { "$python" "$root/tools/cuda_headers.py" "$root/tools/cuda_headers.txt" "$root/build/cuda-headers"; }
+
+# Fills build/nccl/VERSION, or says why it cannot; without a version that of the tests.
+nccl_wheel() { "$python" "$root/tools/nccl_wheels.py" "$root/tools/nccl_wheels.txt" "$root/build/nccl" "$@"; }

@@ -17,6 +17,7 @@ build   zlib1g-dev              header   zlib.h
 tests   libgtest-dev            header   gtest/gtest.h
 tests   python3                 command  python3
 tests   abigail-tools           command  abidiff
+tests   gdb                     command  gdb
 tests   openmpi-bin             command  mpirun.openmpi
 tests   libopenmpi-dev          command  mpicc.openmpi
 tests   mpich                   command  mpirun.mpich

@@ -352,6 +352,30 @@ ROWS = (
              ratio("hooks_two_threads/locked_map", "hooks_two_threads/operation"), margin=NOISE_THROUGHPUT),
         Part("the hooks alone against functions in a locked map", "ratio", ">=", 3,
              ratio("hooks_two_threads/locked_map", "hooks_two_threads/row"), margin=NOISE_THROUGHPUT))),
+    Row("12g", "what NCCL tells its profiler plugin", (
+        Part("a span of which somebody hears, begin and end, against a bare enqueue with two looks at the clock", "ratio", "<=", 2,
+             ratio("nccl_span/heard", "nccl_span/bare_enqueue"), by_class=False),
+        Part("a callback of a kind that nobody hears, more than one of an empty plugin", "cycles", "<=", 10,
+             lambda m: ((m.median("nccl_span/unheard_start") - m.median("nccl_span/empty_start")) / m.median("nccl_span/cycle")),
+             by_class=False))),
+    Row("12h", "a call through NCCL's wrapper", (
+        Part("while nothing is attached, more than the same call by a pointer", "cycles", "<=", 10,
+             lambda m: ((m.median("nccl_wrapper/unattached") - m.median("nccl_wrapper/straight")) / m.median("nccl_wrapper/cycle")),
+             by_class=False),
+        Part("attached, while nobody listens, more than the same call by a pointer", "cycles", "<=", 10,
+             lambda m: ((m.median("nccl_wrapper/unheard") - m.median("nccl_wrapper/straight")) / m.median("nccl_wrapper/cycle")),
+             by_class=False),
+        Part("heard to its end, against two bare enqueues with two looks at the clock", "ratio", "<=", 2,
+             ratio("nccl_wrapper/heard", "nccl_wrapper/bare_enqueues"), by_class=False))),
+    Row("12i", "memory of what NCCL's plugin keeps", (
+        Part("an open event", "bytes", "<=", 256, lambda m: m.median("nccl_memory/open_event"), margin=0.0, by_class=False),
+        Part("a communicator", "bytes", "<=", 16384, lambda m: m.median("nccl_memory/communicator"), margin=0.0, by_class=False))),
+    Row("12j", "a burst of NCCL's into a bus that is full", (
+        Part("of 20,000 operations, neither heard nor counted as lost", "events", "<=", 0, lambda m: m.median("nccl_loss/burst"),
+             margin=0.0, by_class=False),)),
+    Row("12k", "a plugin behind ringmain's", (
+        Part("an operation, begin and end, against the same plugin called directly", "ratio", "<=", 1.2,
+             ratio("nccl_chain/chained", "nccl_chain/called_directly"), by_class=False),)),
 )
 
 

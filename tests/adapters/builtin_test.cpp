@@ -25,13 +25,15 @@ TEST_F(BuiltinTest, EachHasItsNameAndALineForLists) {
     EXPECT_NE(one.summary, "") << one.name;
     EXPECT_TRUE(registry.load(one.kind, one.name)) << one.name;
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"alarms", "cuda", "heartbeat", "json_lines", "mpi",
-                                             "nvtx", "summary", "torch", "torch_waits"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"alarms", "cuda", "heartbeat", "json_lines", "mpi", "nccl",
+                                      "nccl_calls", "nvtx", "summary", "torch", "torch_waits"}));
 }
 
 TEST_F(BuiltinTest, WhatHearsFromTheLaunchOnIsNotOpenedButSaysHowToStartTheProgram) {
   const std::vector<std::pair<std::string, std::string>> ends = {
       {"mpi", "COMMAND, such as mpirun -n 4 ./train"},
+      {"nccl_calls", "COMMAND, or include nccl.hpp in the program"},
       {"nvtx", "COMMAND"},
       {"torch", "COMMAND, or call ringmain.torch.attach(bus) in the Python program"},
       {"torch_waits", "COMMAND"}};

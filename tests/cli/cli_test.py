@@ -375,7 +375,8 @@ class DoctorTest(CliTest):
         said = json.loads(ringmain("doctor", "--json").stdout)
         self.assertTrue(said["ok"], said)
         names = [finding["name"] for finding in said["findings"]]
-        for name in ("library", "workers", "barrier", "waking", "cores", "clock", "memory", "libraries", "rank"):
+        for name in ("library", "workers", "barrier", "waking", "cores", "clock", "memory", "libraries", "rank",
+                     "flight recorder"):
             self.assertIn(name, names)
         run = ringmain("doctor")
         self.assertEqual(run.returncode, 0)

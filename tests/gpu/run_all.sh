@@ -6,7 +6,7 @@ root=$(cd "$here/../.." && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: tests/gpu/run_all.sh [--group 1|2|3|collectives|completions|all] [--only ID] [--output DIR] [--build DIR] [--python PYTHON] [--no-build] [--list]
+usage: tests/gpu/run_all.sh [--group 1|2|3|collectives|completions|nccl|all] [--only ID] [--output DIR] [--build DIR] [--python PYTHON] [--no-build] [--list]
 
 Builds ringmain and the test programs, and runs the tests that need a GPU. Each prints a line: its name, PASS, FAIL or SKIP, and
 why. The last line counts them. Results, recordings and reports go to the output folder.
@@ -16,7 +16,9 @@ why. The last line counts them. Results, recordings and reports go to the output
   --output DIR  where results.json and the recordings go (default: gpu-results in the build folder)
   --build DIR   where to build (default: build/gpu)
   --python P    the Python with the PyTorch to test (default: python3). Group collectives needs ringmain's package, which is built for
-                it if it is 3.11 or newer and has torch, numpy and nanobind; else the group is skipped, and says what is missing
+                it if it is 3.11 or newer and has torch, numpy and nanobind; else the group is skipped, and says what is missing.
+                So is the one test of group nccl that needs it. Group nccl takes the NCCL of that Python, or lib/libnccl.so.2 of the
+                folder that the variable RINGMAIN_NCCL names; two ranks share a GPU from 2.30 on
   --no-build    run what lies in the build folder
   --fakes       run over the libraries that stand in for CUDA's: what of the tests can be
   --ctest       end with 77 if all tests were skipped

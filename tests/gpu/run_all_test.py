@@ -49,7 +49,7 @@ class WithoutTest(InAFolder):
         *lines, last = self.run_it()
         self.assertEqual([line.split()[0] for line in lines], list(run_tests.TESTS))
         for line in lines:
-            self.assertRegex(line, r"^[GC]\d+[bc]? SKIP there is no NVIDIA driver|^[GC]\d+[bc]? SKIP the driver ")
+            self.assertRegex(line, r"^[GCN]\d+[bc]? SKIP there is no NVIDIA driver|^[GCN]\d+[bc]? SKIP the driver ")
         self.assertEqual(last, f"0 passed, 0 failed, {len(lines)} skipped")
         results = self.results()
         self.assertIsNone(results["machine"]["gpu"])
@@ -70,7 +70,7 @@ class WithoutTest(InAFolder):
 
     def test_groups_hold_all_tests_once(self):
         groups = [[line.split()[0] for line in self.run_it("--group", group, "--list")] for group in run_tests.GROUPS]
-        self.assertEqual(run_tests.GROUPS, ("1", "2", "3", "collectives", "completions"))
+        self.assertEqual(run_tests.GROUPS, ("1", "2", "3", "collectives", "completions", "nccl"))
         self.assertEqual(sorted(sum(groups, [])), sorted(run_tests.TESTS))
 
     def test_ctest_is_told_that_all_was_skipped(self):
@@ -181,7 +181,8 @@ class PackTest(InAFolder):
                      "third_party/usr/include/CLI/CLI.hpp", "third_party/usr/include/simdjson.h", "third_party/usr/include/gtest/gtest.h",
                      "third_party/usr/share/doc/libconcurrentqueue-dev/copyright", "third_party/usr/share/doc/libsimdjson-dev/copyright"):
             self.assertIn(f"ringmain/{name}", names)
-        self.assertIn("ringmain/tests/gpu/tests_of_collectives.py", names)
+        for name in ("tests_of_collectives.py", "tests_of_nccl.py", "nccl_rows.py", "programs/nccl_calls.cpp", "scripts/nccl_group.py"):
+            self.assertIn(f"ringmain/tests/gpu/{name}", names)
         if "without nanobind" not in run.stdout:
             for name in ("__main__.py", "cmake/nanobind-config.cmake", "include/nanobind/nanobind.h", "src/nb_combined.cpp"):
                 self.assertIn(f"ringmain/third_party/python/nanobind/{name}", names)

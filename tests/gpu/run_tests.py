@@ -20,9 +20,10 @@ from tests_of_collectives import TESTS as OF_COLLECTIVES
 from tests_of_company import TESTS as OF_COMPANY
 from tests_of_completions import TESTS as OF_COMPLETIONS
 from tests_of_cost import TESTS as OF_COST
+from tests_of_nccl import TESTS as OF_NCCL
 
 # name: (group, seconds after which it hangs, the function). A group's seconds are eight minutes at most.
-TESTS = dict(sorted({**OF_CALLS, **OF_COST, **OF_COMPANY, **OF_COLLECTIVES, **OF_COMPLETIONS}.items(), key=lambda one: str(one[1][0])))
+TESTS = dict(sorted({**OF_CALLS, **OF_COST, **OF_COMPANY, **OF_COLLECTIVES, **OF_COMPLETIONS, **OF_NCCL}.items(), key=lambda one: str(one[1][0])))
 GROUPS = tuple(dict.fromkeys(str(group) for group, _, _ in TESTS.values()))
 GROUP_SECONDS_MAX = 480
 RESULTS_BYTES_MAX = 16 << 20

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Does ./dev test say where its time went, before the count, which stays the last line?"""
+"""Does ./dev test say where its time went, before the count, which stays the last line, and waste none of it?"""
 
 import re
+import shutil
 import sys
+import time
 import unittest
+from pathlib import Path
 
 from dev_test import CTEST, DevTest, JUNIT
 
@@ -43,7 +46,7 @@ class Phases(DevTest):
 
     def test_each_phase_is_a_line_and_the_sum_is_the_last(self):
         names = list(self.table())
-        self.assertEqual(names, ["packages of the system", "packages of Python", "headers of CUDA"] + [
+        self.assertEqual(names, ["packages of the system", "packages of Python", "headers of CUDA", "NCCL"] + [
             f"{preset}: {phase}" for preset in ("release", "asan", "tsan") for phase in ("configure", "compile", "tests")] + ["all"])
         self.assertEqual(self.run_of_dev.stderr, "")
 
@@ -67,6 +70,25 @@ class Phases(DevTest):
         self.assertIn("asan: compile", table)
         self.assertNotIn("asan: tests", table)
         self.assertIn("tsan: tests", table)
+
+    def test_the_next_preset_is_built_while_tests_run_and_no_longer(self):
+        for name in ("nice", "setsid", "grep", "sleep"):
+            (self.state / "bin" / name).symlink_to(shutil.which(name))
+        self.stand_in("cmake", """#!/bin/bash
+case "$*" in
+  *--build*) if grep -q "run ctest" "$STATE/order"; then echo "ahead $BASHPID $*" >>"$STATE/order"; exec sleep 600; fi ;;
+esac
+""")
+        (self.state / "order").write_text("")
+        self.stand_in("ctest", CTEST.replace("#!/bin/bash\n", """#!/bin/bash
+[[ "$*" != *build/release* ]] || { echo "run ctest" >>"$STATE/order"; until grep -q ahead "$STATE/order"; do sleep 0.1; done; cp "$STATE/order" "$STATE/seen"; : >"$STATE/order"; }
+""", 1))
+        run = self.dev("test")
+        self.assertEqual((run.returncode, run.stdout.splitlines()[-1]), (0, "3 passed, 0 failed, 3 skipped"), run.stdout)
+        _, ahead = (self.state / "seen").read_text().splitlines()
+        self.assertIn("--build " + str(self.tree / "build" / "asan"), ahead)
+        while Path("/proc", ahead.split()[1]).exists():  # it was told to end
+            time.sleep(0.01)
 
 
 if __name__ == "__main__":

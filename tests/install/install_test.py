@@ -104,7 +104,7 @@ class Installed(unittest.TestCase):
         major, minor = self.pkg_config("--modversion").strip().split(".")[:2]
         suffix = f".so.0.{minor}" if major == "0" else f".so.{major}"
         for name in ("ringmain", "ringmain_registry", "ringmain_collective", "ringmain_compile",
-                     "ringmain_cuda", "ringmain_run"):
+                     "ringmain_cuda", "ringmain_nccl", "ringmain_run"):
             path = self.library_folder / f"lib{name}{suffix}"
             self.assertEqual(entries(path, "SONAME"), [path.name])
         program = self.work / "asks-by-soname"

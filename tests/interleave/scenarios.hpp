@@ -39,4 +39,9 @@ void presence_ends();
 void presence_handed_on();
 void exit_key();
 
+void flight_ring();
+
+void tokens();
+void notes();
+
 }  // namespace ringmain::interleave

@@ -55,6 +55,10 @@ const std::vector<Scenario> kScenarios = {
     {"presence_handed_on", "does a record that is handed on show who is inside?",
      &presence_handed_on},
     {"exit_key", "is each thread's end told once, though several ask first?", &exit_key},
+    {"flight_ring", "is what a ring of records holds read whole at every step of its writer?",
+     &flight_ring},
+    {"tokens", "is each tenant ended and taken out once, whoever comes back too late?", &tokens},
+    {"notes", "are a token's words its tenant's, and is each ended once?", &notes},
 };
 
 namespace {

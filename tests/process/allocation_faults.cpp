@@ -17,8 +17,11 @@ constinit std::atomic<long> before_failure{1L << 60};
 constinit std::atomic<long> to_fail{0};
 constinit std::atomic<bool> failed{false};
 constinit std::atomic<long> living{0};
+constinit std::atomic<bool> of_one_thread{false};
+constinit thread_local bool is_the_one = false;
 
 bool fails() noexcept {
+  if (of_one_thread.load(std::memory_order_relaxed) && !is_the_one) return false;
   const long n = before_failure.fetch_sub(1, std::memory_order_relaxed);
   if (n > 1 || n <= 1 - to_fail.load(std::memory_order_relaxed)) return false;
   failed = true;
@@ -38,8 +41,13 @@ void fail_allocations(long first, long width) noexcept {
   to_fail = width;
   before_failure = first;
 }
+void fail_own_allocations(long first, long width) noexcept {
+  of_one_thread = is_the_one = true;
+  fail_allocations(first, width);
+}
 bool heal_allocations() noexcept {
   before_failure = 1L << 60;
+  of_one_thread = is_the_one = false;
   return failed;
 }
 long allocations_living() noexcept {

@@ -20,7 +20,9 @@
 #include "bus/bus.hpp"
 
 #include "tests/bus/events.hpp"
+#include "tests/bus/recording_reader.hpp"
 #include "tests/engine/eventually.hpp"
+#include "tests/engine/flight/flight_rig.hpp"
 #include "tests/process/child.hpp"
 
 namespace ringmain::tests {
@@ -146,6 +148,37 @@ TEST(TakingTest, OneThatWakesAWorkerIsFoundToMakeASystemCall) {
   const std::string end = end_of_one_with({.capacity_events = 64, .lane = LaneKind::ring});
   if (end == "exited with 3") GTEST_SKIP() << "system calls cannot be forbidden here";
   EXPECT_EQ(end, "killed by 31 (Bad system call)");
+}
+
+/// As above, on a channel that is recorded and that nobody hears.
+void record_without_system_calls(Findings& findings) {
+  enum : std::uint64_t { kEvents = 500 };
+  static std::atomic<bool> over{false};
+  const Folder folder;
+  auto* bus = new Bus(with_workers(1));  // it outlives this function, as its publisher does
+  auto made = bus->record("test.*", in_folder(folder.path()));
+  findings.expect(made.has_value() && made.value().complaint().empty(), "it is not recorded");
+  auto* const recording = new Recording(std::move(made).value());
+  auto& ticks = bus->channel<Tick>();
+  std::thread([&ticks] {
+    (void)ticks.publish({1});
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || !forbid_all_system_calls())
+      ::_exit(kCannotForbid);
+    for (std::uint64_t n = 2; n <= kEvents; ++n) (void)ticks.publish({n});
+    over = true;
+    for (;;) engine::pause();  // not even its end is allowed
+  }).detach();
+  findings.expect(eventually([] { return over.load(); }), "it does not come to its end");
+  const auto records = records_of<Tick>(engine::flight::read_flight(recording->path()));
+  findings.expect(!records.empty() && records.back().event.n == kEvents, "the last is not there");
+}
+
+TEST(TakingTest, ARecordedPublishMakesNoSystemCallAfterTheThreadsFirst) {
+  if (is_sanitized()) GTEST_SKIP() << "a sanitizer makes system calls of its own";
+  const std::string end =
+      in_child([](Findings& f) { record_without_system_calls(f); }, Leave::by_underscore_exit);
+  if (end == "exited with 3") GTEST_SKIP() << "system calls cannot be forbidden here";
+  EXPECT_EQ(end, kFine);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "bus/test_bus.hpp"
 
+#include "adapters/sources/collective/collective_watchdog.hpp"
 #include "adapters/sources/collective/communicator.hpp"
 
 #include "tests/adapters/collective/communicator_parts.hpp"
@@ -214,6 +215,26 @@ TEST(CommunicatorMemoryTest, AnOperationAllocatesNothingOnceItsThreadIsKnown) {
   EXPECT_FALSE(heal_allocations()) << "an operation allocates";
   bus.deliver();
   EXPECT_EQ(heard - before, kRounds * 2u * (all.size() - 1));  // `finalize` is the group's end
+}
+
+/// Its thread is the library's: what leaves it ends the program.
+TEST(WatchdogMemoryTest, ItsThreadSurvivesLooksWithoutMemory) {
+  TestBus bus;
+  Communicator comm =
+      Communicator::make(bus, {.name = "dp", .backend = "own", .size = 2, .abort = [](Name) {}})
+          .value();
+  const auto heard = bus.channel<Issued>().subscribe([](const Issued&) {});
+  auto issuing = comm.issue(collective::AllReduce{});
+  issuing.returned();
+  auto watchdog = collective::Watchdog::make(bus, {.from_issue = std::chrono::hours(1),
+                                                   .period = std::chrono::milliseconds(1)})
+                      .value();
+  fail_allocations(1, 1L << 40);
+  const std::uint64_t before = watchdog.looks();
+  while (watchdog.looks() < before + 3) std::this_thread::yield();
+  EXPECT_TRUE(heal_allocations()) << "a look allocates nothing: the test sees too little";
+  const std::uint64_t with_memory = watchdog.looks();
+  while (watchdog.looks() < with_memory + 2) std::this_thread::yield();
 }
 
 }  // namespace

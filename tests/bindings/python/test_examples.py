@@ -29,6 +29,14 @@ def test_the_hooks_of_four_ranks_run():
     assert re.search(r"^rank 2 was refused at step 25: a gradient is not a number$", told, re.M), told
 
 
+def test_the_recorder_of_each_rank_leaves_a_dump(tmp_path):
+    told = run(sys.executable, ROOT / "examples" / "python" / "flight_recorder.py", tmp_path)
+    assert told.split() == [str(tmp_path / f"rank_{rank}") for rank in range(4)]
+    program = Path(os.environ["RINGMAIN_BUILD"]) / "bin" / "ringmain"
+    told = run(program, "fr", "analyze", "--grace", "0", tmp_path, code=1)
+    assert re.search(r"^First cause: rank 2$", told, re.M), told
+
+
 def test_hooks_on_pytorchs_groups_refuse_what_is_beyond_the_budget():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
@@ -53,7 +61,7 @@ def test_the_examples_are_clean_under_strict(tmp_path):
 @pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
 def test_what_the_pages_show_runs_as_it_stands(page):
     shown = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
-    programs = [text for text in shown if "torch" not in text and "ringmain.cuda" not in text]  # test_cuda.py runs that one
+    programs = [text for text in shown if not any(word in text for word in ("torch", "ringmain.cuda", "ringmain.nccl"))]  # cuda/, nccl/ run those
     assert programs
     for text in programs:
         run(sys.executable, "-c", text)
