@@ -19,7 +19,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <typeinfo>
 
@@ -172,8 +171,10 @@ constexpr std::uint64_t hash_of(std::string_view name, std::span<const FieldSche
 // are computed at run time, with the same result.
 #if defined(__EDG__) || defined(__CUDACC__)
 #define RINGMAIN_LAYOUT_CONST
+#define RINGMAIN_LAYOUT_CONST_OR_NOT inline
 #else
 #define RINGMAIN_LAYOUT_CONST consteval
+#define RINGMAIN_LAYOUT_CONST_OR_NOT constexpr
 #endif
 
 /// A union with an event's bytes, to find out where its members lie.
@@ -187,48 +188,70 @@ union InBytes {
 template <class C>
 inline constexpr InBytes<C> in_bytes{};
 
-/// Where a member of E, or of a class that it inherits, lies.
-template <class E, class C, class T>
-RINGMAIN_LAYOUT_CONST std::uint16_t offset_of(T C::*member) noexcept {
-  const void* at = std::addressof(in_bytes<E>.event.*member);
+/// Where something of an E lies that is at this address in in_bytes<E>.
+template <class E>
+RINGMAIN_LAYOUT_CONST_OR_NOT std::uint16_t offset_in(const void* at) noexcept {
   std::uint16_t offset = 0;
   while (static_cast<const void*>(&in_bytes<E>.bytes[offset]) != at) ++offset;
   return offset;
 }
+template <auto Member>
+RINGMAIN_LAYOUT_CONST_OR_NOT std::uint16_t offset_of() noexcept {
+  using C = typename MemberOf<decltype(Member)>::Class;
+  return offset_in<C>(std::addressof(in_bytes<C>.event.*Member));
+}
+/// Where the part of an E lies that it inherits from C; 0 for E itself.
+template <class E, class C>
+RINGMAIN_LAYOUT_CONST_OR_NOT std::uint16_t offset_of_part() noexcept {
+  if constexpr (std::same_as<E, C>) return 0;
+  static_assert(std::is_base_of_v<C, E>, "a field is a member of its event, or is inherited by it");
+  const C* const part = std::addressof(in_bytes<E>.event);
+  return offset_in<E>(part);
+}
+}  // namespace detail
+
+/// One field, as a description says it. No type of its own for each member: an event has twenty,
+/// and whoever includes it would compile them all.
+struct FieldOfClass {
+  std::string_view name;
+  std::string_view enumerators;
+  std::uint16_t (*offset)() noexcept = nullptr;  // in the class that has the member
+  std::uint16_t bytes = 0;
+  Unit unit = Unit::none;
+  Kind kind = Kind::u8;
+};
+template <class C>
+struct Field : FieldOfClass {};
+
+namespace detail {
+template <auto Member>
+constexpr auto make_field(std::string_view name, Unit unit, std::string_view enumerators) {
+  using Of = MemberOf<decltype(Member)>;
+  using T = typename Of::Type;
+  return Field<typename Of::Class>{
+      {name, enumerators, &offset_of<Member>, sizeof(T), unit, kind_of<T>()}};
+}
 }  // namespace detail
 
 template <auto Member>
-struct Field {
-  using Class = typename detail::MemberOf<decltype(Member)>::Class;
-  using Type = typename detail::MemberOf<decltype(Member)>::Type;
-  std::string_view name;
-  Unit unit = Unit::none;
-  std::string_view enumerators = {};
-
-  /// The field of an E, which has the member or inherits it.
-  template <class E = Class>
-  [[nodiscard]] static RINGMAIN_LAYOUT_CONST std::uint16_t offset() noexcept {
-    return detail::offset_of<E>(Member);
-  }
-};
-template <auto Member>
-constexpr Field<Member> field(std::string_view name, Unit unit = Unit::none) {
-  return {name, unit};
+constexpr auto field(std::string_view name, Unit unit = Unit::none) {
+  return detail::make_field<Member>(name, unit, {});
 }
 /// A field of an enumeration whose values 0, 1, 2 … sinks print as these comma-separated words.
 template <auto Member>
-constexpr Field<Member> field(std::string_view name, std::string_view enumerators) {
-  return {name, Unit::none, enumerators};
+constexpr auto field(std::string_view name, std::string_view enumerators) {
+  return detail::make_field<Member>(name, Unit::none, enumerators);
 }
 
-template <class... F>
+/// What describe() returns; C: the class that has each field.
+template <class... C>
 struct Description {
   std::string_view name;
-  std::tuple<F...> fields;
+  std::array<FieldOfClass, sizeof...(C)> fields;
 };
-template <class... F>
-constexpr Description<F...> event(std::string_view name, F... fields) {
-  return {name, {fields...}};
+template <class... C>
+constexpr Description<C...> event(std::string_view name, Field<C>... fields) {
+  return {name, {static_cast<const FieldOfClass&>(fields)...}};
 }
 
 template <class E>
@@ -237,16 +260,20 @@ concept Described = Event<E> && requires {
 };
 
 namespace detail {
+template <class E, class... C>
+RINGMAIN_LAYOUT_CONST_OR_NOT auto fields_in(const Description<C...>& told) {
+  const std::array<std::uint16_t, sizeof...(C)> parts{offset_of_part<E, C>()...};
+  std::array<FieldSchema, sizeof...(C)> fields{};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const FieldOfClass& f = told.fields[i];
+    fields[i] = {f.name,  f.enumerators, static_cast<std::uint16_t>(parts[i] + f.offset()),
+                 f.bytes, f.unit,        f.kind};
+  }
+  return fields;
+}
 template <Described E>
 RINGMAIN_LAYOUT_CONST auto fields_of() {
-  return std::apply(
-      [](const auto&... f) {
-        return std::array<FieldSchema, sizeof...(f)>{FieldSchema{
-            f.name, f.enumerators, std::remove_cvref_t<decltype(f)>::template offset<E>(),
-            static_cast<std::uint16_t>(sizeof(typename std::remove_cvref_t<decltype(f)>::Type)),
-            f.unit, kind_of<typename std::remove_cvref_t<decltype(f)>::Type>()}...};
-      },
-      describe(EventOf<E>{}).fields);
+  return fields_in<E>(describe(EventOf<E>{}));
 }
 }  // namespace detail
 
