@@ -24,6 +24,7 @@ tests   mpich                   command  mpirun.mpich
 tests   libmpich-dev            command  mpicc.mpich
 python  python3-venv            base     python
 python  python3-dev             base     python
+python  ccache                  command  ccache
 bench   libbenchmark-dev        header   benchmark/benchmark.h
 bench   python3                 command  python3
 peers   libboost-dev            header   boost/signals2.hpp

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLAIN = ("bash", "sh", "env", "cat", "cp", "dirname", "basename", "mkdir", "mktemp", "tail", "rm", "uname", "nproc", "realpath",
          "chmod", "touch", "python3")
 COMMANDS = ("cmake", "ninja", "pkg-config", "abidiff", "gdb", "mpirun.openmpi", "mpicc.openmpi", "mpirun.mpich", "mpicc.mpich", "gfortran", "spin",
-            "valgrind", "clang-format-14", "llvm-symbolizer")
+            "valgrind", "ccache", "clang-format-14", "llvm-symbolizer")
 VERBS = ("run", "build", "test", "bench", "soak", "fuzz", "mutate", "abi", "install", "clean")
 
 # A compiler that finds the headers whose names stand in a file.
