@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -30,6 +31,13 @@ using loopback::World;
 
 constexpr std::chrono::milliseconds kShort{20};
 
+/// A reason that names this rank, and perhaps one that a busy machine kept from coming in time.
+bool names_who_is_late(std::string_view reason, int rank) {
+  return reason.starts_with("barrier of group 'world': rank") &&
+         reason.ends_with(" not come within 20 ms") &&
+         reason.find(std::to_string(rank)) < reason.find(" ha");
+}
+
 class LoopbackTroublesTest : public testing::Test {
  protected:
   /// Every rank's call fails so, with that in its sentence.
@@ -54,7 +62,7 @@ TEST_F(LoopbackTroublesTest, OneThatNeverComesIsATimeOutForThoseThatWait) {
     if (rank.rank() == 1) return;
     const Work work = rank.barrier();
     EXPECT_EQ(work.how(), How::timed_out);
-    EXPECT_EQ(work.reason(), "barrier of group 'world': rank 1 has not come within 20 ms");
+    EXPECT_TRUE(names_who_is_late(work.reason(), 1)) << work.reason();
   });
   const auto failed = failed_.all();
   ASSERT_EQ(failed.size(), 2);
@@ -72,7 +80,7 @@ TEST_F(LoopbackTroublesTest, OneThatComesTooLateFailsAsTheOthersAndIsInStepAgain
     }
     const Work work = rank.barrier();
     EXPECT_EQ(work.how(), How::timed_out);
-    EXPECT_EQ(work.reason(), "barrier of group 'world': rank 2 has not come within 20 ms");
+    EXPECT_TRUE(names_who_is_late(work.reason(), 2)) << work.reason();
     ++given_up;
     rank.set_timeout(nanoseconds(0));
     check_all_reduce(rank, 7, false);
