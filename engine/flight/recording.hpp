@@ -3,8 +3,8 @@
 // A publisher that finds its channel recorded says that it is inside (presence.hpp), looks again as
 // what the channel is recorded, and leaves the record in its thread's ring of that pattern. Who
 // ends a recording takes it off its channels and waits until nobody is inside; then the file may
-// go. The ring is claimed at the thread's first record of a pattern and given to the next thread at
-// the thread's end. Model of the waiting: tests/model/presence.pml; of the rings:
+// go. The ring is claimed at the thread's first record of a pattern and may be given to another
+// thread after the thread's end. Model of the waiting: tests/model/presence.pml; of the rings:
 // tests/model/flight_ring.pml. Edge z.recorded.
 #pragma once
 #include <array>

@@ -18,6 +18,8 @@ namespace ringmain::engine::flight {
 namespace {
 
 enum : std::size_t { kAnnexCells = 32 };
+/// A quarter of the rings is for threads of patterns that no thread has left a ring of.
+enum : std::size_t { kForOthers = 4 };
 
 std::int64_t realtime_ns() noexcept {
   timespec t{};
@@ -92,8 +94,14 @@ std::unique_ptr<RingFile> RingFile::open(const RingFileOptions& options) {
 
 void RingFile::map(const RingFileOptions& options, std::uint64_t process_start) {
   std::string why;
-  for (const std::string& folder : flight_folders(options.folder)) {
-    MadeFile made = make_flight_file(folder, process_start, bytes_);
+  const std::vector<std::string> folders = flight_folders(options.folder);
+  for (const std::string& folder : folders) {
+    MadeFile made = make_flight_file({.folder = folder,
+                                      .process_start = process_start,
+                                      .bytes = bytes_,
+                                      // The system's own folders are not ours to make.
+                                      .with_parents = folders.size() == 1,
+                                      .makes_room = options.kept != kKeepAll});
     if (made.fd >= 0) {
       void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
       ::close(made.fd);
@@ -104,7 +112,7 @@ void RingFile::map(const RingFileOptions& options, std::uint64_t process_start) 
         return;
       }
       (void)::unlink(made.path.c_str());
-      made.complaint = made.path + " cannot be mapped";
+      made.complaint = made.path + " cannot be mapped; name another folder in RINGMAIN_FLIGHT_DIR";
     }
     why = std::move(made.complaint);
   }
@@ -158,6 +166,7 @@ void RingFile::lay_out(const Sizes& sizes, const RingFileOptions& options) {
                                options.operations, header().counts, fixed.salt);
   writers_ = std::make_unique<RingWriter[]>(rings_);
   claims_ = std::make_unique<Atomic<std::uint64_t>[]>(rings_);
+  ends_ = std::make_unique<Atomic<std::uint64_t>[]>(rings_);
   for (std::size_t i = 0; i < rings_; ++i) {
     RingLine& of = line(i);
     of.ring.at = sizes.cells.at + i * sizes.ring_and_annex;
@@ -187,22 +196,40 @@ RingLine& RingFile::line(std::size_t i) noexcept {
   return reinterpret_cast<RingLine*>(at_ + sizeof(Header))[i];
 }
 
+std::size_t RingFile::to_claim(std::uint64_t ended) const noexcept {
+  std::size_t fresh = rings_, oldest = rings_, all_fresh = 0;
+  std::uint64_t first_end = 0;
+  for (std::size_t i = 0; i < rings_; ++i) {
+    const std::uint64_t is = claims_[i].load(std::memory_order_relaxed);  // relaxed: claimed later
+    if (is == 0 && all_fresh++ == 0) fresh = i;
+    if (is != ended) continue;
+    // Relaxed: a stale one lets a younger ring go, and no record is wrong by it.
+    const std::uint64_t end = ends_[i].load(std::memory_order_relaxed);
+    if (oldest == rings_ || end < first_end) {
+      oldest = i;
+      first_end = end;
+    }
+  }
+  const bool scarce = all_fresh <= rings_ / kForOthers;
+  return scarce && oldest != rings_ ? oldest : fresh;
+}
+
 RingWriter* RingFile::claim(std::uint32_t pattern) noexcept {
   if (born_.forked()) return nullptr;
   const std::uint64_t live = claim_of(pattern, RingState::live);
-  for (const std::uint64_t wanted : {claim_of(pattern, RingState::ended), std::uint64_t{0}}) {
-    for (std::size_t i = 0; i < rings_; ++i) {
-      std::uint64_t found = wanted;
-      if (claims_[i].load(std::memory_order_relaxed) != wanted ||  // relaxed: claimed below
-          !claims_[i].compare_exchange_strong(found, live, std::memory_order_acquire,  // z.claimed
-                                              std::memory_order_relaxed)) {
-        continue;
-      }
-      AtomicRef<std::uint64_t>(line(i).pattern).store(pattern, std::memory_order_relaxed);
-      AtomicRef<std::uint64_t>(line(i).state)
-          .store(static_cast<std::uint64_t>(RingState::live), std::memory_order_relaxed);
-      return &writers_[i];
+  const std::uint64_t ended = claim_of(pattern, RingState::ended);
+  // Whoever is overtaken looks again; then another thread has got its ring.
+  for (std::size_t i = to_claim(ended); i != rings_; i = to_claim(ended)) {
+    std::uint64_t found = claims_[i].load(std::memory_order_relaxed);  // relaxed: claimed below
+    if ((found != 0 && found != ended) ||
+        !claims_[i].compare_exchange_strong(found, live, std::memory_order_acquire,  // z.claimed
+                                            std::memory_order_relaxed)) {
+      continue;
     }
+    AtomicRef<std::uint64_t>(line(i).pattern).store(pattern, std::memory_order_relaxed);
+    AtomicRef<std::uint64_t>(line(i).state)
+        .store(static_cast<std::uint64_t>(RingState::live), std::memory_order_relaxed);
+    return &writers_[i];
   }
   AtomicRef<std::uint64_t>(header().counts.rings_refused).fetch_add(1, std::memory_order_relaxed);
   return nullptr;
@@ -212,6 +239,8 @@ void RingFile::release(RingWriter& writer) noexcept {
   const auto i = static_cast<std::size_t>(&writer - writers_.get());
   AtomicRef<std::uint64_t>(line(i).state)
       .store(static_cast<std::uint64_t>(RingState::ended), std::memory_order_relaxed);
+  // Relaxed, both: an order of ends, which nothing else follows from.
+  ends_[i].store(ended_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
   const std::uint64_t pattern = claims_[i].load(std::memory_order_relaxed) >> 2;  // relaxed: ours
   claims_[i].store(claim_of(static_cast<std::uint32_t>(pattern), RingState::ended),
                    std::memory_order_release);  // z.claimed
@@ -306,7 +335,10 @@ void RingFile::after_fork() noexcept {
 void RingFile::in_child() noexcept {
   // The file is the parent's evidence. What is in the middle of a record here goes on in memory of
   // the child's own, of the same size.
-  (void)::mmap(at_, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  constexpr int kOver = MAP_ANONYMOUS | MAP_FIXED;
+  // Private memory counts against RLIMIT_DATA, and shared memory does not.
+  if (::mmap(at_, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | kOver, -1, 0) == MAP_FAILED)
+    (void)::mmap(at_, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | kOver, -1, 0);
   text_mutex_.unlock();
 }
 

@@ -33,7 +33,7 @@ struct RingFileOptions {
   std::size_t ring_bytes = 64u << 10;  // of each ring's cells: a power of two, 4 KiB at least
   std::size_t operations = 4096;       // places of the table of open operations
   std::size_t text_bytes = 512u << 10;
-  std::size_t kept = 16;  // files of dead processes that stay in the folder
+  std::size_t kept = 16;  // files of dead processes that stay in the folder; ~0: all
   FlightIdentity identity;
 };
 
@@ -64,9 +64,10 @@ class RingFile final : public ForkWitness {
   std::uint16_t add_source(std::uint32_t channel, std::uint32_t publisher, std::uint32_t thread,
                            std::string_view thread_name) noexcept;
 
-  /// A ring for this thread: one that a thread of the same pattern has left, else a fresh one.
-  /// Null, and counted, where all are taken. Async-signal-safe. Progress: lock-free, no system
-  /// call.
+  /// A ring for this thread: a fresh one while more than a quarter of them are, so that what
+  /// threads left before their ends stays; then the one that a thread of the same pattern left
+  /// longest ago; then one of the last quarter. Never another pattern's. Null, and counted, where
+  /// there is none. Async-signal-safe. Progress: lock-free, no system call.
   [[nodiscard]] RingWriter* claim(std::uint32_t pattern) noexcept;
   /// Its thread ends, or records no more: another one may go on behind its records.
   void release(RingWriter& writer) noexcept;
@@ -95,11 +96,15 @@ class RingFile final : public ForkWitness {
                 std::string_view second = {}) noexcept;
   [[nodiscard]] Header& header() noexcept { return *reinterpret_cast<Header*>(at_); }
   [[nodiscard]] RingLine& line(std::size_t i) noexcept;
+  /// The ring to try; rings_: none is left. `ended`: what the claim of one says that may go on.
+  [[nodiscard]] std::size_t to_claim(std::uint64_t ended) const noexcept;
 
   std::byte* at_ = nullptr;
   std::size_t bytes_ = 0, rings_ = 0;
   std::unique_ptr<RingWriter[]> writers_;
   std::unique_ptr<Atomic<std::uint64_t>[]> claims_;  // pattern, and RingState in the lowest bits
+  std::unique_ptr<Atomic<std::uint64_t>[]> ends_;  // of each ring: the how manieth end of a thread
+  Atomic<std::uint64_t> ended_{0};
   OpenOperations operations_;
   std::string path_, complaint_;
   Born born_;

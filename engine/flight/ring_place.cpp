@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <tuple>
 #include <unistd.h>
 #include <utility>
@@ -68,24 +69,45 @@ bool is_on_a_network(int fd) noexcept {
   return std::find(std::begin(kServed), std::end(kServed), type) != std::end(kServed);
 }
 
-/// The folder, made if it is not there; -1 and a sentence.
-int open_folder(const std::string& folder, std::string& complaint) {
+constexpr const char kMend[] = " a folder of your own with mode 0700 in RINGMAIN_FLIGHT_DIR";
+
+bool make_folder(const std::string& folder, bool with_parents) {
+  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return true;
+  const std::size_t above = folder.find_last_of('/');
+  if (errno != ENOENT || !with_parents || above == 0 || above == std::string::npos) return false;
+  return make_folder(folder.substr(0, above), true) &&
+         (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST);
+}
+
+bool is_link(const std::string& path) noexcept {
+  struct stat about {};
+  return ::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode);
+}
+
+/// The folder, made if it is not there; -1 and a sentence that says how to mend it.
+int open_folder(const std::string& folder, bool with_parents, std::string& complaint) {
   if (folder.empty() || folder.front() != '/') {
     complaint = "'" + folder + "' is no absolute path; name one in RINGMAIN_FLIGHT_DIR";
     return -1;
   }
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    complaint = "the folder " + folder + " cannot be made: " + in_words(errno);
+  if (!make_folder(folder, with_parents)) {
+    complaint = "the folder " + folder + " cannot be made: " + in_words(errno) + "; name" + kMend;
     return -1;
   }
   Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (fd.get() < 0) {
-    complaint = "the folder " + folder + " cannot be opened: " + in_words(errno);
+    const int error = errno;
+    complaint = "the folder " + folder + " cannot be opened: " +
+                (is_link(folder) ? "it is a link, and none is followed" : in_words(error)) +
+                "; name" + kMend;
     return -1;
   }
   struct stat about {};
   if (::fstat(fd.get(), &about) != 0 || about.st_uid != ::geteuid() || (about.st_mode & 022) != 0) {
-    complaint = "the folder " + folder + " is another user's, or others may write to it";
+    complaint = "the folder " + folder +
+                " is another user's, or others may write to it; close it to others (chmod 700), "
+                "or name" +
+                kMend;
     return -1;
   }
   if (is_on_a_network(fd.get())) {
@@ -106,6 +128,7 @@ bool is_allowed(std::size_t bytes) noexcept {
 /// A dead process's file, and when it was last changed.
 struct Dead {
   std::int64_t changed_s = 0, changed_ns = 0;
+  std::uint64_t bytes = 0;
   std::string name;
 };
 
@@ -129,8 +152,51 @@ bool is_dead(int folder, const std::string& name, const FlightName& numbers, Dea
     process.pid_namespace = here.pid_namespace;
   }
   if (lives(process) != Living::no) return false;
-  dead = {about.st_mtim.tv_sec, about.st_mtim.tv_nsec, name};
+  dead = {about.st_mtim.tv_sec, about.st_mtim.tv_nsec, static_cast<std::uint64_t>(about.st_size),
+          name};
   return true;
+}
+
+/// The youngest first.
+std::vector<Dead> dead_files(int folder) {
+  std::vector<Dead> dead;
+  const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const entries = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (entries == nullptr) {
+    if (fd >= 0) ::close(fd);
+    return dead;
+  }
+  while (const dirent* const entry = ::readdir(entries)) {
+    FlightName numbers;
+    Dead one;
+    if (parse_flight_name(entry->d_name, numbers) && is_dead(folder, entry->d_name, numbers, one))
+      dead.push_back(std::move(one));
+  }
+  ::closedir(entries);
+  std::sort(dead.begin(), dead.end(), [](const Dead& a, const Dead& b) {
+    return std::tie(a.changed_s, a.changed_ns, a.name) >
+           std::tie(b.changed_s, b.changed_ns, b.name);
+  });
+  return dead;
+}
+
+bool is_want_of_room(int error) noexcept {
+  return error == ENOSPC || error == EDQUOT;
+}
+
+/// Allocates the file's bytes, and returns the error. What the dead left makes room for a process
+/// that lives.
+int allocate(int folder, int file, const WantedFile& wanted) {
+  const auto bytes = static_cast<off_t>(wanted.bytes);
+  // Without it a full disk would be a SIGBUS at some later store. The error is its result.
+  int error = wanted.allocate(file, 0, bytes);
+  if (!is_want_of_room(error) || !wanted.makes_room) return error;
+  for (std::vector<Dead> dead = dead_files(folder); is_want_of_room(error) && !dead.empty();
+       dead.pop_back()) {
+    if (::unlinkat(folder, dead.back().name.c_str(), 0) == 0)
+      error = wanted.allocate(file, 0, bytes);
+  }
+  return error;
 }
 
 template <class Number>
@@ -165,65 +231,63 @@ std::vector<std::string> flight_folders(const std::string& asked) {
           "/dev/shm/ringmain-flight-" + user};
 }
 
-MadeFile make_flight_file(const std::string& folder, std::uint64_t process_start,
-                          std::size_t bytes) {
+MadeFile make_flight_file(const WantedFile& wanted) {
   MadeFile made;
-  const Descriptor in(open_folder(folder, made.complaint));
+  const std::string& folder = wanted.folder;
+  const Descriptor in(open_folder(folder, wanted.with_parents, made.complaint));
   if (in.get() < 0) return made;
-  if (!is_allowed(bytes)) {
+  if (!is_allowed(wanted.bytes)) {
     made.complaint =
-        "the process may not write files of " + std::to_string(bytes) + " bytes (ulimit -f)";
+        "the process may not write files of " + std::to_string(wanted.bytes) + " bytes (ulimit -f)";
     return made;
   }
   for (std::uint32_t number = 0; number < 1000; ++number) {
     const std::string name = std::string(kPrefix) + std::to_string(::getpid()) + "-" +
-                             std::to_string(process_start) + "-" + std::to_string(number) +
+                             std::to_string(wanted.process_start) + "-" + std::to_string(number) +
                              std::string(kSuffix);
     Descriptor fd(
         ::openat(in.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (fd.get() < 0 && errno == EEXIST) continue;
     if (fd.get() < 0) {
-      made.complaint = "no file can be made in " + folder + ": " + in_words(errno);
+      made.complaint =
+          "no file can be made in " + folder + ": " + in_words(errno) + "; name" + kMend;
       return made;
     }
-    // Without it a full disk would be a SIGBUS at some later store. The error is its result.
-    const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
-    if (error != 0) {
+    if (const int error = allocate(in.get(), fd.get(), wanted); error != 0) {
       (void)::unlinkat(in.get(), name.c_str(), 0);
-      made.complaint =
-          folder + " has no room for " + std::to_string(bytes) + " bytes: " + in_words(error);
+      made.complaint = folder + " has no room for " + std::to_string(wanted.bytes) +
+                       " bytes: " + in_words(error) + "; free some, or name" + kMend;
       return made;
     }
     made.path = folder + "/" + name;
     made.fd = fd.release();
     return made;
   }
-  made.complaint = folder + " has a thousand files of this process";
+  made.complaint = folder + " has a thousand files of this process; delete some, or name" + kMend;
   return made;
 }
 
+std::size_t staying(const std::vector<std::uint64_t>& bytes, std::size_t kept,
+                    std::uint64_t disk_bytes) noexcept {
+  std::size_t stay = 0;
+  std::uint64_t left = disk_bytes / 2;
+  while (stay < std::min(kept, bytes.size()) && bytes[stay] <= left) left -= bytes[stay++];
+  return stay;
+}
+
 void prune_flight_files(const std::string& folder, std::size_t kept) {
+  if (kept == kKeepAll) return;
   std::string complaint;
-  const int fd = open_folder(folder, complaint);
-  if (fd < 0) return;
-  DIR* const entries = ::fdopendir(fd);
-  if (entries == nullptr) {
-    ::close(fd);
-    return;
-  }
-  std::vector<Dead> dead;
-  while (const dirent* const entry = ::readdir(entries)) {
-    FlightName numbers;
-    Dead one;
-    if (parse_flight_name(entry->d_name, numbers) && is_dead(fd, entry->d_name, numbers, one))
-      dead.push_back(std::move(one));
-  }
-  std::sort(dead.begin(), dead.end(), [](const Dead& a, const Dead& b) {
-    return std::tie(a.changed_s, a.changed_ns, a.name) >
-           std::tie(b.changed_s, b.changed_ns, b.name);
-  });
-  for (std::size_t i = kept; i < dead.size(); ++i) (void)::unlinkat(fd, dead[i].name.c_str(), 0);
-  ::closedir(entries);
+  const Descriptor in(open_folder(folder, false, complaint));
+  if (in.get() < 0) return;
+  const std::vector<Dead> dead = dead_files(in.get());
+  std::vector<std::uint64_t> bytes;
+  for (const Dead& one : dead) bytes.push_back(one.bytes);
+  struct statvfs disk {};
+  const bool known = ::fstatvfs(in.get(), &disk) == 0 && disk.f_blocks != 0;
+  const std::uint64_t size = known ? std::uint64_t{disk.f_blocks} * disk.f_frsize : ~0ull;
+  for (std::size_t i = staying(bytes, kept, size); i < dead.size(); ++i)
+    (void)::unlinkat(in.get(), dead[i].name.c_str(), 0);
 }
 
 }  // namespace ringmain::engine::flight

@@ -1,11 +1,14 @@
 // Where do the files of the flight recorder lie, and which of them may go?
 //
 // In order: the folder that is asked for, the user's runtime folder, /dev/shm. A folder is the
-// user's own, closed to others, and no link. A file is made of numbers: flight-PID-START-N.ring.
+// user's own, not writable by others, and no link. A file is made of numbers:
+// flight-PID-START-N.ring.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <fcntl.h>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace ringmain::engine::flight {
@@ -14,19 +17,34 @@ namespace ringmain::engine::flight {
 /// if it is not empty, stands for it. Throws std::bad_alloc.
 [[nodiscard]] std::vector<std::string> flight_folders(const std::string& asked);
 
-/// A new file in a folder, with room for all its bytes; or a sentence why not, and no file.
+/// A new file in a folder, with room for all its bytes; or no file, and a sentence why not and how
+/// to mend it.
 struct MadeFile {
   int fd = -1;
   std::string path;
   std::string complaint;
 };
-/// `bytes`: of the file, which is zeros. Throws std::bad_alloc.
-[[nodiscard]] MadeFile make_flight_file(const std::string& folder, std::uint64_t process_start,
-                                        std::size_t bytes);
+struct WantedFile {
+  std::string folder;
+  std::uint64_t process_start = 0;
+  std::size_t bytes = 0;      // of zeros
+  bool with_parents = false;  // makes what is above the folder too
+  bool makes_room = true;     // where there is none, files of dead processes go, the oldest first
+  int (*allocate)(int, off_t, off_t) = &::posix_fallocate;
+};
+/// Throws std::bad_alloc.
+[[nodiscard]] MadeFile make_flight_file(const WantedFile& wanted);
 
-/// Deletes files of dead processes but the last `kept`; none whose process may live. Throws
-/// std::bad_alloc.
+/// Of what dead processes left all files stay.
+inline constexpr std::size_t kKeepAll = ~std::size_t{0};
+
+/// Deletes files of dead processes but the last `kept`, or fewer where these would fill more than
+/// half of the file system; none whose process may live. Throws std::bad_alloc.
 void prune_flight_files(const std::string& folder, std::size_t kept);
+
+/// How many files of these sizes stay, `kept` at most, on a file system of `disk_bytes`.
+[[nodiscard]] std::size_t staying(const std::vector<std::uint64_t>& bytes, std::size_t kept,
+                                  std::uint64_t disk_bytes) noexcept;
 
 /// The numbers in a file's name. False: it is not one of ours.
 struct FlightName {

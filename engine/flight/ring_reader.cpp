@@ -248,13 +248,14 @@ FlightRead read_flight(const std::string& path) {
     if (fd >= 0) ::close(fd);
     return read;
   }
-  const auto size = static_cast<std::size_t>(about.st_size);
+  auto size = static_cast<std::size_t>(about.st_size);
   Bytes bytes(std::min(size, sizeof(Header)));
   Bytes before, after;
   int error = read_bytes(fd, bytes);
   if (error == 0 && bytes.size() == sizeof(Header)) {
     const auto header = at<FixedHeader>(bytes, 0);
     if (refusal_of(header).empty()) {
+      size = std::min<std::size_t>(size, header.file_bytes);  // what follows costs no memory
       const std::uint64_t lines = header.operations.at + header.operations.bytes;
       before.resize(std::min<std::uint64_t>(lines, size));
       bytes.resize(size);

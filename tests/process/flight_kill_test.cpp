@@ -11,6 +11,7 @@
 #include <random>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <vector>
@@ -212,6 +213,34 @@ TEST(FlightForkTest, AChildLeavesTheParentsFileAloneAlsoInTheMiddleOfARecord) {
   EXPECT_EQ(compare(1, read.rings[0].ring, read.header.ring_cells, 120, 120), "");
   EXPECT_TRUE(read.operations.empty());
   EXPECT_EQ(read.clocks.size(), 1u);
+}
+
+TEST(FlightForkTest, AChildThatMayHaveNoMoreDataLeavesTheParentsFileAloneToo) {
+  const Folder folder;
+  const auto file = flight::RingFile::open(small_rings(folder.path()));
+  ASSERT_EQ(file->complaint(), "");
+  flight::RingWriter* const ring = file->claim(1);
+  const auto record = [&](std::uint64_t n) {
+    const Expected one(1, n);
+    ring->record(one.head, one.payload.data(), one.bytes);
+  };
+  record(1);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 4096;  // of 0 Linux takes no notice
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &none), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (std::uint64_t n = 500; n < 700; ++n) record(n);
+    ::_exit(0);
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &before), 0);
+  ASSERT_GE(child, 0);
+  EXPECT_EQ(ended(child), "exited with 0");
+  const flight::FlightRead read = flight::read_flight(file->path());
+  ASSERT_EQ(read.rings.size(), 1u);
+  EXPECT_EQ(compare(1, read.rings[0].ring, read.header.ring_cells, 1, 1), "");
 }
 
 TEST(FlightForkTest, AFileThatAChildMakesIsItsOwn) {

@@ -113,6 +113,30 @@ TEST(RingFileTest, ItHasEightMebibytesClosedToOthersInAFolderThatIsToo) {
   EXPECT_GE(file->rings(), 100u);
 }
 
+/// Fresh rings by a pattern that nobody else here uses, until those are left that are kept for
+/// patterns without a ring to go on in.
+void leave_a_quarter_fresh(RingFile& file) {
+  const FlightRead read = flight::read_flight(file.path());
+  for (std::size_t i = read.rings.size(); i < file.rings() - file.rings() / 4; ++i)
+    ASSERT_NE(file.claim(1000), nullptr);
+}
+
+TEST(RingFileTest, WhatAThreadLeftAtItsEndStaysWhileRingsAreFresh) {
+  const Folder folder;
+  const auto file = RingFile::open(small_rings(folder.path()));
+  for (std::uint64_t thread = 1; thread <= 20; ++thread) {
+    RingWriter* const ring = file->claim(1);
+    record(*ring, thread, 1, 3);
+    file->release(*ring);
+  }
+  const FlightRead read = flight::read_flight(file->path());
+  ASSERT_EQ(read.rings.size(), 20u);
+  for (std::uint64_t thread = 1; thread <= 20; ++thread) {
+    EXPECT_EQ(read.rings[thread - 1].state, flight::RingState::ended);
+    EXPECT_EQ(compare(thread, read.rings[thread - 1].ring, read.header.ring_cells, 3, 3), "");
+  }
+}
+
 TEST(RingFileTest, AThreadGoesOnInTheRingThatAnotherOfThePatternHasLeft) {
   const Folder folder;
   const auto file = RingFile::open(small_rings(folder.path()));
@@ -121,12 +145,40 @@ TEST(RingFileTest, AThreadGoesOnInTheRingThatAnotherOfThePatternHasLeft) {
   RingWriter* const other = file->claim(2);
   EXPECT_NE(other, first);
   file->release(*first);
+  leave_a_quarter_fresh(*file);
   EXPECT_NE(file->claim(2), first);  // a chatty pattern pushes no other one out
   EXPECT_EQ(file->claim(1), first);
   record(*first, 1, 11, 300);
   const FlightRead read = flight::read_flight(file->path());
-  ASSERT_EQ(read.rings.size(), 3u);
   EXPECT_EQ(compare(1, read.rings[0].ring, read.header.ring_cells, 300, 300), "");
+}
+
+TEST(RingFileTest, TheRingWhoseThreadEndedLongestAgoGoesOnFirst) {
+  const Folder folder;
+  const auto file = RingFile::open(small_rings(folder.path()));
+  std::vector<RingWriter*> rings;
+  for (int i = 0; i < 4; ++i) rings.push_back(file->claim(1));
+  leave_a_quarter_fresh(*file);
+  for (const std::size_t i : {2u, 0u, 3u, 1u}) file->release(*rings[i]);
+  EXPECT_EQ(file->claim(1), rings[2]);
+  EXPECT_EQ(file->claim(1), rings[0]);
+  file->release(*rings[2]);  // the last one now
+  EXPECT_EQ(file->claim(1), rings[3]);
+  EXPECT_EQ(file->claim(1), rings[1]);
+  EXPECT_EQ(file->claim(1), rings[2]);
+}
+
+TEST(RingFileTest, ThreadsThatEndLeaveAQuarterOfTheRingsToOtherPatterns) {
+  const Folder folder;
+  const auto file = RingFile::open(small_rings(folder.path()));
+  for (std::size_t i = 0; i < 2 * file->rings(); ++i) {
+    RingWriter* const ring = file->claim(1);
+    ASSERT_NE(ring, nullptr);
+    file->release(*ring);
+  }
+  for (std::size_t i = 0; i < file->rings() / 4; ++i) EXPECT_NE(file->claim(2), nullptr) << i;
+  EXPECT_EQ(file->claim(2), nullptr);
+  EXPECT_NE(file->claim(1), nullptr);
 }
 
 TEST(RingFileTest, WhereAllRingsAreTakenItIsCounted) {
@@ -184,19 +236,56 @@ void expect_in_memory(const RingFile& opened, const std::string& why) {
   EXPECT_EQ(compare(1, read.rings[0].ring, read.header.ring_cells, 500, 500), "");
 }
 
-TEST(RingFileTest, InAFolderThatCannotBeUsedItIsInMemoryAndSaysWhy) {
+TEST(RingFileTest, InAFolderThatCannotBeUsedItIsInMemoryAndSaysWhyAndHowToMendIt) {
   const Folder folder;
-  expect_in_memory(*RingFile::open(small_rings("relative/folder")), "no absolute path");
-  expect_in_memory(*RingFile::open(small_rings(folder.path() + "/no/such")), "cannot be made");
+  const auto expect = [](const std::string& in, const std::string& why) {
+    const auto file = RingFile::open(small_rings(in));
+    expect_in_memory(*file, why);
+    EXPECT_NE(file->complaint().find("RINGMAIN_FLIGHT_DIR"), std::string::npos)
+        << file->complaint();
+  };
+  expect("relative/folder", "no absolute path");
+  expect("/proc/no/such", "cannot be made");
   std::ofstream(folder.path() + "/file") << "x";
-  expect_in_memory(*RingFile::open(small_rings(folder.path() + "/file")), "cannot be opened");
+  expect(folder.path() + "/file", "cannot be opened: Not a directory");
+  expect(folder.path() + "/file/below", "cannot be made: Not a directory");
   ASSERT_EQ(::symlink(folder.path().c_str(), (folder.path() + "/link").c_str()), 0);
-  expect_in_memory(*RingFile::open(small_rings(folder.path() + "/link")), "cannot be opened");
-  expect_in_memory(*RingFile::open(small_rings("/proc/self/task")), "no file can be made");
+  expect(folder.path() + "/link", "cannot be opened: it is a link");
+  expect("/proc/self/task", "no file can be made");
   const std::string open_to_all = folder.path() + "/open";
   ASSERT_EQ(::mkdir(open_to_all.c_str(), 0700), 0);
   ASSERT_EQ(::chmod(open_to_all.c_str(), 0777), 0);
-  expect_in_memory(*RingFile::open(small_rings(open_to_all)), "others may write");
+  expect(open_to_all, "others may write to it; close it to others (chmod 700)");
+}
+
+TEST(RingFileTest, FoldersAboveTheOneThatIsNamedAreMadeAndClosedToOthersToo) {
+  const Folder folder;
+  for (const char* const below : {"/one/two/three", "/four/five/"}) {
+    const auto file = RingFile::open(small_rings(folder.path() + below));
+    EXPECT_EQ(file->complaint(), "");
+  }
+  for (const char* const made : {"/one", "/one/two", "/one/two/three", "/four", "/four/five"}) {
+    struct stat about {};
+    ASSERT_EQ(::stat((folder.path() + made).c_str(), &about), 0) << made;
+    EXPECT_EQ(about.st_mode & 0777, 0700u) << made;
+  }
+}
+
+TEST(RingFileTest, NothingIsMadeAboveTheRuntimeFolder) {
+  const Folder folder;
+  const char* const was = std::getenv("XDG_RUNTIME_DIR");
+  const std::string runtime = was == nullptr ? "" : was;
+  ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", (folder.path() + "/no/such").c_str(), 1), 0);
+  flight::RingFileOptions options = small_rings("");
+  options.kept = flight::kKeepAll;  // it may be a user's folder that has them
+  const auto file = RingFile::open(options);
+  EXPECT_TRUE(folder.files().empty());
+  if (was == nullptr) {
+    ASSERT_EQ(::unsetenv("XDG_RUNTIME_DIR"), 0);
+  } else {
+    ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1), 0);
+  }
+  if (!file->path().empty()) (void)::unlink(file->path().c_str());
 }
 
 TEST(RingFileTest, AFileLargerThanTheProcessMayWriteIsNotTried) {
@@ -238,33 +327,6 @@ TEST(RingFileTest, SizesThatDoNotGoTogetherAreRefused) {
   options = small_rings("/nowhere");
   options.ring_bytes = 1u << 20;
   EXPECT_THROW(static_cast<void>(RingFile::open(options)), std::invalid_argument);
-}
-
-/// Files whose process is certainly dead: of another boot, or with a start that no process has.
-std::string dead_file(const Folder& folder, std::uint32_t number) {
-  const std::string name =
-      "flight-" + std::to_string(::getpid()) + "-1-" + std::to_string(number) + ".ring";
-  std::ofstream(folder.path() + "/" + name) << "cut";
-  const timespec times[2] = {{1000 + number, 0}, {1000 + number, 0}};
-  EXPECT_EQ(::utimensat(AT_FDCWD, (folder.path() + "/" + name).c_str(), times, 0), 0);
-  return name;
-}
-
-TEST(RingFileTest, OfDeadProcessesTheLastSixteenFilesStay) {
-  const Folder folder;
-  std::vector<std::string> names;
-  for (std::uint32_t i = 0; i < 20; ++i) names.push_back(dead_file(folder, i));
-  std::ofstream(folder.path() + "/notes.txt") << "not ours";
-  std::ofstream(folder.path() + "/flight-1-2.ring") << "not ours";
-  const auto living = RingFile::open(small_rings(folder.path()));
-  const auto second = RingFile::open(small_rings(folder.path()));
-  ASSERT_EQ(living->complaint() + second->complaint(), "");
-  const std::vector<std::string> left = folder.files();
-  EXPECT_EQ(left.size(), 16u + 2 + 2);
-  for (std::uint32_t i = 0; i < 20; ++i) {
-    EXPECT_EQ(std::find(left.begin(), left.end(), names[i]) != left.end(), i >= 4) << i;
-  }
-  EXPECT_NE(living->path(), second->path());
 }
 
 TEST(RingFileTest, AProcessLivesByItsBootItsIdAndItsStart) {

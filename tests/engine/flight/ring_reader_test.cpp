@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -228,6 +230,22 @@ TEST(RingReaderTest, AFileThatWasCutIsReadAndSaid) {
   EXPECT_EQ(read.refusal, "");
   EXPECT_NE(read.damage.find("500000 of 1048576 bytes"), std::string::npos) << read.damage;
   EXPECT_EQ(read.rings.size(), 3u);
+}
+
+TEST(RingReaderTest, WhatFollowsTheEndOfAFileCostsNoMemory) {
+  const Folder folder;
+  const std::string path = folder.path() + "/long.ring";
+  const Bytes good = good_file();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(good.data()), static_cast<std::streamsize>(good.size()));
+  ASSERT_EQ(::truncate(path.c_str(), 1L << 30), 0);  // a hole, which takes no room on the disk
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  const FlightRead read = flight::read_flight(path);
+  ::getrusage(RUSAGE_SELF, &after);
+  EXPECT_EQ(read.refusal + read.damage, "");
+  EXPECT_EQ(read.rings.size(), 3u);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 512L << 10);  // KiB
 }
 
 }  // namespace
