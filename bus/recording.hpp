@@ -30,7 +30,7 @@ struct RecordOptions {
   std::string folder{};
   std::size_t file_bytes = 8u << 20;   // 1 MiB to 4 GiB, all of it allocated at once
   std::size_t ring_bytes = 64u << 10;  // of each thread and pattern: a power of two, 4 KiB or more
-  std::size_t files_kept = 16;         // of dead processes, in the folder
+  std::size_t files_kept = 16;  // of dead processes, in the folder, while there is room; ~0: all
   std::vector<OperationRule> operations{};
 };
 

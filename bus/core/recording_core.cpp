@@ -45,6 +45,7 @@ Result<std::vector<std::string>> patterns_of(std::string_view list) {
       return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
     });
     if (odd) return refused("a pattern of channels to record has a space or a line end in it");
+    if (std::string fault = fault_of_pattern(one); !fault.empty()) return refused(std::move(fault));
     patterns.emplace_back(one);
   }
   if (patterns.size() > flight::Recording::kPatternsMax) {

@@ -111,9 +111,15 @@ const Schema* schema_of(std::string_view text, std::uint64_t hash) {
     fields.push_back(*field);
   }
   schema.fields = fields;
-  // Of a type without a description nothing but its size is known.
-  if (!schema.name.empty() && hash_of(schema.name, fields, schema.bytes) != hash) return nullptr;
-  if (schema.name.empty() && !fields.empty()) return nullptr;
+  if (schema.name.empty()) {
+    // Of a type without a description nothing but its size is known, and its hash cannot be looked
+    // at. What is kept is kept for the process: under a hash of its own, or an enemy's file could
+    // put it in the place of any type.
+    if (!fields.empty()) return nullptr;
+    hash = hash_bytes(hash_number(hash_start(), schema.bytes), schema.type);
+  } else if (hash_of(schema.name, fields, schema.bytes) != hash) {
+    return nullptr;
+  }
   schema.hash = hash;
   const Schema& kept = keep_schema(schema);
   return kept.bytes == schema.bytes ? &kept : nullptr;

@@ -17,7 +17,8 @@ namespace ringmain::detail {
 
 /// Throws std::bad_alloc.
 [[nodiscard]] std::string text_of(const Schema& schema);
-/// The schema with that hash, which lives as long as the process; nullptr: the text is damaged, or
+/// The schema with that hash, or of a type without a name with one of its own, which lives as long
+/// as the process; nullptr: the text is damaged, or
 /// an enemy's. Throws std::bad_alloc.
 [[nodiscard]] const Schema* schema_of(std::string_view text, std::uint64_t hash);
 

@@ -1,4 +1,6 @@
 // Which present and future channels does a pattern reach, and what does it see of their events?
+#include "bus/pattern.hpp"
+
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -58,6 +60,26 @@ TEST(PatternTest, ItMatchesTokenByToken) {
   };
   for (const auto& r : rows)
     EXPECT_EQ(pattern_matches(r.pattern, r.name), r.matches) << r.pattern << " " << r.name;
+}
+
+TEST(PatternTest, AFaultIsFoundInWhatCanMatchNoName) {
+  for (const char* const good : {"a", "a.b", "*", ">", "a.*", "*.a.>", "a.b@2"})
+    EXPECT_EQ(fault_of_pattern(good), "") << good;
+  const struct {
+    const char* pattern;
+    const char* says;
+  } rows[] = {{"", "an empty word"},
+              {"own..x", "an empty word"},
+              {".own", "an empty word"},
+              {"own.", "an empty word"},
+              {"own.>.x", "a > that is not its last word"},
+              {"own.x>", "a > that is not its last word"},
+              {"**", "a * beside other characters"},
+              {"own.x*", "a * beside other characters"}};
+  for (const auto& r : rows)
+    EXPECT_NE(fault_of_pattern(r.pattern).find(r.says), std::string::npos) << r.pattern;
+  EXPECT_EQ(fault_of_pattern(std::string(255, 'x')), "");
+  EXPECT_NE(fault_of_pattern(std::string(256, 'x')).find("255 bytes"), std::string::npos);
 }
 
 TEST(PatternTest, ItHearsPresentAndFutureChannels) {
