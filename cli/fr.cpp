@@ -1,4 +1,4 @@
-// `ringmain fr …`: what the flight recorders of PyTorch and torchcomms left behind.
+// `ringmain fr …`: what flight recorders left behind: PyTorch's, torchcomms' and our own.
 #include "cli/verbs.hpp"
 
 namespace ringmain::cli {
@@ -11,7 +11,8 @@ const Verb& fr_verb() {
       .summary = "flight recorder dumps: who hangs in which collective, and why",
       .details =
           "Reads the dumps that the flight recorders of PyTorch and torchcomms leave, one file a\n"
-          "rank, as pickles or JSON. No pickle is executed: one that calls code is refused.",
+          "rank, as pickles or JSON, and the rings of 'ringmain run --flight', also of processes\n"
+          "that live. No pickle is executed: one that calls code is refused.",
       .verbs = kNested};
   return kVerb;
 }

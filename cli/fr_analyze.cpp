@@ -25,16 +25,22 @@ int run(const Arguments& arguments) {
     }
     judging.grace_s = *seconds;
   }
+  const auto picture = arguments.value("--svg");
+  if (arguments.has("--json") && picture == "-") {
+    return wrong_usage("fr analyze",
+                       "--json and --svg - would both write to standard output; give the picture a "
+                       "file");
+  }
   const auto job = flight::read_job(options);
   if (!job) return nothing_judged(job.error().message);
   const flight::Verdict verdict = flight::judge(job.value(), judging);
-  if (const auto picture = arguments.value("--svg")) {
+  if (picture) {
     const std::string fault = write_whole(*picture, flight::report_svg(job.value(), verdict));
     if (!fault.empty()) return nothing_judged(fault);
   }
   const std::string report = arguments.has("--json") ? flight::report_json(job.value(), verdict)
                                                      : flight::report_text(job.value(), verdict);
-  if (arguments.value("--svg") != "-") std::fwrite(report.data(), 1, report.size(), stdout);
+  if (picture != "-") std::fwrite(report.data(), 1, report.size(), stdout);
   if (!verdict.findings.empty()) return kFailed;
   const bool whole =
       job.value().unread.empty() && verdict.missing.empty() && verdict.undecided.empty();

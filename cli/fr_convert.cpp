@@ -24,7 +24,7 @@ int run(const Arguments& arguments) {
   const std::string& file = arguments.operands().front();
   const std::string output = arguments.value("-o").value_or("-");
   if (output.empty()) return wrong_usage("fr convert", "-o wants a file: -o FILE");
-  auto bytes = flight::read_file(file);
+  auto bytes = flight::read_dump_bytes(file);
   if (!bytes) return nothing_judged(file + ": " + bytes.error().message);
   const bool is_pickle = bytes.value().starts_with('\x80');
   auto format = is_pickle ? flight::DumpFormat::json : flight::DumpFormat::pickle;

@@ -55,7 +55,7 @@ std::string read_call(const Arguments& arguments, MergeCall& call) {
 std::string merge_one(const MergeCall& call, const flight::Job& job, std::size_t dump,
                       const flight::Verdict& verdict, flight::Merged& sum) {
   const std::string& file = job.dumps[dump].file;
-  auto bytes = flight::read_file(file);
+  auto bytes = flight::read_dump_bytes(file);
   if (!bytes) return file + ": " + bytes.error().message;
   auto document = flight::read_document(std::move(bytes).value());
   if (!document) return file + ": " + document.error().message;

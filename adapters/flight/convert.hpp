@@ -8,11 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "adapters/flight/snapshot.hpp"
 #include "adapters/flight/verdict.hpp"
 
 namespace ringmain::flight {
-
-enum class DumpFormat : std::uint8_t { pickle, json };
 
 /// Makes of a document what the format has for it. Fields that are not known stay.
 void shape_for(Document& document, DumpFormat format);

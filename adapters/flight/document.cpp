@@ -5,11 +5,17 @@
 namespace ringmain::flight {
 namespace {
 
+/// What is used several times counts each time: texts too, which a small file can have many of.
+struct Walked {
+  std::size_t values = 0, text_bytes = 0;
+};
+
 /// False once there is too much, or it is too deep.
-bool walk(const Document& document, const Value& value, std::size_t depth, std::size_t& visits) {
-  if (++visits > kValuesMax || depth > kDepthMax) return false;
+bool walk(const Document& document, const Value& value, std::size_t depth, Walked& sum) {
+  if (++sum.values > kValuesMax || depth > kDepthMax) return false;
+  if (value.is_text() && (sum.text_bytes += value.length) > kTextBytesMax) return false;
   for (const Value& item : document.items(value)) {
-    if (!walk(document, item, depth + 1, visits)) return false;
+    if (!walk(document, item, depth + 1, sum)) return false;
   }
   return true;
 }
@@ -87,9 +93,13 @@ Value Document::keep(std::string text) {
 }
 
 std::string Document::fault() const {
-  std::size_t visits = 0;
-  if (walk(*this, root, 0, visits)) return "";
-  if (visits > kValuesMax) {
+  Walked sum;
+  if (walk(*this, root, 0, sum)) return "";
+  if (sum.text_bytes > kTextBytesMax) {
+    return "it holds more than " + std::to_string(kTextBytesMax >> 20) +
+           " MiB of text, counting what is used several times";
+  }
+  if (sum.values > kValuesMax) {
     return "it holds more than " + std::to_string(kValuesMax) +
            " values, counting those that are "
            "used several times";

@@ -16,7 +16,7 @@ namespace ringmain::flight {
 enum class Phase : std::uint8_t {
   enqueued,
   started,
-  gave_up,  // retired without an end: it timed out, or failed
+  gave_up,  // retired without an end: it failed or timed out
   over,     // it ended, the recorder does not say whether well
   finished
 };

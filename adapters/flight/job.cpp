@@ -6,15 +6,19 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <map>
 #include <memory>
 #include <regex>
 #include <sys/stat.h>
 #include <system_error>
+#include <time.h>
+#include <tuple>
 #include <unistd.h>
 #include <unordered_set>
 
 #include "adapters/flight/json_reader.hpp"
 #include "adapters/flight/limits.hpp"
+#include "adapters/flight/ring_snapshot.hpp"
 
 namespace ringmain::flight {
 namespace {
@@ -59,7 +63,8 @@ bool may_be_a_dump(const std::string& file) {
   char first[64];
   const ssize_t count = ::read(fd, first, sizeof first);
   ::close(fd);
-  return count < 0 || begins_like_a_dump(std::string_view(first, static_cast<std::size_t>(count)));
+  const std::string_view begin(first, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return count < 0 || begins_like_a_dump(begin) || begins_like_a_ring(begin);
 }
 
 /// The files of a folder; "" or what is wrong.
@@ -81,6 +86,27 @@ std::string list_folder(const std::string& folder, const std::string& prefix,
   return "";
 }
 
+/// Each file once, though a folder and a path lead to it; by the path that was given, if one was,
+/// as what is named by itself is read whatever it begins with. Of two names the rank may differ, so
+/// files are the same only if their names are, too.
+std::vector<std::string> each_once(const std::vector<std::string>& files,
+                                   const std::vector<std::string>& given) {
+  std::vector<std::string> once;
+  std::map<std::tuple<dev_t, ino_t, std::string>, std::size_t> places;
+  for (const std::string& file : files) {
+    struct stat status {};
+    if (file == "-" || ::stat(file.c_str(), &status) != 0) status = {};
+    const auto [at, is_new] =
+        places.try_emplace({status.st_dev, status.st_ino, base_name(file)}, once.size());
+    if (is_new) {
+      once.push_back(file);
+    } else if (std::find(given.begin(), given.end(), file) != given.end()) {
+      once[at->second] = file;
+    }
+  }
+  return once;
+}
+
 /// Dumps are whole files; their writer says when it wrote them.
 std::int64_t written_ns(const std::string& file) {
   struct stat status {};
@@ -88,31 +114,131 @@ std::int64_t written_ns(const std::string& file) {
   return status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec;
 }
 
-/// Reads one file into the job. An Error ends it all: a wrong call.
-Result<bool> add_file(const JobOptions& options, const std::string& file, Job& job) {
-  const auto named = rank_of_name(file, options.rank_from);
-  if (!named) return named.error();
-  const auto unread = [&](const std::string& why) -> Result<bool> {
-    job.unread.push_back({file, named.value(), why});
-    return false;
-  };
-  auto bytes = read_file(file);
-  if (!bytes) return unread(bytes.error().message);
-  const auto document = read_document(std::move(bytes).value());
-  if (!document) return unread(document.error().message);
-  auto dump = read_dump(document.value(), job.kept);
-  if (!dump) return unread(dump.error().message);
-  dump.value().file = file;
-  dump.value().file_time_ns = written_ns(file);
-  if (dump.value().rank < 0) dump.value().rank = named.value();
-  if (dump.value().rank < 0) {
-    return refused(file +
-                   " does not say its rank, nor does its name; --rank-from REGEX finds it "
-                   "in names such as yours");
-  }
-  job.dumps.push_back(std::move(dump).value());
-  return true;
+std::int64_t time_of_day_ns() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * kNsPerSecond + now.tv_nsec;
 }
+
+bool is_ring(const std::string& file) {
+  if (file == "-") return false;  // it is read more than once
+  char first[8];
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  const ssize_t count = ::read(fd, first, sizeof first);
+  ::close(fd);
+  return count > 0 && begins_like_a_ring({first, static_cast<std::size_t>(count)});
+}
+
+std::string as_dump(const RingSnapshot& ring) {
+  return write_flight_dump(ring.operations,
+                           {.format = DumpFormat::json, .backend = "", .rank = ring.rank});
+}
+
+/// A ring of a job, until it is known which belong together.
+struct RingOfJob {
+  Dump dump;
+  RingSnapshot told;  // without its operations
+};
+
+class JobReader {
+ public:
+  explicit JobReader(const JobOptions& options)
+      : options_(options), given_(options.paths.begin(), options.paths.end()) {}
+
+  Result<Job> read(const std::vector<std::string>& files) {
+    for (const std::string& file : files) {
+      // A folder may hold more than dumps; what was named by itself is read, and refused.
+      if (!given_.contains(file) && !may_be_a_dump(file)) {
+        job_.passed_over.push_back(file);
+      } else if (const auto added = add(file); !added) {
+        return added.error();
+      }
+    }
+    add_rings();
+    return std::move(job_);
+  }
+
+ private:
+  /// An Error ends it all: a wrong call.
+  Result<bool> add(const std::string& file) {
+    const auto named = rank_of_name(file, options_.rank_from);
+    if (!named) return named.error();
+    RingOfJob ring;
+    const bool is_a_ring = is_ring(file);
+    auto bytes = is_a_ring ? ring_as_dump(file, ring.told) : read_file(file);
+    if (!bytes) return unread(file, named.value(), bytes.error().message);
+    const auto document = read_document(std::move(bytes).value());
+    if (!document) return unread(file, named.value(), document.error().message);
+    auto dump = read_dump(document.value(), job_.kept);
+    if (!dump) return unread(file, named.value(), dump.error().message);
+    dump.value().file = file;
+    dump.value().file_time_ns = written_ns(file);
+    // The name of a ring's file has its process's numbers.
+    const bool by_name = !is_a_ring || !options_.rank_from.empty();
+    if (dump.value().rank < 0 && by_name) dump.value().rank = named.value();
+    if (is_a_ring && !given_.contains(file) && dump.value().entries.empty()) {
+      job_.passed_over.push_back(file);  // a launcher's, or a data loader's
+      return true;
+    }
+    if (dump.value().rank < 0) {
+      return refused(file +
+                     " does not say its rank, nor does its name; --rank-from REGEX finds it "
+                     "in names such as yours");
+    }
+    if (!is_a_ring) {
+      job_.dumps.push_back(std::move(dump).value());
+    } else {
+      ring.dump = std::move(dump).value();
+      rings_.push_back(std::move(ring));
+    }
+    return true;
+  }
+
+  Result<bool> unread(const std::string& file, std::int64_t rank, const std::string& why) {
+    job_.unread.push_back({file, rank, why});
+    return false;
+  }
+
+  static Result<std::string> ring_as_dump(const std::string& file, RingSnapshot& told) {
+    auto read = snapshot_of_ring(file);
+    if (!read) return read.error();
+    told = std::move(read).value();
+    std::string bytes = as_dump(told);
+    told.operations = {};
+    return bytes;
+  }
+
+  /// A folder keeps rings of earlier runs: what had ended when the newest began is passed over. A
+  /// ring says what its process has done until now, or ever; so all are of one time: now, if one
+  /// of the processes lives, else the last sign of life of any.
+  void add_rings() {
+    std::int64_t newest_began = 0;
+    for (const RingOfJob& ring : rings_) newest_began = std::max(newest_began, ring.told.began_ns);
+    const auto of_an_earlier_run = [&](const RingOfJob& ring) {
+      return !given_.contains(ring.dump.file) && !ring.told.living &&
+             ring.told.alive_ns < newest_began;
+    };
+    std::int64_t time_ns = 0;
+    for (const RingOfJob& ring : rings_) {
+      if (of_an_earlier_run(ring)) continue;
+      time_ns = std::max(time_ns, ring.told.living ? time_of_day_ns() : ring.told.alive_ns);
+    }
+    for (RingOfJob& ring : rings_) {
+      if (of_an_earlier_run(ring)) {
+        job_.passed_over.push_back(ring.dump.file);
+        continue;
+      }
+      ring.dump.file_time_ns = time_ns;
+      job_.dumps.push_back(std::move(ring.dump));
+    }
+  }
+
+  const JobOptions& options_;
+  const std::unordered_set<std::string> given_;
+  Job job_;
+  std::vector<RingOfJob> rings_;
+};
 
 }  // namespace
 
@@ -134,7 +260,7 @@ Result<std::vector<std::string>> find_files(const JobOptions& options) {
         "there is no file to read" +
         (options.prefix.empty() ? std::string() : " whose name begins with " + options.prefix));
   }
-  return files;
+  return each_once(files, options.paths);
 }
 
 Result<std::int64_t> rank_of_name(const std::string& file, const std::string& rank_from) {
@@ -171,19 +297,19 @@ Result<std::string> read_file(const std::string& file) {
   return bytes;
 }
 
+Result<std::string> read_dump_bytes(const std::string& file) {
+  if (!is_ring(file)) return read_file(file);
+  const auto ring = snapshot_of_ring(file);
+  if (!ring) return ring.error();
+  return as_dump(ring.value());
+}
+
 Result<Job> read_job(const JobOptions& options) {
   const auto files = find_files(options);
   if (!files) return files.error();
-  Job job;
-  const std::unordered_set<std::string> given(options.paths.begin(), options.paths.end());
-  for (const std::string& file : files.value()) {
-    // A folder may hold more than dumps; what was named by itself is read, and refused.
-    if (!given.contains(file) && !may_be_a_dump(file)) {
-      job.passed_over.push_back(file);
-      continue;
-    }
-    if (const auto added = add_file(options, file, job); !added) return added.error();
-  }
+  auto read = JobReader(options).read(files.value());
+  if (!read) return read.error();
+  Job job = std::move(read).value();
   std::sort(job.dumps.begin(), job.dumps.end(),
             [](const Dump& one, const Dump& other) { return one.rank < other.rank; });
   for (std::size_t i = 1; i < job.dumps.size(); ++i) {

@@ -11,6 +11,10 @@
 namespace ringmain::flight {
 namespace {
 
+std::string have(const std::vector<std::int64_t>& ranks) {
+  return ranks.size() == 1 ? "has" : "have";
+}
+
 class CollectiveJudge {
  public:
   CollectiveJudge(Judging& judging, std::size_t index)
@@ -184,7 +188,7 @@ void CollectiveJudge::tell_absent(const std::vector<std::size_t>& absent, bool h
     finding.sentence += "in which " + ranks_text(finding.waiting) +
                         (finding.waiting.size() == 1 ? " waits" : " wait") +
                         judging_.since_text(finding);
-    if (finding.timed_out) finding.sentence += "; it timed out";
+    if (finding.timed_out) finding.sentence += kGaveUp;
   }
   // Most ranks are right. Where most are not there, it may be one too many on those that are.
   if (ranks.size() > there.size()) {
@@ -266,9 +270,10 @@ void CollectiveJudge::tell_open(const std::vector<Present>& open) {
   finding.waiting = all;
   finding.certain = finding.timed_out;
   std::string& sentence = finding.sentence;
+  std::string_view more;
   if (!starts_told) {
-    sentence = ranks_text(all) + " enqueued " + title() +
-               ", and it has not finished; whether it started is not recorded";
+    sentence = ranks_text(all) + " enqueued " + title() + ", and it has not finished";
+    more = "; whether it started is not recorded";
   } else if (started.empty()) {
     finding.kind = FindingKind::not_started;
     sentence = ranks_text(all) + " enqueued " + title() + ", and none has started it";
@@ -276,13 +281,15 @@ void CollectiveJudge::tell_open(const std::vector<Present>& open) {
     finding.kind = FindingKind::not_started;
     (enqueued.size() <= started.size() ? finding.culprits : finding.suspects) = enqueued;
     finding.waiting = started;
-    sentence = ranks_text(enqueued) + " enqueued " + title() +
-               " and has not started it, in which " + ranks_text(started) + " wait";
+    sentence = ranks_text(enqueued) + " enqueued " + title() + " and " + have(enqueued) +
+               " not started it, in which " + ranks_text(started) +
+               (started.size() == 1 ? " waits" : " wait");
   } else {
     sentence = ranks_text(all) + " started " + title() + ", and it has not finished";
   }
   sentence += judging_.since_text(finding);
-  if (finding.timed_out) sentence += "; it timed out";
+  sentence += more;
+  if (finding.timed_out) sentence += kGaveUp;
   auto unknown = group_.missing;
   unknown.insert(unknown.end(), blind_.begin(), blind_.end());
   std::sort(unknown.begin(), unknown.end());
@@ -325,8 +332,8 @@ void CollectiveJudge::tell_state(const std::vector<Present>& open, std::int64_t 
   (late.size() * 2 <= present_.size() ? finding.culprits : finding.suspects) = ranks;
   const std::string done =
       late.front().operation->phase == Phase::enqueued ? "enqueued" : "started";
-  finding.sentence = ranks_text(ranks) + " " + done + " " + title() +
-                     " and has not finished it, which others have" + judging_.since_text(finding);
+  finding.sentence = ranks_text(ranks) + " " + done + " " + title() + " and " + have(ranks) +
+                     " not finished it" + judging_.since_text(finding) + "; others have";
   judging_.tell(std::move(finding));
 }
 

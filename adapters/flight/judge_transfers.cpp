@@ -169,7 +169,7 @@ class TransferJudge {
                        std::to_string(side.line->rank) + " waits in " +
                        (sends ? "a send to" : "a receive from") + " it, in " +
                        name_of(group_, judging_.job.kept.texts) + judging_.since_text(finding);
-    if (timed_out) finding.sentence += "; it timed out";
+    if (timed_out) finding.sentence += kGaveUp;
     if (other == nullptr)
       finding.sentence += ". There is no file of that rank, which may have done so";
     if (other != nullptr) finding.sentence += judging_.last_of(*other);

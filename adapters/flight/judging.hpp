@@ -3,12 +3,16 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "adapters/flight/tensors.hpp"
 #include "adapters/flight/verdict.hpp"
 
 namespace ringmain::flight {
+
+/// After a sentence on what was retired without an end: dumps do not tell which of the two it was.
+inline constexpr std::string_view kGaveUp = "; it failed or timed out";
 
 /// Threads: one at a time. Lives for one judge().
 class Judging {

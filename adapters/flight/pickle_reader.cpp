@@ -191,6 +191,7 @@ bool PickleReader::step_memo() {
     return push(found->second);
   }
   if (!has(1)) return false;
+  if (memo_.size() >= kMemoMax) return refuse("it keeps too many values to use again");
   memo_[place] = stack_.back();
   return true;
 }

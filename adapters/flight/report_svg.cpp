@@ -44,10 +44,14 @@ struct Look {
   const char* colour;
   const char* means;
 };
-constexpr Look kLooks[] = {{'e', "#f2c14e", "enqueued"},    {'s', "#f78154", "started"},
-                           {'t', "#b4436c", "timed out"},   {'o', "#9fc5a8", "over"},
-                           {'f', "#5fad56", "finished"},    {'-', "#ffffff", "never enqueued"},
-                           {'.', "#d9d9d9", "overwritten"}, {'?', "#bfbfbf", "no file"}};
+constexpr Look kLooks[] = {{'e', "#f2c14e", "enqueued"},
+                           {'s', "#f78154", "started"},
+                           {'t', "#b4436c", "failed or timed out"},
+                           {'o', "#9fc5a8", "over"},
+                           {'f', "#5fad56", "finished"},
+                           {'-', "#ffffff", "never enqueued"},
+                           {'.', "#d9d9d9", "overwritten"},
+                           {'?', "#bfbfbf", "no file"}};
 
 char letter_of(const Line& line, std::int64_t seq) {
   if (const Operation* found = line.find(seq)) {
@@ -127,7 +131,7 @@ std::string report_svg(const Job& job, const Verdict& verdict) {
   int x = 10;
   for (const Look& look : kLooks) {
     body += cell_at(x, y, look.letter, false) + text_at(x + 24, y + 15, look.means);
-    x += 110;
+    x += 40 + 7 * static_cast<int>(std::string_view(look.means).size());  // letters of 12 pixels
   }
   y += 2 * kCell;
   std::size_t panels = 0;

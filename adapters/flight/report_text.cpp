@@ -62,8 +62,9 @@ std::string report_text(const Job& job, const Verdict& verdict) {
   for (const std::string& sentence : verdict.undecided) made += "Undecided: " + sentence + "\n";
   for (const std::string& sentence : verdict.notes) made += "Note: " + sentence + "\n";
   if (!job.passed_over.empty()) {
-    made += "Note: " + counted(job.passed_over.size(), "file") +
-            " of the folders were passed over, as they do not begin like a dump\n";
+    made +=
+        "Note: " + counted(job.passed_over.size(), "file") +
+        " of the folders passed over: no dumps, or rings of an earlier run or without operations\n";
   }
   append_stragglers(made, verdict);
   return made;

@@ -6,7 +6,10 @@
 #include <memory>
 #include <utility>
 
+#include "engine/flight/recording.hpp"
+
 #include "bus/core/schema_text.hpp"
+#include "bus/pattern.hpp"
 
 #include "events/collective.hpp"
 
@@ -23,6 +26,7 @@ Result<RingDump> RingDump::read(const std::string& path) {
   dump.decode_rings();
   dump.decode_operations();
   dump.mark_groups();
+  dump.count_patterns();
   return dump;
 }
 
@@ -139,7 +143,8 @@ void RingDump::mark_groups() {
     for (const RecordedEvent& one : ring.events) {
       const auto* const issued =
           one.schema == nullptr ? nullptr : one.view().as<collective::Issued>();
-      if (issued == nullptr) continue;
+      // A hash can be forged.
+      if (issued == nullptr || one.bytes != sizeof *issued) continue;
       collective::Issued copy;
       std::memcpy(static_cast<void*>(&copy), issued, sizeof copy);
       const auto [at, first] = groups_.try_emplace(std::string(copy.group.view()));
@@ -166,6 +171,29 @@ std::int64_t RingDump::realtime_of(std::int64_t monotonic_ns) const noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(nearest->realtime_ns) +
                                    static_cast<std::uint64_t>(monotonic_ns) -
                                    static_cast<std::uint64_t>(nearest->monotonic_ns));
+}
+
+void RingDump::count_patterns() {
+  // No recording has more, and a longer list would be work without a bound; so would a pattern
+  // that none would have been made with.
+  while (patterns_.size() < raw::Recording::kPatternsMax) {
+    const TextRead* const one = text(raw::TextKind::pattern, patterns_.size() + 1);
+    if (one == nullptr) break;
+    RecordedPattern pattern{one->text};
+    for (const raw::RingRead& ring : file_.rings) pattern.rings += ring.pattern == one->id ? 1 : 0;
+    patterns_.push_back(pattern);
+  }
+  std::vector<RecordedPattern*> sound;
+  for (RecordedPattern& one : patterns_) {
+    if (fault_of_pattern(one.pattern).empty()) sound.push_back(&one);
+  }
+  for (const TextRead& channel : file_.text) {
+    if (channel.kind != raw::TextKind::channel) continue;
+    const auto by = std::find_if(sound.begin(), sound.end(), [&channel](const auto* one) {
+      return pattern_matches(one->pattern, channel.text);
+    });
+    if (by != sound.end()) ++(*by)->channels;
+  }
 }
 
 }  // namespace ringmain::flight

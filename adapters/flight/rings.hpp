@@ -41,6 +41,13 @@ struct RecordedRing {
   std::vector<RecordedEvent> events;  // readable; by time
 };
 
+/// One that was asked for.
+struct RecordedPattern {
+  std::string_view pattern;
+  std::uint64_t channels = 0;  // that went by it
+  std::uint64_t rings = 0;     // of threads that recorded by it
+};
+
 /// It was issued and had not ended.
 struct OpenCollective {
   std::string_view op, group, thread_name;
@@ -64,6 +71,8 @@ class RingDump {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const engine::flight::FlightRead& file() const noexcept { return file_; }
   [[nodiscard]] const std::vector<RecordedRing>& rings() const noexcept { return rings_; }
+  /// In the order in which they are tried.
+  [[nodiscard]] const std::vector<RecordedPattern>& patterns() const noexcept { return patterns_; }
   [[nodiscard]] const std::vector<OpenCollective>& open() const noexcept { return open_; }
   [[nodiscard]] const std::map<std::string, GroupMarks>& groups() const noexcept { return groups_; }
   /// The time of the youngest record or open operation, CLOCK_MONOTONIC; 0: there is none.
@@ -78,6 +87,7 @@ class RingDump {
   void decode_rings();
   void decode(const engine::flight::TrackRead& track, RecordedRing& to);
   void decode_operations();
+  void count_patterns();
   void mark_groups();
   [[nodiscard]] const TextRead* text(engine::flight::TextKind kind, std::uint64_t id) const;
   [[nodiscard]] const Schema* schema_with(std::uint64_t hash);
@@ -91,6 +101,7 @@ class RingDump {
   std::map<std::uint32_t, Name> names_;
   std::vector<std::unique_ptr<std::byte[]>> events_;  // with this process's Names in them
   std::vector<RecordedRing> rings_;
+  std::vector<RecordedPattern> patterns_;
   std::vector<OpenCollective> open_;
   std::map<std::string, GroupMarks> groups_;
   std::int64_t last_ns_ = 0;

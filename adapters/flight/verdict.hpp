@@ -38,8 +38,8 @@ struct Finding {
   std::int64_t waited_ns = -1;         // at least; -1: not known
   std::string where;                   // in the program of a rank that waits or differs
   std::string sentence;
-  bool timed_out = false;
-  bool certain = false;     // a hole or a time-out, that no moment of dumping explains
+  bool timed_out = false;   // or failed: it was retired without an end
+  bool certain = false;     // a hole or such an end, that no moment of dumping explains
   int consequence_of = -1;  // of Verdict::findings: its culprits wait there
 };
 

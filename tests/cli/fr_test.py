@@ -168,6 +168,31 @@ class AnalyzeTest(FrTest):
         told = json.loads(fr("analyze", "--json", self.path).stdout)
         self.assertEqual(told["culprits"], [3], told)
 
+    def test_json_and_a_picture_do_not_share_standard_output(self):
+        self.write(healthy_job())
+        ran = fr("analyze", "--json", "--svg", "-", self.path)
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertIn("both write to standard output", ran.stderr)
+        self.assertEqual(fr("analyze", "--json", "--svg", self.path / "a.svg", self.path).returncode, 0)
+
+    def test_a_file_that_is_named_twice_is_read_once(self):
+        self.write(healthy_job())
+        (self.path / "other").symlink_to(self.path)
+        for more in (self.path / "rank_0", self.path / "other" / "rank_0", self.path / "." / "rank_3", self.path / "other"):
+            for order in ((self.path, more), (more, self.path)):
+                with self.subTest(order):
+                    ran = fr("analyze", *order)
+                    self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+                    self.assertIn("4 dumps", ran.stdout)
+        # What is named by itself is read also where its folder passes it over.
+        (self.path / "notes_9").write_text("no dump")
+        self.assertIn("notes_9", fr("analyze", self.path, self.path / "other" / "notes_9").stderr)
+        # Two names of one file are two ranks, where the dump does not say which it is.
+        (self.path / "notes_9").unlink()
+        (self.path / "rank_3").unlink()
+        os.link(self.path / "rank_2", self.path / "rank_3")
+        self.assertIn("4 dumps", fr("analyze", self.path).stdout)
+
     def test_a_wrong_call_is_2(self):
         for words in (["analyze"], ["analyze", "--grace", "soon", "."], ["analyze", self.path / "no"], ["analyze", self.path],
                       ["convert"], ["merge", "."], ["convert", "--to", "xml", __file__], ["analyse", "."]):

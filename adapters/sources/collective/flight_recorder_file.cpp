@@ -1,3 +1,5 @@
+#include "adapters/sources/collective/flight_recorder_file.hpp"
+
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -8,11 +10,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
-
-#include "adapters/sources/collective/flight_recorder_dump.hpp"
 
 namespace ringmain::collective::detail {
 namespace {
@@ -43,6 +44,13 @@ bool is_true(const std::optional<std::string>& said) {
 
 std::string because(const std::string& what) {
   return what + ": " + std::generic_category().message(errno);
+}
+
+/// A file that is larger than the process may write would cost it a SIGXFSZ.
+bool is_allowed(std::size_t bytes) noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         limit.rlim_cur >= bytes;
 }
 
 /// Writes all, and asks the disk to have it.
@@ -86,6 +94,10 @@ Result<std::string> flight_path(FlightVariables variables, std::int64_t rank) {
 }
 
 std::string write_flight_file(const std::string& path, const std::string& bytes) {
+  if (!is_allowed(bytes.size())) {
+    return "cannot write " + path + ": the process may not write files of " +
+           std::to_string(bytes.size()) + " bytes (ulimit -f)";
+  }
   const fs::path file(path);
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   std::error_code failed;

@@ -6,17 +6,31 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <stdexcept>
+#include <string>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "adapters/sources/collective/communicator_core.hpp"
-#include "adapters/sources/collective/flight_recorder_dump.hpp"
+#include "adapters/sources/collective/flight_recorder_file.hpp"
 #include "adapters/sources/collective/flight_recorder_ring.hpp"
 
 namespace ringmain::collective {
 namespace detail {
 namespace {
+
+/// Nobody would learn that a dump could not be called anything.
+const FlightRecorderOptions& checked(const FlightRecorderOptions& options) {
+  const char* const wants = options.dumps_on_abort     ? "dumps_on_abort"
+                            : options.dumps_on_failure ? "dumps_on_failure"
+                            : options.dumps_at_exit    ? "dumps_at_exit"
+                                                       : nullptr;
+  if (wants != nullptr && options.rank < 0)
+    throw std::invalid_argument(std::string(wants) +
+                                " needs a rank for the file's name: give rank, from 0");
+  return options;
+}
 
 std::shared_ptr<FlightRing> ring_of(const FlightRecorderOptions& options) {
   const std::size_t entries =
@@ -35,7 +49,7 @@ Result<std::string> write_file(FlightRing& ring, const FlightRecorderOptions& op
   if (!path) return path;
   const std::lock_guard lock(ring.writes_file);
   const std::string bytes = write_flight_dump(
-      ring.copy(), {FlightFormat::pickle, options.backend, rank, include_completed});
+      ring.copy(), {DumpFormat::pickle, options.backend, rank, include_completed});
   std::string fault = write_flight_file(path.value(), bytes);
   if (!fault.empty()) return Error{Error::Code::system, std::move(fault)};
   return path;
@@ -50,8 +64,7 @@ struct FlightHooks {
 
   /// Without a word where it cannot be written: nobody asked for it.
   void dump() noexcept try {
-    if (options.rank >= 0 && ::getpid() == process)
-      (void)write_file(*ring, options, options.rank, true);
+    if (::getpid() == process) (void)write_file(*ring, options, options.rank, true);
   } catch (const std::bad_alloc&) {
     lost.fetch_add(1);
   }
@@ -126,7 +139,7 @@ Verdict record(FlightHooks& hooks, const PreHookArgs& args, const CommunicatorCo
 }  // namespace detail
 
 FlightRecorderHook::FlightRecorderHook(const FlightRecorderOptions& options)
-    : options_(options),
+    : options_(detail::checked(options)),
       ring_(detail::ring_of(options)),
       hooks_(std::make_shared<detail::FlightHooks>(options, ring_)) {
   if (options.dumps_at_exit) detail::dump_at_exit(hooks_);
@@ -192,11 +205,11 @@ void FlightRecorderHook::unregister() noexcept {
 }
 
 std::string FlightRecorderHook::dump_json(bool include_completed) const {
-  return detail::write_flight_dump(ring_->copy(), {detail::FlightFormat::json, options_.backend,
+  return detail::write_flight_dump(ring_->copy(), {detail::DumpFormat::json, options_.backend,
                                                    options_.rank, include_completed});
 }
 std::string FlightRecorderHook::dump_pickle(bool include_completed) const {
-  return detail::write_flight_dump(ring_->copy(), {detail::FlightFormat::pickle, options_.backend,
+  return detail::write_flight_dump(ring_->copy(), {detail::DumpFormat::pickle, options_.backend,
                                                    options_.rank, include_completed});
 }
 Result<std::string> FlightRecorderHook::dump_file(std::int64_t rank, bool include_completed) const {

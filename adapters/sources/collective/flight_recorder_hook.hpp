@@ -40,7 +40,7 @@ struct FlightRecorderOptions {
   /// Before the colon of operations' names. Empty: the communicator's backend where PyTorch's
   /// analyzer knows it, else nccl.
   std::string backend{};
-  /// Of this process in the job: what automatic dumps are called. Negative: they are not made.
+  /// Of this process in the job: what dumps are called that nobody asks for, which need it.
   std::int64_t rank = -1;
   bool dumps_on_abort = false;    // before a group is given up through its communicator
   bool dumps_on_failure = false;  // once, at the first operation that fails or times out
@@ -50,7 +50,7 @@ struct FlightRecorderOptions {
 /// Threads: any, all of it, at any time; a dump holds nobody up but for the copy of the ring.
 class FlightRecorderHook {
  public:
-  /// Throws std::bad_alloc.
+  /// Throws std::bad_alloc, std::invalid_argument (a dump is wanted, and `rank` is negative).
   explicit FlightRecorderHook(const FlightRecorderOptions& options = {});
   FlightRecorderHook(const FlightRecorderHook&) = delete;
   FlightRecorderHook& operator=(const FlightRecorderHook&) = delete;
@@ -77,7 +77,7 @@ class FlightRecorderHook {
 
   /// Forgets all operations, also those that are open; numbers begin again.
   void reset() noexcept;
-  /// Was it ever registered?
+  /// Was it, or one that shares its ring, ever registered?
   [[nodiscard]] bool is_enabled() const noexcept;
   /// How many operations it holds.
   [[nodiscard]] std::size_t size() const noexcept;

@@ -13,6 +13,13 @@
 namespace ringmain::collective::detail {
 namespace {
 
+void add(FlightTensors& to, const Tensor& tensor) {
+  // An output that only the root has.
+  if (tensor.data == nullptr && tensor.bytes == 0 && tensor.dtype == Name()) return;
+  to.sizes.emplace_back(tensor.sizes.begin(), tensor.sizes.end());
+  to.dtypes.push_back(tensor.dtype);
+}
+
 std::int64_t time_of_day_ns() noexcept {
   timespec now{};
   (void)::clock_gettime(CLOCK_REALTIME, &now);
@@ -37,13 +44,6 @@ std::string this_thread_name() {
 }
 
 }  // namespace
-
-void FlightTensors::add(const Tensor& tensor) {
-  // An output that only the root has.
-  if (tensor.data == nullptr && tensor.bytes == 0 && tensor.dtype == Name()) return;
-  sizes.emplace_back(tensor.sizes.begin(), tensor.sizes.end());
-  dtypes.push_back(tensor.dtype);
-}
 
 void FlightRing::grow(std::size_t max_entries) {
   const std::lock_guard lock(mutex_);
@@ -98,7 +98,7 @@ void FlightRing::add_parts(const FlightEntry& of, const BatchOpIssue& batch, std
     entry.op = part.sends ? send : recv;
     entry.from = part.sends ? rank : part.peer;
     entry.to = part.sends ? part.peer : rank;
-    (part.sends ? entry.input : entry.output).add(part.tensor);
+    add(part.sends ? entry.input : entry.output, part.tensor);
     append(std::move(entry));
   }
 }
@@ -116,8 +116,8 @@ void FlightRing::issued(const PreHookArgs& args, const CommunicatorCore& comm) {
   entry.timeout_ms = std::max<std::int64_t>(comm.timeout_ns.load() / 1'000'000, 0);
   entry.thread = static_cast<std::int32_t>(run::this_tid());
   entry.thread_name = this_thread_name();
-  for (const Tensor& tensor : view.input) entry.input.add(tensor);
-  for (const Tensor& tensor : view.output) entry.output.add(tensor);
+  for (const Tensor& tensor : view.input) add(entry.input, tensor);
+  for (const Tensor& tensor : view.output) add(entry.output, tensor);
   if (args.name == OpName::send) entry.from = comm.rank, entry.to = view.peer;
   if (args.name == OpName::recv) entry.from = view.peer, entry.to = comm.rank;
 
@@ -130,12 +130,24 @@ void FlightRing::issued(const PreHookArgs& args, const CommunicatorCore& comm) {
   } else if (entry.sequence != 0) {
     group.enqueued = entry.sequence;
   }
-  const Entries which{next_, next_};
-  const auto open = open_.emplace(args.op_id, which).first;
-  const auto* const batch = std::get_if<BatchOpIssue>(args.arguments);
-  if (batch != nullptr) add_parts(entry, *batch, comm.rank);
-  open->second.last = next_;  // before it may be dropped
-  append(std::move(entry));
+  const std::uint64_t first = next_;
+  try {
+    const auto* const batch = std::get_if<BatchOpIssue>(args.arguments);
+    if (batch != nullptr) add_parts(entry, *batch, comm.rank);
+    append(std::move(entry));
+    // Last: a batch of more members than the ring holds has dropped its first ones by now.
+    open_.emplace(args.op_id, Entries{first, next_ - 1});
+  } catch (...) {
+    forget_from(first);
+    throw;
+  }
+}
+
+/// An operation that there is no memory for is not there in part: its end would go by the number
+/// that the next one gets.
+void FlightRing::forget_from(std::uint64_t first) noexcept {
+  while (!entries_.empty() && entries_.back().record_id >= first) entries_.pop_back();
+  next_ = first;
 }
 
 template <class F>

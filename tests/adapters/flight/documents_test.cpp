@@ -73,6 +73,23 @@ TEST(PickleReaderTest, AListWithinItselfAndOneThatIsUsedAThousandThousandTimesAr
             std::string::npos);
 }
 
+TEST(PickleReaderTest, ATextThatIsUsedTooOftenAndTooManyPlacesOfTheMemoAreRefused) {
+  const auto with_text = [](std::size_t times) {
+    std::string bytes("\x80\x02](X\0\0\x10\0", 9);
+    bytes += std::string(1 << 20, 'x') + std::string("q\1", 2);
+    for (std::size_t i = 1; i < times; ++i) bytes += std::string("h\1", 2);
+    return read_pickle(bytes + "e.");
+  };
+  EXPECT_TRUE(with_text(1024));
+  const auto refused = with_text(1025);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("MiB of text"), std::string::npos);
+
+  const auto crowded = read_pickle("\x80\x02N" + std::string((1 << 23) + 1, '\x94') + ".");
+  ASSERT_FALSE(crowded);
+  EXPECT_NE(crowded.error().message.find("too many values to use again"), std::string::npos);
+}
+
 TEST(PickleReaderTest, AValueBeforeAMarkIsNotWithinReachOfWhatComesAfterIt) {
   const std::vector<std::string> broken = {
       "\x80\x02](K\x01\x61."s, "\x80\x02}(K\x01s."s, "\x80\x02(u."s,        "\x80\x02u."s,

@@ -1,5 +1,9 @@
 // What becomes of a document's fields, of sizes, members and names of files.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -104,6 +108,33 @@ TEST(RankNameTest, TheLastNumberOfTheNameIsTheRankUnlessAnExpressionFindsIt) {
   EXPECT_EQ(rank_of_name("r7-node3", "x([0-9]+)").value(), -1);
   EXPECT_EQ(rank_of_name("r99999999999999999999", "").value(), -1);
   EXPECT_FALSE(rank_of_name("r7", "("));
+}
+
+/// A folder with a file, a link to the folder, and another name of the file.
+class JobTest : public testing::Test {
+ protected:
+  JobTest() {
+    std::string made = (std::filesystem::temp_directory_path() / "job-XXXXXX").string();
+    folder = ::mkdtemp(made.data());
+    std::ofstream(folder + "/rank_0") << "no dump";
+    std::filesystem::create_symlink(folder, folder + "-link");
+  }
+  ~JobTest() override {
+    std::filesystem::remove(folder + "-link");
+    std::filesystem::remove_all(folder);
+  }
+  std::string folder;
+};
+
+TEST_F(JobTest, AFileThatSeveralPathsLeadToIsTakenOnceAndByThePathThatNamesIt) {
+  const std::string file = folder + "/rank_0";
+  using Files = std::vector<std::string>;
+  EXPECT_EQ(find_files({.paths = {folder, folder + "-link"}}).value(), Files{file});
+  EXPECT_EQ(find_files({.paths = {file, folder + "-link"}}).value(), Files{file});
+  EXPECT_EQ(find_files({.paths = {folder + "-link", file}}).value(), Files{file});
+  EXPECT_EQ(find_files({.paths = {"-", file, "-"}}).value(), (Files{"-", file}));
+  std::filesystem::create_hard_link(file, folder + "/rank_1");
+  EXPECT_EQ(find_files({.paths = {folder}}).value(), (Files{file, folder + "/rank_1"}));
 }
 
 TEST(RanksTextTest, RunsOfRanksAreShort) {

@@ -131,6 +131,34 @@ TEST(JudgeTest, AnOperationThatWasGivenUpIsAFindingHoweverShortTheWait) {
   made.dump(0).entries[0].retired = true;
   ASSERT_EQ(made.verdict().findings.size(), 1u);
   EXPECT_TRUE(made.verdict().findings.front().timed_out);
+  // Which of the two no dump tells.
+  EXPECT_TRUE(made.verdict().findings.front().sentence.ends_with(" s; it failed or timed out"));
+}
+
+TEST(JudgeTest, SinceStandsBesideWhatHasLastedSoLong) {
+  HandMade made(4);
+  made.add_all(1, scheduled);
+  for (Dump& dump : made.job.dumps) dump.file_time_ns = kStart + 601 * kSecond;
+  const auto sentence = [&made] { return made.verdict().findings.at(0).sentence; };
+  const std::string since = " since 2026-01-01T00:00:01.000Z, for at least 600 s";
+  EXPECT_EQ(sentence(), "ranks 0-3 enqueued all_reduce #1 of world (d), and it has not finished" +
+                            since + "; whether it started is not recorded");
+  made.dump(3).entries[0].state = started;
+  EXPECT_EQ(sentence(),
+            "ranks 0-2 enqueued all_reduce #1 of world (d) and have not started it, in which rank 3"
+            " waits" +
+                since);
+  made.dump(1).entries[0].state = made.dump(2).entries[0].state = started;
+  EXPECT_EQ(sentence(),
+            "rank 0 enqueued all_reduce #1 of world (d) and has not started it, in which ranks 1-3"
+            " wait" +
+                since);
+  made.dump(0).entries[0].state = completed;
+  EXPECT_EQ(sentence(), "ranks 1-3 started all_reduce #1 of world (d) and have not finished it" +
+                            since + "; others have");
+  made.dump(1).entries[0].state = made.dump(2).entries[0].state = completed;
+  EXPECT_EQ(sentence(), "rank 3 started all_reduce #1 of world (d) and has not finished it" +
+                            since + "; others have");
 }
 
 TEST(JudgeTest, TheMinorityIsToBlameAndATieBlamesNobody) {

@@ -1,0 +1,240 @@
+#include "adapters/flight/ring_snapshot.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "events/collective_life.hpp"
+
+#include "adapters/flight/limits.hpp"
+#include "adapters/flight/rings.hpp"
+
+namespace ringmain::flight {
+namespace {
+
+template <class E>
+std::optional<E> event_as(const RecordedEvent& recorded) {
+  const E* const there = recorded.view().as<E>();
+  if (there == nullptr) return std::nullopt;
+  E copy;  // a file's event need not lie as an E must
+  std::memcpy(static_cast<void*>(&copy), there, sizeof copy);
+  return copy;
+}
+
+/// "0-3,8" is 0 1 2 3 8, "0-12/4" is 0 4 8 12. Empty for anything else.
+std::vector<int> ranks_in(std::string_view text) {
+  std::vector<int> ranks;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto number = [&](int& to) {
+    const auto [after, bad] = std::from_chars(at, end, to);
+    at = after;
+    return bad == std::errc() && to >= 0;
+  };
+  while (at != end) {
+    int first = 0, last = 0, step = 1;
+    if (!number(first)) return {};
+    last = first;
+    if (at != end && *at == '-' && (++at, !number(last))) return {};
+    if (at != end && *at == '/' && (++at, !number(step) || step == 0)) return {};
+    if (last < first || static_cast<std::size_t>(last - first) > kMembersMax) return {};
+    for (int rank = first; rank <= last; rank += step) ranks.push_back(rank);
+    if (at != end && (*at++ != ',' || at == end)) return {};
+  }
+  return ranks;
+}
+
+class RingOperations {
+ public:
+  explicit RingOperations(const RingDump& dump) : dump_(dump) {}
+
+  FlightSnapshot take() {
+    std::vector<const RecordedEvent*> events;
+    std::uint64_t overwritten = 0;
+    for (const RecordedRing& ring : dump_.rings()) {
+      overwritten += ring.overwritten;
+      for (const RecordedEvent& one : ring.events)
+        if (one.schema != nullptr) events.push_back(&one);
+    }
+    std::stable_sort(events.begin(), events.end(), [](const auto* a, const auto* b) {
+      return a->stamp.time_ns < b->stamp.time_ns;
+    });
+    for (const RecordedEvent* const one : events) hear(*one);
+    for (const OpenCollective& one : dump_.open()) add_open(one);
+    std::stable_sort(entries_.begin(), entries_.end(),
+                     [](const auto& a, const auto& b) { return a.created_ns < b.created_ns; });
+    std::uint64_t id = overwritten;  // not 0: something before the first is gone
+    for (FlightEntry& entry : entries_) {
+      if (vetoed_.contains(entry.op_id)) continue;
+      entry.record_id = id++;
+      told_.entries.push_back(std::move(entry));
+    }
+    return std::move(told_);
+  }
+
+ private:
+  void hear(const RecordedEvent& one) {
+    if (const auto issued = event_as<collective::Issued>(one)) return issue(one, *issued);
+    if (const auto started = event_as<collective::Started>(one)) {
+      if (FlightEntry* const entry = find(started->op_id)) start(*entry, one.stamp.time_ns);
+    } else if (const auto completed = event_as<collective::Completed>(one)) {
+      if (FlightEntry* const entry = find(completed->op_id))
+        complete(*entry, one.stamp.time_ns, completed->duration_ns);
+    } else if (const auto failed = event_as<collective::Failed>(one)) {
+      if (FlightEntry* const entry = find(failed->op_id)) entry->retired = true;
+      if (failed->how == collective::How::vetoed) vetoed_.insert(failed->op_id);
+    } else if (const auto group = event_as<collective::Group>(one)) {
+      describe_group(*group);
+    }
+  }
+
+  std::size_t group_at(std::string_view name) {
+    const auto [at, first] = groups_.try_emplace(std::string(name), told_.groups.size());
+    if (first) told_.groups.emplace_back().name = at->first;
+    return at->second;
+  }
+
+  void describe_group(const collective::Group& said) {
+    if (said.group == Name() || said.change != collective::GroupChange::made) return;
+    FlightGroup& group = told_.groups[group_at(said.group.view())];
+    group.description = said.description.view();
+    group.backend = said.backend.view();
+    group.rank = said.rank;
+    group.size = said.group_size;
+    group.ranks = said.ranks.cut() ? std::vector<int>{} : ranks_in(said.ranks.view());
+  }
+
+  void issue(const RecordedEvent& one, const collective::Issued& said) {
+    if (!at_.try_emplace(said.op_id, entries_.size()).second) return;  // two patterns record it
+    FlightEntry entry;
+    entry.group = group_at(said.group.view());
+    FlightGroup& group = told_.groups[entry.group];
+    group.rank = said.rank;
+    group.size = said.group_size;
+    if (group.backend.empty()) group.backend = said.backend.view();
+    entry.op_id = said.op_id;
+    entry.op = said.op;
+    entry.sequence = static_cast<std::int64_t>(said.sequence);
+    entry.created_ns = dump_.realtime_of(one.stamp.time_ns);
+    entry.created_monotonic_ns = one.stamp.time_ns;
+    entry.thread = said.thread;
+    entry.thread_name = one.thread_name;
+    const bool sends = said.op.view() == "send";
+    entry.is_p2p = sends || said.op.view() == "recv";
+    if (entry.is_p2p) {
+      entry.transfer = ++group.transfers;
+      entry.from = sends ? said.rank : said.peer;
+      entry.to = sends ? said.peer : said.rank;
+    } else {
+      group.enqueued = std::max(group.enqueued, entry.sequence);
+    }
+    add_elements(entry.input, said.in_elements, said.dtype);
+    add_elements(entry.output, said.out_elements, said.dtype);
+    entries_.push_back(std::move(entry));
+  }
+  static void add_elements(FlightTensors& to, std::uint64_t elements, Name dtype) {
+    if (elements == 0) return;
+    to.sizes.push_back({static_cast<std::int64_t>(elements)});
+    to.dtypes.push_back(dtype);
+  }
+
+  void start(FlightEntry& entry, std::int64_t at_ns) {
+    if (entry.state != FlightState::scheduled) return;
+    entry.state = FlightState::started;
+    entry.started_ns = dump_.realtime_of(at_ns);
+    if (entry.is_p2p) return;
+    std::int64_t& last = told_.groups[entry.group].started;
+    last = std::max(last, entry.sequence);
+  }
+  void complete(FlightEntry& entry, std::int64_t at_ns, std::int64_t duration_ns) {
+    entry.state = FlightState::completed;
+    entry.completed_ns = dump_.realtime_of(at_ns);
+    entry.duration_ns = duration_ns;
+    entry.retired = true;
+    if (entry.is_p2p) return;
+    std::int64_t& last = told_.groups[entry.group].completed;
+    last = std::max(last, entry.sequence);
+  }
+
+  /// Its beginning was overwritten.
+  void add_open(const OpenCollective& one) {
+    if (!at_.try_emplace(one.id, entries_.size()).second) return;
+    FlightEntry entry;
+    entry.group = group_at(one.group);
+    entry.op_id = one.id;
+    entry.op = Name(one.op);
+    entry.sequence = static_cast<std::int64_t>(one.sequence);
+    entry.created_ns = dump_.realtime_of(one.time_ns);
+    entry.created_monotonic_ns = one.time_ns;
+    entry.thread = static_cast<std::int32_t>(one.thread);
+    entry.thread_name = one.thread_name;
+    entry.is_p2p = one.op == "send" || one.op == "recv";
+    entries_.push_back(std::move(entry));
+  }
+
+  FlightEntry* find(std::uint64_t op_id) {
+    const auto found = at_.find(op_id);
+    return found == at_.end() ? nullptr : &entries_[found->second];
+  }
+
+  const RingDump& dump_;
+  FlightSnapshot told_;
+  std::vector<FlightEntry> entries_;
+  std::unordered_map<std::uint64_t, std::size_t> at_;  // of entries_, by op_id
+  std::unordered_set<std::uint64_t> vetoed_;           // their backends were never called
+  std::unordered_map<std::string, std::size_t> groups_;
+};
+
+/// The launcher's, else that of the largest group, which is the world's in a program with one.
+std::int64_t rank_of(const RingDump& dump, const FlightSnapshot& operations) {
+  const auto& head = dump.file().header;
+  const std::string_view launcher(head.launcher.data(),
+                                  ::strnlen(head.launcher.data(), head.launcher.size()));
+  if (launcher != "none" && !launcher.empty()) return head.rank;
+  std::int64_t rank = -1;
+  std::int32_t size = 0;
+  for (const FlightGroup& group : operations.groups) {
+    if (group.rank < 0 || group.size <= size) continue;
+    rank = group.rank;
+    size = group.size;
+  }
+  return rank;
+}
+
+/// Who is in a group that covers the world needs nobody's word.
+void name_members(const RingDump& dump, FlightSnapshot& operations) {
+  for (FlightGroup& group : operations.groups) {
+    const bool world =
+        group.size > 0 && static_cast<std::uint32_t>(group.size) == dump.file().header.world_size;
+    if (group.ranks.empty() && !world) group.size = 0;  // a dump then lists none
+  }
+}
+
+}  // namespace
+
+bool begins_like_a_ring(std::string_view bytes) noexcept {
+  const auto& magic = engine::flight::kMagic;
+  return bytes.starts_with(std::string_view(magic.data(), magic.size()));
+}
+
+Result<RingSnapshot> snapshot_of_ring(const std::string& path) {
+  auto read = RingDump::read(path);
+  if (!read) return read.error();
+  const RingDump& dump = read.value();
+  RingSnapshot told;
+  told.operations = RingOperations(dump).take();
+  told.rank = rank_of(dump, told.operations);
+  name_members(dump, told.operations);
+  if (dump.last_ns() != 0) told.alive_ns = dump.realtime_of(dump.last_ns());
+  if (const auto& clocks = dump.file().clocks; !clocks.empty()) {
+    told.began_ns = clocks.front().realtime_ns;
+    told.alive_ns = std::max(told.alive_ns, clocks.back().realtime_ns);
+  }
+  told.living = dump.file().living == engine::flight::Living::yes;
+  return told;
+}
+
+}  // namespace ringmain::flight
