@@ -1,5 +1,6 @@
 #include "adapters/sources/collective/collective_watchdog.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -8,10 +9,15 @@
 #include <new>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "engine/system/fork.hpp"
+
+#include "events/collective.hpp"
 
 #include "adapters/launch/channel_of.hpp"
 #include "adapters/sources/collective/communicator.hpp"
@@ -29,6 +35,9 @@ struct Call {
   bool done = false;
 };
 
+/// A clock's time plus any more than this would be before it.
+constexpr nanoseconds kWaitMax = std::chrono::hours(24 * 365);
+
 /// Where there is no memory or no thread for it, it is not called: the group is given up all the
 /// same.
 void call_within(const std::function<void(const OverdueOperation&)>& function,
@@ -44,9 +53,26 @@ void call_within(const std::function<void(const OverdueOperation&)>& function,
     call->done_changed.notify_all();
   }).detach();
   std::unique_lock lock(call->mutex);
-  (void)call->done_changed.wait_for(lock, limit, [&call] { return call->done; });
+  (void)call->done_changed.wait_for(lock, std::min(limit, kWaitMax),
+                                    [&call] { return call->done; });
 } catch (const std::bad_alloc&) {
 } catch (const std::system_error&) {
+}
+
+/// A time below 0 would be no deadline, or no look, and nobody would learn of it.
+std::optional<Error> fault_of(const WatchdogOptions& options) {
+  const std::pair<const char*, nanoseconds> times[] = {
+      {"from_issue", options.from_issue},
+      {"from_start", options.from_start},
+      {"period", options.period},
+      {"before_abort_within", options.before_abort_within}};
+  for (const auto& [name, time] : times) {
+    if (time < nanoseconds::zero())
+      return Error{Error::Code::refused, "a watchdog's " + std::string(name) + " is " +
+                                             std::to_string(time.count()) +
+                                             " ns; give it a time from 0"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -58,6 +84,8 @@ class Watchdog::Core {
 
   [[nodiscard]] std::optional<Error> begin() {
     if (auto conflict = run::hold_channel(bus_, channel_)) return conflict;
+    // What nobody hears is not in the ledger. Of the words on operations, failures are the rarest.
+    interest_ = bus_.channel<Failed>().subscribe_inline([](const Failed&) {}, {.name = "watchdog"});
     if (options_.period > nanoseconds::zero()) thread_ = std::thread([this] { watch(); });
     return std::nullopt;
   }
@@ -96,6 +124,7 @@ class Watchdog::Core {
     return found;
   }
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(); }
+  [[nodiscard]] bool forked() const noexcept { return born_.forked(); }
 
  private:
   [[nodiscard]] nanoseconds deadline_of(const Overdue& one) const {
@@ -121,7 +150,8 @@ class Watchdog::Core {
 
   void watch() {
     std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, options_.period, [this] { return ends_; })) {
+    const nanoseconds period = std::min(options_.period, kWaitMax);
+    while (!wake_.wait_for(lock, period, [this] { return ends_; })) {
       lock.unlock();
       try {
         (void)look();
@@ -131,10 +161,12 @@ class Watchdog::Core {
     }
   }
 
+  const engine::Born born_;
   Bus& bus_;
   const std::shared_ptr<Ledger> ledger_;
   const WatchdogOptions options_;
   run::ChannelHeld<OverdueOperation> channel_;
+  Subscription interest_;
   std::set<std::pair<std::uint64_t, bool>> said_;
   std::atomic<std::uint64_t> looks_{0};
   std::mutex looking_;
@@ -145,6 +177,7 @@ class Watchdog::Core {
 };
 
 Result<Watchdog> Watchdog::make(Bus& bus, WatchdogOptions options) {
+  if (auto fault = fault_of(options)) return std::move(*fault);
   auto ledger = Ledger::of(bus);
   if (!ledger) return ledger.error();
   auto core = std::make_unique<Core>(bus, std::move(ledger).value(), std::move(options));
@@ -154,10 +187,17 @@ Result<Watchdog> Watchdog::make(Bus& bus, WatchdogOptions options) {
 
 Watchdog::Watchdog(std::unique_ptr<Core> core) noexcept : core_(std::move(core)) {}
 Watchdog::Watchdog(Watchdog&&) noexcept = default;
-Watchdog& Watchdog::operator=(Watchdog&&) noexcept = default;
-Watchdog::~Watchdog() = default;
+Watchdog& Watchdog::operator=(Watchdog&& other) noexcept {
+  Watchdog(std::move(other)).core_.swap(core_);
+  return *this;
+}
+Watchdog::~Watchdog() {
+  // Its thread is the parent's, and would be waited for for ever.
+  if (core_ != nullptr && core_->forked()) engine::keep_from_before_fork(core_.release());
+}
 
 std::vector<OverdueOperation> Watchdog::look() {
+  if (core_->forked()) return {};
   return core_->look();
 }
 std::uint64_t Watchdog::looks() const noexcept {

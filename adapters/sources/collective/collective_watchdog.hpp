@@ -33,10 +33,13 @@ struct WatchdogOptions {
   bool aborts = false;  // the groups of what is overdue are given up, by `watchdog`
 };
 
-/// Threads: any.
+/// While it lives, operations are issued though nobody listens: it counts as a subscriber of
+/// collective.failed. What was passed over before it came it does not see. In a forked child it
+/// looks at nothing, and its end waits for nobody. Threads: any.
 class Watchdog {
  public:
-  /// Refusals as Ledger::of(). Throws std::bad_alloc, std::system_error. Its bus must outlive it.
+  /// refused: a time below 0. conflict: as Ledger::of(). Throws std::bad_alloc, std::system_error.
+  /// Its bus must outlive it.
   [[nodiscard]] static Result<Watchdog> make(Bus& bus, WatchdogOptions options);
   Watchdog(Watchdog&&) noexcept;
   Watchdog& operator=(Watchdog&&) noexcept;

@@ -3,8 +3,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -43,7 +47,6 @@ class WatchdogTest : public testing::Test {
 
   Bus bus;
   Heard<OverdueOperation> overdue{bus};
-  Heard<collective::Issued> issued{bus};  // somebody listens: operations are in the ledger
   Communicator comm =
       Communicator::make(
           bus, {.name = "dp", .backend = "own", .rank = 1, .size = 2, .abort = [](Name) {}})
@@ -72,6 +75,17 @@ TEST_F(WatchdogTest, EachOperationIsSaidOnceForItsIssueAndOnceForItsStart) {
   EXPECT_EQ(watchdog.looks(), overdue.all()[1].look + 1);
 }
 
+TEST_F(WatchdogTest, OperationsAreInTheLedgerForItAloneAndNoLongerThanItLives) {
+  EXPECT_EQ(hangs().id(), 0u);
+  {
+    auto watchdog = Watchdog::make(bus, {.from_issue = kPassed, .period = {}}).value();
+    const auto operation = hangs();
+    ASSERT_NE(operation.id(), 0u);
+    EXPECT_EQ(look(watchdog)[0].op_id, operation.id());
+  }
+  EXPECT_EQ(hangs().id(), 0u);
+}
+
 TEST_F(WatchdogTest, AnOperationWithinItsDeadlineIsNotSaid) {
   auto watchdog =
       Watchdog::make(bus, {.from_issue = hours(1), .from_start = kPassed, .period = {}}).value();
@@ -91,6 +105,44 @@ TEST_F(WatchdogTest, WithoutADeadlineOfItsOwnTheGroupsTimeOutCounts) {
   EXPECT_EQ(look(watchdog)[0].deadline_ns, 1);
 }
 
+TEST_F(WatchdogTest, AForkedChildDoesNotWaitForItsParentsThread) {
+  std::optional<Watchdog> watchdog;
+  watchdog.emplace(Watchdog::make(bus, {.period = std::chrono::milliseconds(1)}).value());
+  while (watchdog->looks() == 0) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);  // where it would wait for ever
+    const bool quiet = watchdog->look().empty();
+    watchdog.reset();
+    ::_exit(quiet ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(WatchdogTest, APeriodBeyondAllClocksIsNoLookAfterTheOther) {
+  auto watchdog = Watchdog::make(bus, {.period = nanoseconds::max()}).value();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(watchdog.looks(), 0u);
+}
+
+TEST_F(WatchdogTest, ATimeBelowZeroIsRefusedByName) {
+  const nanoseconds below(-1);
+  const std::pair<const char*, collective::WatchdogOptions> all[] = {
+      {"from_issue", {.from_issue = below}},
+      {"from_start", {.from_start = below}},
+      {"period", {.period = below}},
+      {"before_abort_within", {.before_abort_within = below}}};
+  for (const auto& [name, options] : all) {
+    const auto made = Watchdog::make(bus, options);
+    ASSERT_FALSE(made) << name;
+    EXPECT_EQ(made.error().code, Error::Code::refused);
+    EXPECT_EQ(made.error().message,
+              "a watchdog's " + std::string(name) + " is -1 ns; give it a time from 0");
+  }
+}
+
 // Once in a process, so that each of these has one of its own.
 class WatchdogProcessTest : public WatchdogTest {
  protected:
@@ -104,6 +156,7 @@ class WatchdogProcessTest : public WatchdogTest {
         },
         testing::ExitedWithCode(0), "");
   }
+  Heard<collective::Issued> issued{bus};  // so that what hangs before the watchdog is seen, too
 };
 
 TEST_F(WatchdogProcessTest, TheProgramIsCalledBeforeTheAbort) {

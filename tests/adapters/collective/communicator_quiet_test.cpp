@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "adapters/sources/collective/collective_watchdog.hpp"
+
 #include "tests/adapters/collective/communicator_parts.hpp"
 
 namespace ringmain::tests {
@@ -87,6 +89,11 @@ INSTANTIATE_TEST_SUITE_P(
         Comer{"completion_hook",
               [](Bus&, const auto& comm) {
                 return held(comm.completion_hook([](const collective::CompletionHookArgs&) {}));
+              }},
+        Comer{"watchdog",
+              [](Bus& bus, const auto&) {
+                return std::make_shared<collective::Watchdog>(
+                    collective::Watchdog::make(bus, {.period = {}}).value());
               }}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -1,9 +1,15 @@
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -62,6 +68,11 @@ class FlightRecorderTest : public testing::Test {
   [[nodiscard]] std::string prefix() const { return folder + "/made/rank_"; }
   [[nodiscard]] static FlightRecorderHook make(std::size_t entries) {
     return FlightRecorderHook({.max_entries = entries, .isolated = true});
+  }
+
+  [[nodiscard]] Read dumped(int rank) const {
+    std::ifstream file(prefix() + std::to_string(rank), std::ios::binary);
+    return Read(std::string(std::istreambuf_iterator<char>(file), {}));
   }
 
   void reduce(int times) {
@@ -203,6 +214,23 @@ TEST_F(FlightRecorderTest, ABatchIsItsMembersAndTheEntryThatClosesIt) {
   EXPECT_EQ(read.dump.entries[1].to, 0);
 }
 
+TEST_F(FlightRecorderTest, ABatchOfMoreMembersThanItHoldsLeavesTheLastOnes) {
+  std::array<float, 3> out{}, in{};
+  const Values sent(out), received(in);
+  const loopback::OneToOne both[] = {collective::Send{sent, 0}, collective::Recv{{received, 0}}};
+  for (const std::size_t entries : {1u, 2u}) {
+    auto recorder = make(entries);
+    ASSERT_TRUE(recorder.register_with_comm(alone.comm()));
+    ASSERT_TRUE(alone.batch_op_issue(both));
+    EXPECT_EQ(recorder.size(), entries);
+    const Read read(recorder.dump_json());
+    EXPECT_EQ(read.names().back(), "coalesced");
+    for (const flight::Entry& entry : read.dump.entries) EXPECT_TRUE(entry.retired);
+    ASSERT_TRUE(alone.batch_op_issue(both));  // the one before left nothing behind
+    EXPECT_TRUE(Read(recorder.dump_json()).dump.entries.back().retired);
+  }
+}
+
 TEST_F(FlightRecorderTest, WhatAnotherHookRefusesIsNotThere) {
   auto recorder = make(10);
   ASSERT_TRUE(recorder.register_with_comm(alone.comm()));
@@ -247,8 +275,7 @@ TEST_F(FlightRecorderTest, AFileHasItsRankInItsNameAndIsWholeOrNotThere) {
   for (const auto& file : std::filesystem::directory_iterator(folder + "/made"))
     files.push_back(file.path().filename());
   EXPECT_EQ(files, std::vector<std::string>{"rank_12"});
-  std::ifstream file(prefix() + "12", std::ios::binary);
-  const Read read(std::string(std::istreambuf_iterator<char>(file), {}));
+  const Read read = dumped(12);
   EXPECT_EQ(read.dump.rank, 12);
   EXPECT_EQ(read.dump.entries.size(), 3u);
 
@@ -259,6 +286,44 @@ TEST_F(FlightRecorderTest, AFileHasItsRankInItsNameAndIsWholeOrNotThere) {
   EXPECT_FALSE(recorder.dump_file(-1));
 }
 
+TEST_F(FlightRecorderTest, AForkedChildFindsItsLockFree) {
+  auto recorder = make(2000);
+  ASSERT_TRUE(recorder.register_with_comm(alone.comm()));
+  reduce(1000);
+  std::atomic<bool> enough{false};
+  std::thread copies([&] {
+    while (!enough) (void)recorder.dump_json();
+  });
+  int status = 0;
+  for (int i = 0; i < 50 && status == 0; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // where it would wait for ever
+      ::_exit(recorder.size() == 1000 ? 0 : 1);
+    }
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+  }
+  enough = true;
+  copies.join();
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(FlightRecorderTest, AFileLargerThanTheProcessMayWriteIsNotTried) {
+  auto recorder = make(100);
+  ASSERT_TRUE(recorder.register_with_comm(alone.comm()));
+  reduce(100);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 4096;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto refused = recorder.dump_file(0);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("ulimit -f"), std::string::npos);
+  EXPECT_TRUE(recorder.dump_file(0));
+}
+
 TEST_F(FlightRecorderTest, ItIsDumpedBeforeAnAbort) {
   World pair = World::make(bus, {.name = "pair", .ranks = 2}).value();
   FlightRecorderHook recorder(
@@ -267,10 +332,59 @@ TEST_F(FlightRecorderTest, ItIsDumpedBeforeAnAbort) {
   std::array<float, 4> values{};
   const auto hangs = pair.rank(1).all_reduce({.tensor = Values(values), .async_op = true});
   pair.rank(1).comm().abort("it hangs");
-  std::ifstream file(prefix() + "1", std::ios::binary);
-  const Read read(std::string(std::istreambuf_iterator<char>(file), {}));
+  const Read read = dumped(1);
   ASSERT_EQ(read.dump.entries.size(), 1u);
   EXPECT_FALSE(read.dump.entries[0].retired);  // before
+}
+
+TEST_F(FlightRecorderTest, ItIsDumpedAtTheFirstFailureAndNotAgain) {
+  FlightRecorderHook recorder(
+      {.max_entries = 10, .isolated = true, .rank = 2, .dumps_on_failure = true});
+  ASSERT_TRUE(recorder.register_with_comm(alone.comm()));
+  reduce(1);
+  EXPECT_FALSE(std::filesystem::exists(prefix() + "2"));
+  const auto fails = [this] {
+    auto issuing = alone.comm().issue(collective::Barrier{});
+    issuing.threw("the link is down");
+  };
+  fails();
+  EXPECT_EQ(dumped(2).dump.entries.size(), 2u);
+  fails();
+  EXPECT_EQ(dumped(2).dump.entries.size(), 2u);
+}
+
+TEST_F(FlightRecorderTest, ItIsDumpedWhenTheProcessEndsByExit) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ::setenv("RINGMAIN_PARENTS_PREFIX", prefix().c_str(), 0);  // the child has a folder of its own
+  EXPECT_EXIT(
+      {
+        std::filesystem::remove_all(folder);
+        ::setenv("TORCHCOMM_FR_DUMP_TEMP_FILE", std::getenv("RINGMAIN_PARENTS_PREFIX"), 1);
+        FlightRecorderHook recorder(
+            {.max_entries = 10, .isolated = true, .rank = 3, .dumps_at_exit = true});
+        (void)recorder.register_with_comm(alone.comm());
+        reduce(3);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EQ(dumped(3).dump.entries.size(), 3u);
+  ::unsetenv("RINGMAIN_PARENTS_PREFIX");
+}
+
+TEST_F(FlightRecorderTest, ADumpThatNobodyAsksForNeedsARank) {
+  const std::pair<const char*, collective::FlightRecorderOptions> all[] = {
+      {"dumps_on_abort", {.isolated = true, .dumps_on_abort = true}},
+      {"dumps_on_failure", {.isolated = true, .dumps_on_failure = true}},
+      {"dumps_at_exit", {.isolated = true, .dumps_at_exit = true}}};
+  for (const auto& [name, options] : all) {
+    try {
+      const FlightRecorderHook recorder(options);
+      ADD_FAILURE() << name << " is accepted";
+    } catch (const std::invalid_argument& why) {
+      EXPECT_EQ(why.what(),
+                std::string(name) + " needs a rank for the file's name: give rank, from 0");
+    }
+  }
 }
 
 }  // namespace

@@ -18,26 +18,31 @@ class FlightRecorderHook:
     Remembers the newest `max_entries` operations (None: what TORCHCOMM_FR_BUFFER_SIZE says, else 2000). Recorders that are not
     `isolated` share one ring of the process. `variables` "torch": TORCH_FR_… in place of TORCHCOMM_FR_…. `backend` stands before the
     colon of operations' names; without it the group's own where PyTorch's analyzer knows it, else nccl. `rank` is this process's in the
-    job (None: the variable RANK); files that nobody asked for need it: dumps_on_abort, before a group is given up through its
-    communicator; dumps_on_failure, at the first operation that fails or times out; dumps_at_exit, when the interpreter ends.
-    Threads: any.
+    job (None: the variable RANK); files that nobody asks for need it, else ValueError: dumps_on_abort, before a group is given up
+    through its communicator; dumps_on_failure, at the first operation that fails or times out; dumps_at_exit, when the interpreter
+    ends. Threads: any.
     """
 
     def __init__(self, max_entries: int | None = None, isolated: bool = False, *, variables: str = "torchcomms", backend: str = "",
                  rank: int | None = None, dumps_on_abort: bool = False, dumps_on_failure: bool = False, dumps_at_exit: bool = False) -> None:
         entries = 0 if max_entries is None else _check.whole("max_entries", max_entries, 1, 2**31 - 1)
         self._rank = _environment_rank() if rank is None else _check.whole("rank", rank, 0, 2**31 - 1)
+        for word, wanted in (("dumps_on_abort", dumps_on_abort), ("dumps_on_failure", dumps_on_failure), ("dumps_at_exit", dumps_at_exit)):
+            if wanted and self._rank < 0:
+                raise ValueError(f"{word} needs a rank for the file's name: give rank=, or set the variable RANK")
         self._native = _native.FlightRecorder(entries, bool(isolated), _check.text("variables", variables),
                                               _check.text("backend", backend), self._rank, bool(dumps_on_abort), bool(dumps_on_failure))
         if dumps_at_exit:
-            if self._rank < 0:
-                raise ValueError("dumps_at_exit needs a rank for the file's name: give rank=, or set the variable RANK")
             atexit.register(_dump, weakref.ref(self), os.getpid())
 
     def register_with_comm(self, comm: Any) -> None:
         """A communicator of ringmain.comms, its hooks (hooks_of), or a process group of PyTorch's that ringmain.torch hears. From its next
         operation on; parts of a split are recorded with it. Again: nothing."""
-        hooks = comm if isinstance(comm, Hooks) else hooks_of(comm)
+        try:
+            hooks = comm if isinstance(comm, Hooks) else hooks_of(comm)
+        except TypeError:
+            raise TypeError(f"comm is {comm!r}; give a communicator of ringmain.comms, its hooks, a torch.distributed.ProcessGroup, or a "
+                            "group's name") from None
         if not isinstance(comm, (Hooks, str)):
             limit = _timeout_of(comm)
             if limit is not None:
@@ -74,6 +79,10 @@ class FlightRecorderHook:
         """How many operations it holds."""
         return self._native.size()
 
+    def lost(self) -> int:
+        """How many operations could not be recorded, as there was no memory."""
+        return self._native.lost
+
     def __len__(self) -> int:
         return self.size()
 
@@ -86,7 +95,7 @@ class FlightRecorderHook:
 
 def _environment_rank() -> int:
     said = os.environ.get("RANK", "")
-    return int(said) if said.isdigit() else -1
+    return int(said) if said.isascii() and said.isdigit() else -1  # "²" is a digit, too
 
 
 def _timeout_of(group: Any) -> float | None:

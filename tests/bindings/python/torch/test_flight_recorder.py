@@ -220,6 +220,49 @@ def test_names_of_files_come_from_the_variables(tmp_path, monkeypatch):
         comms.FlightRecorderHook(5, isolated=True).dump_file()
 
 
+@pytest.mark.parametrize("word", ["dumps_on_abort", "dumps_on_failure", "dumps_at_exit"])
+def test_a_dump_that_nobody_asks_for_needs_a_rank(monkeypatch, word):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(ValueError, match=f"{word} needs a rank for the file's name: give rank=, or set the variable RANK"):
+        comms.FlightRecorderHook(5, isolated=True, **{word: True})
+    monkeypatch.setenv("RANK", "2")
+    assert comms.FlightRecorderHook(5, isolated=True, **{word: True}).size() == 0
+
+
+@pytest.mark.parametrize("word", ["dumps_on_abort", "dumps_on_failure"])
+def test_it_is_dumped_when_a_group_is_given_up_or_an_operation_fails(tmp_path, monkeypatch, word):
+    monkeypatch.setenv("TORCHCOMM_FR_DUMP_TEMP_FILE", str(tmp_path / "rank_"))
+
+    over = threading.Event()
+
+    def rank():
+        comm = comms.new_comm("loopback", name="main")
+        if comm.get_rank() == 1:
+            return over.wait()  # a rank that leaves ends what is open
+        recorder = comms.FlightRecorderHook(10, isolated=True, rank=4, **{word: True})
+        recorder.register_with_comm(comm)
+        try:
+            comm.all_reduce(zeros(2), comms.ReduceOp.SUM, async_op=True)
+            assert not (tmp_path / "rank_4").exists()
+            comm.abort("it hangs")
+        finally:
+            over.set()
+
+    comms.run_ranks(2, rank)
+    entry, = pickle.loads((tmp_path / "rank_4").read_bytes())["entries"]
+    assert entry["retired"] == (word == "dumps_on_failure")  # before the abort, or when it has failed
+
+
+@pytest.mark.parametrize("what", [None, 3])
+def test_it_says_what_it_is_registered_with(what):
+    with pytest.raises(TypeError, match=f"comm is {what}; give a communicator of ringmain.comms, its hooks, a torch"):
+        comms.FlightRecorderHook(5, isolated=True).register_with_comm(what)
+
+
+def test_it_says_how_many_operations_it_had_no_memory_for():
+    assert comms.FlightRecorderHook(5, isolated=True).lost() == 0
+
+
 def test_it_is_dumped_when_the_interpreter_ends(tmp_path):
     program = """
 from ringmain import comms
@@ -282,3 +325,9 @@ def test_the_recorder_of_a_group_has_its_time_out_and_pytorchs_numbers(jobs):
 def test_a_recorder_is_registered_with_a_group_that_is_heard_only():
     with pytest.raises(LookupError):
         comms.FlightRecorderHook(5, isolated=True).register_with_comm("nobody")
+
+
+def test_a_rank_that_is_no_number_is_none(monkeypatch):
+    monkeypatch.setenv("RANK", "²")
+    with pytest.raises(ValueError, match="needs a rank"):
+        comms.FlightRecorderHook(dumps_at_exit=True)
