@@ -31,7 +31,7 @@ std::string stays(const std::string& path) {
 /// Makes a file of the flight recorder, and removes it again.
 Finding examine_flight() {
   engine::flight::RingFileOptions options;
-  options.kept = ~std::size_t{0};  // what others have left is not for the doctor to delete
+  options.kept = engine::flight::kKeepAll;  // what others have left is not for the doctor to delete
   const auto file = engine::flight::RingFile::open(options);
   if (file->path().empty()) {
     return {"flight recorder", State::note, file->complaint(),

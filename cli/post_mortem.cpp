@@ -23,35 +23,51 @@ namespace fs = std::filesystem;
 using engine::flight::FlightName;
 
 struct PostMortemCall {
-  std::vector<std::string> files;
   std::vector<std::string> sinks;
   std::size_t events = 20;
   bool json = false;
 };
 
-/// The flight recorder's files of a folder, by process; of that process only, if `pid` is not 0.
-std::vector<std::string> files_in(const std::string& folder, std::uint32_t pid) {
-  std::vector<std::pair<FlightName, std::string>> found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    FlightName name;
-    if (!engine::flight::parse_flight_name(entry.path().filename().string(), name)) continue;
-    if (pid == 0 || name.pid == pid) found.emplace_back(name, entry.path().string());
+/// Files of a flight recorder, and a sentence for each folder that hid what it has.
+struct Found {
+  std::vector<std::string> files, unread;
+  void add(Found more) {
+    files.insert(files.end(), more.files.begin(), more.files.end());
+    unread.insert(unread.end(), more.unread.begin(), more.unread.end());
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::pair{a.first.start, a.second} < std::pair{b.first.start, b.second};
-  });
-  std::vector<std::string> files;
-  for (auto& [name, path] : found) files.push_back(std::move(path));
-  return files;
+};
+
+std::string unread(const std::string& path, const std::error_code& why) {
+  return path + " cannot be read: " + why.message();
 }
 
-std::vector<std::string> files_anywhere(std::uint32_t pid) {
-  std::vector<std::string> files;
-  for (const std::string& folder : engine::flight::flight_folders("")) {
-    for (std::string& file : files_in(folder, pid)) files.push_back(std::move(file));
+bool is_not_there(const std::error_code& why) {
+  return why == std::errc::no_such_file_or_directory || why == std::errc::not_a_directory;
+}
+
+/// The flight recorder's files of a folder, by process; of that process only, if `pid` is not 0.
+Found files_in(const std::string& folder, std::uint32_t pid) {
+  std::vector<std::pair<FlightName, std::string>> files;
+  std::error_code why;
+  for (fs::directory_iterator entry(folder, why), end; !why && entry != end; entry.increment(why)) {
+    FlightName name;
+    if (!engine::flight::parse_flight_name(entry->path().filename().string(), name)) continue;
+    if (pid == 0 || name.pid == pid) files.emplace_back(name, entry->path().string());
   }
-  return files;
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    return std::pair{a.first.start, a.second} < std::pair{b.first.start, b.second};
+  });
+  Found found;
+  for (auto& [name, path] : files) found.files.push_back(std::move(path));
+  if (why && !is_not_there(why)) found.unread.push_back(unread(folder, why));
+  return found;
+}
+
+Found files_anywhere(std::uint32_t pid) {
+  Found found;
+  for (const std::string& folder : engine::flight::flight_folders(""))
+    found.add(files_in(folder, pid));
+  return found;
 }
 
 std::string places() {
@@ -66,25 +82,28 @@ bool is_number(const std::string& word) {
          word.find_first_not_of("0123456789") == std::string::npos;
 }
 
-/// Adds the files that an operand means; returns a sentence if there is none.
-std::string find(const std::string& operand, std::vector<std::string>& files) {
-  std::error_code none;
-  std::vector<std::string> found;
-  if (fs::is_directory(operand, none)) {
+/// Adds what an operand means; returns a sentence if it means nothing.
+std::string find(const std::string& operand, Found& all) {
+  std::error_code why;
+  const fs::file_status is = fs::status(operand, why);
+  Found found;
+  if (is.type() == fs::file_type::none) return unread(operand, why);
+  if (fs::is_directory(is)) {
     found = files_in(operand, 0);
-    if (found.empty()) return operand + " has no file of a flight recorder (flight-PID-….ring)";
-  } else if (fs::exists(operand, none)) {
-    found = {operand};
+    if (found.files.empty() && found.unread.empty())
+      return operand + " has no file of a flight recorder (flight-PID-….ring)";
+  } else if (fs::exists(is)) {
+    found.files = {operand};
   } else if (is_number(operand)) {
     found = files_anywhere(static_cast<std::uint32_t>(std::stoul(operand)));
-    if (found.empty()) {
+    if (found.files.empty() && found.unread.empty()) {
       return "process " + operand + " left no file in " + places() +
              "; was it run with 'ringmain run --flight', and with the same RINGMAIN_FLIGHT_DIR?";
     }
   } else {
     return "there is no file, folder or process '" + operand + "'";
   }
-  files.insert(files.end(), found.begin(), found.end());
+  all.add(std::move(found));
   return "";
 }
 
@@ -108,18 +127,20 @@ int run(const Arguments& arguments) {
   PostMortemCall call;
   if (const std::string sentence = read_call(arguments, call); !sentence.empty())
     return wrong_usage("post-mortem", sentence);
+  Found found;
   for (const std::string& operand : arguments.operands()) {
-    if (const std::string sentence = find(operand, call.files); !sentence.empty())
+    if (const std::string sentence = find(operand, found); !sentence.empty())
       return failed(sentence);
   }
-  if (arguments.operands().empty()) call.files = files_anywhere(0);
-  if (call.files.empty()) {
+  if (arguments.operands().empty()) found = files_anywhere(0);
+  int status = kDone;
+  for (const std::string& sentence : found.unread) status = failed(sentence);
+  if (found.files.empty() && found.unread.empty()) {
     return failed("no flight recorder has left a file in " + places() +
                   "; record with: ringmain run --flight 'collective.>,train.*' -- COMMAND");
   }
-  int status = kDone;
   std::vector<flight::RingDump> dumps;
-  for (const std::string& file : call.files) {
+  for (const std::string& file : found.files) {
     auto dump = flight::RingDump::read(file);
     if (dump) {
       if (!dump.value().file().damage.empty()) status = kFailed;
@@ -148,8 +169,8 @@ const Verb& post_mortem_verb() {
       {"--json", "", "one line of JSON for each process"},
       {"--last", "EVENTS", "how many of each ring are shown: 20 unless said"},
       {"--sink", "SINK",
-       "give all events to a sink, such as json_lines:FILE, in the order of their times; may be\n"
-       "given more than once"}};
+       "give all events that no guard vetoed to a sink, such as json_lines:FILE, each publisher's\n"
+       "in their order ('ringmain sort' makes one of all); may be given more than once"}};
   static const Verb kVerb{
       "post-mortem",
       "[FOLDER|PID|FILE]…",
@@ -160,8 +181,10 @@ const Verb& post_mortem_verb() {
       "exactly how many were overwritten. Without an operand: all files in RINGMAIN_FLIGHT_DIR, "
       "or\n"
       "else in the user's runtime folder and /dev/shm.\n\n"
-      "exit status: 0; 1 where there is no file, one could not be read, or is damaged; 2 for a\n"
-      "wrong call.",
+      "A process that ended by exit() or _exit() is dead and not closed, like one that was\n"
+      "killed, unless its recording was ended in order before.\n\n"
+      "exit status: 0; 1 where there is no file, one or a folder could not be read, or a file is\n"
+      "damaged; 2 for a wrong call.",
       kOptions,
       run};
   return kVerb;

@@ -22,7 +22,8 @@ template <std::size_t kSize>
 [[nodiscard]] std::string post_mortem_text(const flight::RingDump& dump, std::size_t events);
 /// One line with all of it, and the last `events` of each ring.
 [[nodiscard]] std::string post_mortem_json(const flight::RingDump& dump, std::size_t events);
-/// All events of the dumps in the order of their times, on a bus of its own with these sinks.
+/// All events of the dumps that no guard refused, on a bus of its own with these sinks; those of a
+/// publisher in the order of their times.
 /// Returns a sentence if that failed.
 [[nodiscard]] std::string post_mortem_to_sinks(const std::vector<flight::RingDump>& dumps,
                                                const std::vector<std::string>& sinks);

@@ -146,6 +146,13 @@ std::string post_mortem_json(const RingDump& dump, std::size_t events) {
     });
     std::string& rings = object.name("rings");
     list(rings, dump.rings(), [&](const RecordedRing& one) { add_ring(rings, one, events); });
+    std::string& patterns = object.name("patterns");
+    list(patterns, dump.patterns(), [&patterns](const flight::RecordedPattern& one) {
+      Object pattern(patterns);
+      pattern.text("pattern", one.pattern);
+      pattern.number("channels", one.channels);
+      pattern.number("rings", one.rings);
+    });
   }
   return to += '\n';
 }

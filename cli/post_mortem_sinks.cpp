@@ -56,14 +56,16 @@ class Lanes {
   std::map<std::tuple<std::size_t, std::uint32_t, std::string>, engine::Lane*> lanes_;
 };
 
-/// In the order of their times. `f(number of the dump, event)`
+/// In the order of their times, which a sink gets of each publisher. What a guard refused was an
+/// event to nobody. `f(number of the dump, event)`
 template <class F>
 void in_order(const std::vector<flight::RingDump>& dumps, F f) {
   std::vector<std::pair<std::size_t, const RecordedEvent*>> all;
   for (std::size_t i = 0; i < dumps.size(); ++i) {
     for (const flight::RecordedRing& ring : dumps[i].rings()) {
       for (const RecordedEvent& one : ring.events) {
-        if (one.schema != nullptr && !one.channel.empty()) all.emplace_back(i, &one);
+        const bool told = one.schema != nullptr && !one.channel.empty();
+        if (told && one.code != PublishCode::vetoed) all.emplace_back(i, &one);
       }
     }
   }

@@ -113,6 +113,17 @@ void add_open(std::string& to, const RingDump& dump) {
   }
 }
 
+/// Those without a ring: the person asked for them, and looks for them.
+void add_patterns(std::string& to, const RingDump& dump) {
+  for (const flight::RecordedPattern& one : dump.patterns()) {
+    if (one.rings != 0) continue;
+    const std::string pattern = "'" + shown(one.pattern) + "'";
+    to += one.channels == 0 ? "\n  nothing matched " + pattern + '\n'
+                            : "\n  nothing was recorded by " + pattern + ", which matched " +
+                                  plural(one.channels, "channel") + '\n';
+  }
+}
+
 }  // namespace
 
 std::string post_mortem_text(const RingDump& dump, std::size_t events) {
@@ -135,6 +146,7 @@ std::string post_mortem_text(const RingDump& dump, std::size_t events) {
           std::to_string(marks.high) + " readable, " + plural(marks.records, "operation") + '\n';
   }
   for (const RecordedRing& ring : dump.rings()) add_ring(to, dump, ring, events);
+  add_patterns(to, dump);
   return to;
 }
 

@@ -88,12 +88,33 @@ class PostMortemTest(unittest.TestCase):
         for group in ("data", "tensor"):
             self.assertIn(f"all_reduce of group '{group}' #20, 4.00 MiB", told.stdout)
             self.assertIn(f"group '{group}': #1 to #20 readable, 20 operations", told.stdout)
-        # A thread that ends before the other one begins leaves it its rings.
-        self.assertRegex(told.stdout, "(20 written = 20 readable|40 written = 40 readable) [+] 0 overwritten")
+        # Each of the two threads has its own, whichever ends before the other begins.
+        self.assertEqual(told.stdout.count("20 written = 20 readable + 0 overwritten"), 2)
         self.assertIn("closed in order", told.stdout)
         self.assertIn("train.step #20  step=20  loss=0.05", told.stdout)
 
-    def test_a_sink_gets_all_events_in_the_order_of_their_times(self):
+    def test_patterns_that_were_asked_for_and_have_no_ring_are_named(self):
+        subprocess.run([BINARY, "run", "--flight", "train.*,trian.>,collective.failed,*.step", "--", EXAMPLE, "20"], check=True,
+                       capture_output=True, env=self.environment)
+        dump = next(one for one in self.dumps() if any(ring["pattern"] == "train.*" for ring in one["rings"]))
+        self.assertEqual(list(dump)[-1], "patterns")
+        patterns = {one["pattern"]: (one["channels"], one["rings"]) for one in dump["patterns"]}
+        self.assertEqual(list(patterns), ["train.*", "trian.>", "collective.failed", "*.step"])
+        self.assertEqual(patterns["train.*"], (1, 2))
+        self.assertEqual(patterns["trian.>"], (0, 0))
+        self.assertEqual(patterns["*.step"], (0, 0))  # the first that matches has the channel
+        told = self.ringmain("post-mortem", dump["file"]).stdout
+        self.assertIn("nothing matched 'trian.>'\n", told)
+        self.assertIn("nothing matched '*.step'\n", told)
+        self.assertNotIn("nothing matched 'train.*'", told)
+
+    def test_who_ended_by_exit_reads_like_who_was_killed_and_the_help_says_so(self):
+        subprocess.run([BINARY, "run", "--flight", "train.*", "--", EXAMPLE, "20"], check=True, capture_output=True, env=self.environment)
+        ends = [(dump["process"]["state"], dump["process"]["closed"]) for dump in self.dumps()]
+        self.assertEqual(sorted(ends), [("dead", False), ("dead", True)])  # the run's, and the program's own, which it has ended
+        self.assertIn("ended by exit() or _exit() is dead and not closed", self.ringmain("post-mortem", "--help").stdout)
+
+    def test_a_sink_gets_all_events_and_each_publishers_in_order(self):
         subprocess.run([EXAMPLE, "100"], check=True, capture_output=True, env=self.environment)
         lines = self.folder.parent / "last.jsonl"
         run = self.ringmain("post-mortem", "--sink", f"json_lines:{lines}", self.folder)
@@ -102,8 +123,27 @@ class PostMortemTest(unittest.TestCase):
         steps = [event for event in events if event["channel"] == "train.step"]
         self.assertEqual(len(steps), 200)
         self.assertEqual({event["op"] for event in events if event["channel"] == "collective.issued"}, {"all_reduce"})
+        for group in {event["group"] for event in events if event["channel"] == "collective.issued"}:
+            times = [event["time_ns"] for event in events if event["channel"] == "collective.issued" and event["group"] == group]
+            self.assertEqual(times, sorted(times))
         recorded = [event for dump in self.dumps() for ring in dump["rings"] for event in ring["events"]]
         self.assertEqual(sorted(event["time_ns"] for event in events), sorted(event["time_ns"] for event in recorded))
+
+    def test_analyze_takes_the_rings_of_the_newest_run(self):
+        self.environment |= {"RANK": "0", "WORLD_SIZE": "2"}
+        files = []
+        for _ in range(2):
+            subprocess.run([EXAMPLE, "20"], check=True, capture_output=True, env=self.environment)
+            files.append(next(str(file) for file in self.folder.iterdir() if str(file) not in files))
+        run = self.ringmain("fr", "analyze", "--json", "--grace", 0, self.folder)
+        verdict = json.loads(run.stdout)
+        self.assertEqual((verdict["dumps"], verdict["passed_over"]), (1, files[:1]), run.stdout)
+        run = self.ringmain("fr", "analyze", *files)  # what is named is not passed over
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("are both of rank 0", run.stderr)
+        converted = json.loads(self.ringmain("fr", "convert", "--to", "json", files[0]).stdout)
+        self.assertEqual((converted["rank"], sorted(converted["pg_config"])), (0, ["data", "tensor"]))
+        self.assertEqual([e["state"] for e in converted["entries"]].count("scheduled"), 2)  # one of each group never ends
 
     def test_cut_and_foreign_files_get_one_sentence(self):
         subprocess.run([EXAMPLE, "20"], check=True, capture_output=True, env=self.environment)
@@ -125,6 +165,45 @@ class PostMortemTest(unittest.TestCase):
             self.assertIn(run.returncode, (0, 1))
             self.assertIn(len(run.stderr.splitlines()), (0, 1))
 
+    def test_a_folder_that_may_not_be_read_is_named_with_the_reason(self):
+        long = self.folder.parent / ("n" * 300)  # no rights are needed to be refused that
+        run = self.ringmain("post-mortem", long)
+        self.assertEqual((run.returncode, run.stderr), (1, f"ringmain: {long} cannot be read: File name too long\n"))
+        self.environment["RINGMAIN_FLIGHT_DIR"] = str(long)
+        for words in ((), ("4711",)):
+            run = self.ringmain("post-mortem", *words)
+            self.assertEqual((run.returncode, run.stderr), (1, f"ringmain: {long} cannot be read: File name too long\n"))
+
+    def test_a_folder_closed_to_the_user_is_no_empty_one(self):
+        subprocess.run([EXAMPLE, "20"], check=True, capture_output=True, env=self.environment)
+        self.folder.chmod(0)
+        self.addCleanup(self.folder.chmod, 0o700)
+        if os.access(self.folder, os.R_OK):
+            self.as_another_user()
+        else:
+            self.check_closed(self.ringmain)
+
+    def as_another_user(self):
+        """Root may read all; whoever has no rights is asked in a child."""
+        self.folder.parent.chmod(0o755)
+
+        def ringmain(*words):
+            return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, check=False, env=self.environment,
+                                  user=65534, group=65534, extra_groups=[])
+        try:
+            ringmain("--version")
+        except PermissionError as why:
+            self.skipTest(f"another user may not run {BINARY}, or this one may not become another: {why}")
+        self.check_closed(ringmain)
+
+    def check_closed(self, ringmain):
+        for words in ((self.folder,), (), ("4711",)):
+            run = ringmain("post-mortem", *words)
+            self.assertEqual((run.returncode, run.stderr), (1, f"ringmain: {self.folder} cannot be read: Permission denied\n"), words)
+        inside = self.folder / "flight-1-2-3.ring"
+        run = ringmain("post-mortem", inside)
+        self.assertEqual((run.returncode, run.stderr), (1, f"ringmain: {inside} cannot be read: Permission denied\n"))
+
     def test_wrong_calls_are_answered_with_what_to_do(self):
         for words, status, said in (
                 (("post-mortem",), 1, "record with: ringmain run --flight"),
@@ -134,7 +213,11 @@ class PostMortemTest(unittest.TestCase):
                 (("post-mortem", "--last", "few"), 2, "--last is a number"),
                 (("post-mortem", "--sink", "json_line:x"), 2, "json_lines"),
                 (("post-mortm",), 2, "post-mortem"),
-                (("run", "--flight", "a,,b", "--", "true"), 2, "is empty")):
+                (("run", "--flight", "a,,b", "--", "true"), 2, "is empty"),
+                (("run", "--flight", "own..x", "--", "true"), 2, "'own..x' has an empty word"),
+                (("run", "--flight", "a,own.>.x", "--", "true"), 2, "'own.>.x' has a > that is not its last word"),
+                (("run", "--flight", "**", "--", "true"), 2, "'**' has a * beside other characters"),
+                (("run", "--flight", "x" * 256, "--", "true"), 2, "has more than 255 bytes")):
             run = self.ringmain(*words)
             self.assertEqual(run.returncode, status, (words, run.stderr))
             self.assertIn(said, run.stderr, words)
