@@ -104,6 +104,7 @@ class NativeBus {
 /// Ends all callbacks into Python, once what was published has been heard, or two seconds on.
 void shut_down();
 void bind_bus(nb::module_& m);
+void bind_recording(nb::module_& m);
 void bind_steps(nb::module_& m);
 void bind_collective(nb::module_& m);
 void bind_compile(nb::module_& m);

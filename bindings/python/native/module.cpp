@@ -12,6 +12,7 @@ NB_MODULE(_native, m) {
   ringmain::python::bind_batch(m);
   ringmain::python::bind_channel(m);
   ringmain::python::bind_bus(m);
+  ringmain::python::bind_recording(m);
   ringmain::python::bind_steps(m);
   ringmain::python::bind_collective(m);
   ringmain::python::bind_compile(m);

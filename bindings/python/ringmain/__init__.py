@@ -23,10 +23,12 @@ docs/python.md says what runs in which thread, and what fork and exit do.
 import atexit
 
 from . import _native, _thread, events
-from ._bus import Bus, Channel, Subscription, in_subscriber
+from ._bus import Bus, Subscription, in_subscriber
+from ._channel import Channel
 from ._mailbox import Mailbox
 from ._native import Batch, BatchResult, PublishResult, Record, Stamp
 from ._paths import cmake_prefix, get_include, program
+from ._recording import Recording
 from ._stats import ChannelStats, PythonStats, Stats, SubscriberStats
 from ._steps import StepFollow, StepPlace
 from ._types import EventType, Text, Unit, event, name, name_text
@@ -37,6 +39,6 @@ atexit.register(_thread.at_exit)
 
 __all__ = [
     "Batch", "BatchResult", "Bus", "Channel", "ChannelStats", "EventType", "Mailbox", "PublishResult",
-    "PythonStats", "Record", "Stamp", "Stats", "StepFollow", "StepPlace", "Subscription", "SubscriberStats", "Text", "Unit",
+    "PythonStats", "Record", "Recording", "Stamp", "Stats", "StepFollow", "StepPlace", "Subscription", "SubscriberStats", "Text", "Unit",
     "cmake_prefix", "event", "events", "get_include", "in_subscriber", "name", "name_text", "program",
 ]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _check, _native, _numpy, events
+from . import _check, _native, _recording, events
+from ._channel import Channel
 from ._mailbox import Mailbox
+from ._recording import Recording
 from ._steps import StepFollow
 from ._stats import Stats, SubscriberStats
 from ._types import EventType, check_name, check_pattern, declared, event_type_of, newest_of
@@ -24,44 +27,6 @@ Judge = Callable[[_native.Record], "bool | str | None"]
 def in_subscriber() -> bool:
     """Is this thread inside a subscriber of any bus: a callback of Python's, C's or C++'s, a judge, or a sink?"""
     return _native.in_subscriber()
-
-
-class Channel:
-    """One kind of event of a bus: how to publish it."""
-
-    def __init__(self, native: _native.Channel) -> None:
-        self._native = native
-        self.type = EventType(native.layout)
-        # Called most, so without a method of this class in between.
-        self.publish = native.publish_function()  # type: ignore[method-assign]
-
-    @property
-    def name(self) -> str:
-        return self._native.name
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.type.dtype
-
-    @property
-    def wanted(self) -> bool:
-        """Is anybody listening? For skipping the work of making an event."""
-        return self._native.wanted
-
-    def publish(self, /, **fields: Any) -> _native.PublishResult:
-        """Publishes one event, by its fields; fields left out read as in C++ (0 and "" in Python's own events).
-
-        Holds the GIL, and never waits for a subscriber. True unless it was lost; TypeError, ValueError or
-        OverflowError for what the event cannot hold.
-        """
-        return self._native.publish_function()(**fields)
-
-    def publish_all(self, rows: np.ndarray[Any, Any]) -> _native.BatchResult:
-        """Publishes the rows of a structured array, in order. Without a copy if its dtype is the channel's."""
-        return self._native.publish_rows(_numpy.rows_of(np.atleast_1d(rows), self._native.layout))
-
-    def __repr__(self) -> str:
-        return f"<channel {self.name}>"
 
 
 class Subscription:
@@ -152,6 +117,7 @@ class Bus:
             self.step = self._step  # type: ignore[method-assign]
         self._heard: list[_Heard] = []
         self._mailboxes: weakref.WeakSet[Mailbox] = weakref.WeakSet()
+        self._recordings: list[Recording] = []
 
     @classmethod
     def process(cls) -> Bus:
@@ -275,6 +241,27 @@ class Bus:
         """Tells in which step an event was published: open it before the steps begin."""
         return StepFollow(_native.follow_steps(self._native), self.name)
 
+    # --- the flight recorder ---
+
+    def record(self, patterns: str | Iterable[str], *, folder: str | os.PathLike[str] | None = None, file_bytes: int = 8 << 20,
+               ring_bytes: int = 64 << 10, files_kept: int | None = 16) -> Recording:
+        """Leaves what is published on all channels that match one of the patterns, present and future, in a file that outlives the
+        process: `bus.record("collective.>,train.*")`; `ringmain post-mortem` reads it. Also which collectives are open.
+
+        It goes on until reset(), or the end of this bus. `folder`: None for RINGMAIN_FLIGHT_DIR, else the user's runtime folder, else
+        /dev/shm. `ring_bytes`, a power of two from 4 KiB, is for each thread and pattern, `file_bytes`, from 1 MiB, for all.
+        `files_kept`: of dead processes in the folder; None: all. RuntimeWarning: no file can be had, and the record is in memory only.
+        ValueError: patterns that can match no name, wrong sizes, a bus with four recordings, or a forked child, which has to make
+        a Bus of its own.
+        """
+        made = _recording.begin(self._native, patterns, folder, file_bytes, ring_bytes, files_kept)
+        self._recordings = [*self.recordings(), made]
+        return made
+
+    def recordings(self) -> list[Recording]:
+        """Those that record() began here and that go on."""
+        return [recording for recording in self._recordings if recording.recording]
+
     # --- figures, and the end ---
 
     def channel_names(self) -> list[str]:
@@ -289,10 +276,12 @@ class Bus:
         return self._native.flush(_check.seconds(timeout))
 
     def close(self, timeout: float | None = 5.0) -> bool:
-        """Delivers what was accepted, and ends this bus; of the process's bus, only what Python subscribed. False:
-        not within `timeout` seconds."""
+        """Delivers what was accepted, and ends this bus; of the process's bus, only what Python subscribed and records.
+        False: not within `timeout` seconds."""
         in_time = self._native.close(_check.seconds(timeout))
         self._heard.clear()
+        for recording in self._recordings:
+            recording.reset()
         for mailbox in list(self._mailboxes):
             mailbox.close()
         return in_time
