@@ -56,7 +56,8 @@ install(FILES ${nccl_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/
 
 # For C, and for Fortran, whose module users compile themselves.
 install(TARGETS ringmain_c EXPORT ringmainTargets)
-install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.h" "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.f90"
+install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.h" "${PROJECT_SOURCE_DIR}/bindings/c/ringmain_record.h"
+  "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.f90"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/c")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ringmainConfig.cmake.in"

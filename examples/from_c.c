@@ -1,5 +1,8 @@
 /* How does a C program publish and subscribe? It describes its event once and publishes it; a
- * callback on a worker hears it, and so does a queue that the program drains. */
+ * callback on a worker hears it, and so does a queue that the program drains.
+ *
+ *   from_c          three steps
+ *   from_c FOLDER   and they stay in a file there; then: ringmain post-mortem FOLDER */
 #include <stdio.h>
 
 #include <ringmain/c/ringmain.h>
@@ -25,13 +28,15 @@ static int failed(ringmain_code code) {
   return 1;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   const ringmain_event_type type = {sizeof type, sizeof(step),       "my.step", step_fields,
                                     2,           sizeof *step_fields};
   ringmain_bus* bus;
   ringmain_channel* steps;
   ringmain_subscription* printing;
   ringmain_mailbox* mailbox;
+  ringmain_record_options where = {0};
+  ringmain_recording* recording = NULL;
   step s;
   int count = 0;
 
@@ -39,6 +44,9 @@ int main(void) {
       failed(ringmain_subscribe(steps, print, NULL, NULL, NULL, &printing)) ||
       failed(ringmain_mailbox_open(steps, NULL, &mailbox)))
     return 1;
+  where.bytes = sizeof where;
+  where.folder = argc > 1 ? argv[1] : NULL;
+  if (argc > 1 && failed(ringmain_record(bus, "my.>", &where, &recording))) return 1;
   for (s.step = 1; s.step <= 3; ++s.step) {
     s.loss = 2.5 / (double)s.step;
     if (failed(ringmain_publish(steps, &s, sizeof s))) return 1; /* lost, and counted */
@@ -49,5 +57,9 @@ int main(void) {
   ringmain_subscription_free(printing);
   ringmain_mailbox_close(mailbox);
   printf("%d waited in the mailbox\n", count);
+  if (recording != NULL)
+    printf("ringmain post-mortem %s%s\n", ringmain_recording_path(recording),
+           ringmain_recording_complaint(recording)); /* the one or the other */
+  ringmain_recording_close(recording);
   return failed(ringmain_close(bus, -1)) || count != 3;
 }

@@ -1,4 +1,7 @@
 ! How does a Fortran program publish and subscribe? By the same calls as in C, through the module ringmain.
+!
+!   from_fortran          four steps
+!   from_fortran FOLDER   and they stay in a file there; then: ringmain post-mortem FOLDER
 module hearing
   use ringmain
   implicit none
@@ -40,6 +43,8 @@ program from_fortran
   type(ringmain_channel_stats) :: stats
   real(c_double), target :: total = 0
   type(ringmain_member) :: members(2)
+  type(c_ptr) :: recording = c_null_ptr
+  character(len=4096) :: folder
   integer :: i, count
 
   members(1) = ringmain_member('step', RINGMAIN_I64, RINGMAIN_UNIT_ID, &
@@ -53,6 +58,8 @@ program from_fortran
   call check(ringmain_subscribe(steps, c_funloc(add_up), c_loc(total), c_null_funptr, &
     c_null_ptr, adding))
   call check(ringmain_mailbox_open(steps, c_null_ptr, mailbox))
+  call get_command_argument(1, folder)
+  if (folder /= '') call check(ringmain_record(bus, 'my.>', recording, folder))
   do i = 1, 4
     event = step_event(i, 1.0_c_double / i)
     call check(ringmain_publish(steps, c_loc(event), c_sizeof(event)))
@@ -67,6 +74,9 @@ program from_fortran
     if (taken%step /= count .or. heard%sequence /= count) stop 3
   end do
   call ringmain_mailbox_close(mailbox)
+  if (folder /= '') print '(3a)', 'ringmain post-mortem ', ringmain_recording_path(recording), &
+    ringmain_recording_complaint(recording) ! the one or the other
+  call ringmain_recording_close(recording)
   call check(ringmain_stats_of_channel(steps, stats))
   print '(a, f5.3, a, i0, a)', 'losses add up to ', total, ', ', stats%delivered, ' heard'
 

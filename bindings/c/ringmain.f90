@@ -73,6 +73,14 @@ module ringmain
       too_deep = 0, vetoed = 0, delivered = 0, evicted = 0, discarded = 0, pending = 0
   end type
 
+  ! folder: c_null_ptr, or c_loc of text that ends with c_null_char.
+  type, bind(C) :: ringmain_record_options
+    integer(c_int32_t) :: bytes = 32
+    integer(c_int32_t) :: files_kept = 0
+    type(c_ptr) :: folder = c_null_ptr
+    integer(c_int64_t) :: file_bytes = 0, ring_bytes = 0
+  end type
+
   interface
     integer(c_int32_t) function ringmain_c_abi_of_library() bind(C, name='ringmain_c_abi')
       import :: c_int32_t
@@ -206,6 +214,26 @@ module ringmain
       import :: c_ptr
       type(c_ptr), value :: follow
     end subroutine
+    integer(c_int32_t) function ringmain_record_in(bus, patterns, options, recording) &
+        bind(C, name='ringmain_record')
+      import :: c_int32_t, c_ptr, ringmain_record_options
+      type(c_ptr), value :: bus, patterns
+      type(ringmain_record_options), intent(in) :: options
+      type(c_ptr), intent(inout) :: recording
+    end function
+    type(c_ptr) function ringmain_recording_path_at(recording) bind(C, name='ringmain_recording_path')
+      import :: c_ptr
+      type(c_ptr), value :: recording
+    end function
+    type(c_ptr) function ringmain_recording_complaint_at(recording) &
+        bind(C, name='ringmain_recording_complaint')
+      import :: c_ptr
+      type(c_ptr), value :: recording
+    end function
+    subroutine ringmain_recording_close(recording) bind(C)
+      import :: c_ptr
+      type(c_ptr), value :: recording
+    end subroutine
     integer(c_int32_t) function ringmain_stats_of_channel(channel, stats) bind(C)
       import :: c_int32_t, c_ptr, ringmain_channel_stats
       type(c_ptr), value :: channel
@@ -258,18 +286,55 @@ contains
     ringmain_define_event = ringmain_define(bus, event, channel)
   end function
 
+  ! As C's, for Fortran's own strings: 'collective.>,train.*'. folder: as RINGMAIN_FLIGHT_DIR.
+  integer(c_int32_t) function ringmain_record(bus, patterns, recording, folder, options)
+    type(c_ptr), intent(in) :: bus
+    character(len=*), intent(in) :: patterns
+    type(c_ptr), intent(inout) :: recording
+    character(len=*), intent(in), optional :: folder
+    type(ringmain_record_options), intent(in), optional :: options
+    character(kind=c_char), target :: words(len_trim(patterns) + 1)
+    character(kind=c_char), target, allocatable :: place(:)
+    type(ringmain_record_options) :: known
+
+    call to_c(patterns, words)
+    if (present(options)) known = options
+    if (present(folder)) then
+      allocate (place(len_trim(folder) + 1))
+      call to_c(folder, place)
+      known%folder = c_loc(place)
+    end if
+    ringmain_record = ringmain_record_in(bus, c_loc(words), known, recording)
+  end function
+
+  ! The file; '': the record is in the process's memory only, and the complaint says why.
+  function ringmain_recording_path(recording) result(path)
+    type(c_ptr), intent(in) :: recording
+    character(len=:), allocatable :: path
+    path = from_c(ringmain_recording_path_at(recording))
+  end function
+  function ringmain_recording_complaint(recording) result(sentence)
+    type(c_ptr), intent(in) :: recording
+    character(len=:), allocatable :: sentence
+    sentence = from_c(ringmain_recording_complaint_at(recording))
+  end function
+
   ! The sentence of this thread's last call that failed.
   function ringmain_last_error() result(sentence)
     character(len=:), allocatable :: sentence
+    sentence = from_c(ringmain_last_error_at())
+  end function
+
+  function from_c(at) result(copied)
+    type(c_ptr), intent(in) :: at
+    character(len=:), allocatable :: copied
     character(kind=c_char), pointer :: text(:)
-    type(c_ptr) :: at
     integer :: i
 
-    at = ringmain_last_error_at()
     call c_f_pointer(at, text, [ringmain_strlen(at)])
-    allocate (character(len=size(text)) :: sentence)
+    allocate (character(len=size(text)) :: copied)
     do i = 1, size(text)
-      sentence(i:i) = text(i)
+      copied(i:i) = text(i)
     end do
   end function
 

@@ -17,8 +17,9 @@
  * says otherwise.
  *
  * Threads: calls on a bus, channel or name may come from any thread, also inside callbacks. A
- * subscription, publisher or mailbox belongs to one thread at a time. A channel's handle is valid
- * until its bus is closed; the others are freed by their own functions, before or after that.
+ * subscription, publisher, mailbox or recording belongs to one thread at a time. A channel's handle
+ * is valid until its bus is closed; the others are freed by their own functions, before or after
+ * that.
  *
  * Progress: a call is blocking (it takes a lock, or waits for another thread) unless it says
  * lock-free (some thread always gets on) or wait-free (it ends after so many steps of its own). */
@@ -392,4 +393,6 @@ ringmain_code ringmain_stats_of_mailbox(const ringmain_mailbox* mailbox,
 #ifdef __cplusplus
 }
 #endif
+
+#include "ringmain_record.h" /* ringmain_record(), which is part of this interface */
 #endif

@@ -39,11 +39,17 @@ struct Script {
     ringmain_subscription* all = nullptr;
     ringmain_mailbox* box = nullptr;
     ringmain_publisher* publisher = nullptr;
+    ringmain_recording* recording = nullptr;
+    ringmain_record_options recorded{};
+    recorded.bytes = sizeof recorded;
+    recorded.folder = "/proc/no";  // in memory: what the system gives is tried elsewhere
+    recorded.file_bytes = 1u << 20;
     owned += 2;
     done(ringmain_subscribe(ticks, hear, this, destroy, nullptr, &each));
     done(ringmain_subscribe_pattern(bus, "c.*", hear, this, destroy, nullptr, &all));
     done(ringmain_mailbox_open(ticks, nullptr, &box));
     done(ringmain_publisher_open(ticks, nullptr, &publisher));
+    done(ringmain_record(bus, "c.*", &recorded, &recording));
     CTick tick{1, 0, ringmain_name("a name of this script", 21)};
     for (int i = 0; i < 3; ++i) {
       const ringmain_code code = ringmain_publish(ticks, &tick, sizeof tick);
@@ -64,6 +70,7 @@ struct Script {
     ringmain_subscription_free(all);
     ringmain_mailbox_close(box);
     ringmain_publisher_close(publisher);
+    ringmain_recording_close(recording);
   }
 };
 

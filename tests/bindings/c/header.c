@@ -16,6 +16,8 @@ RINGMAIN_HOLDS(sizeof(ringmain_subscribe_options) == 40);
 RINGMAIN_HOLDS(sizeof(ringmain_ledger) == 40);
 RINGMAIN_HOLDS(sizeof(ringmain_channel_stats) == 96);
 RINGMAIN_HOLDS(sizeof(ringmain_subscription_stats) == 64);
+RINGMAIN_HOLDS(sizeof(ringmain_record_options) == 32);
+RINGMAIN_HOLDS(offsetof(ringmain_record_options, ring_bytes) == 24);
 
 typedef struct {
   uint64_t step;
