@@ -15,6 +15,7 @@
 #include "adapters/sources/collective/communicator_core.hpp"
 #include "adapters/sources/collective/flight_recorder_file.hpp"
 #include "adapters/sources/collective/flight_recorder_ring.hpp"
+#include "adapters/sources/collective/flight_recorder_signal.hpp"
 
 namespace ringmain::collective {
 namespace detail {
@@ -22,10 +23,11 @@ namespace {
 
 /// Nobody would learn that a dump could not be called anything.
 const FlightRecorderOptions& checked(const FlightRecorderOptions& options) {
-  const char* const wants = options.dumps_on_abort     ? "dumps_on_abort"
-                            : options.dumps_on_failure ? "dumps_on_failure"
-                            : options.dumps_at_exit    ? "dumps_at_exit"
-                                                       : nullptr;
+  const char* const wants = options.dumps_on_abort         ? "dumps_on_abort"
+                            : options.dumps_on_failure     ? "dumps_on_failure"
+                            : options.dumps_at_exit        ? "dumps_at_exit"
+                            : options.dumps_on_signal != 0 ? "dumps_on_signal"
+                                                           : nullptr;
   if (wants != nullptr && options.rank < 0)
     throw std::invalid_argument(std::string(wants) +
                                 " needs a rank for the file's name: give rank, from 0");
@@ -62,9 +64,12 @@ struct FlightHooks {
   FlightHooks(FlightRecorderOptions how, std::shared_ptr<FlightRing> into)
       : options(std::move(how)), ring(std::move(into)) {}
 
-  /// Without a word where it cannot be written: nobody asked for it.
+  /// Where it cannot be written nobody waits for the reason: it is kept.
   void dump() noexcept try {
-    if (::getpid() == process) (void)write_file(*ring, options, options.rank, true);
+    if (::getpid() != process) return;
+    const auto written = write_file(*ring, options, options.rank, true);
+    const std::lock_guard lock(complaint_mutex);
+    complaint = written ? "" : written.error().message;
   } catch (const std::bad_alloc&) {
     lost.fetch_add(1);
   }
@@ -93,6 +98,8 @@ struct FlightHooks {
   std::mutex mutex;
   std::vector<OnComm> comms;
   std::vector<OnBus> buses;
+  std::mutex complaint_mutex;  // taken inside of hooks
+  std::string complaint;
 };
 
 namespace {
@@ -125,6 +132,12 @@ void dump_at_exit(const std::shared_ptr<FlightHooks>& hooks) {
   exit.all.push_back(hooks);
 }
 
+std::shared_ptr<const void> on_signal(const FlightRecorderOptions& options,
+                                      const std::shared_ptr<FlightHooks>& hooks) {
+  if (options.dumps_on_signal == 0) return nullptr;
+  return std::make_shared<OnSignal>(options.dumps_on_signal, [hooks] { hooks->dump(); });
+}
+
 /// A hook that has no memory left counts the operation, and refuses nothing.
 Verdict record(FlightHooks& hooks, const PreHookArgs& args, const CommunicatorCore& comm) noexcept {
   try {
@@ -141,7 +154,8 @@ Verdict record(FlightHooks& hooks, const PreHookArgs& args, const CommunicatorCo
 FlightRecorderHook::FlightRecorderHook(const FlightRecorderOptions& options)
     : options_(detail::checked(options)),
       ring_(detail::ring_of(options)),
-      hooks_(std::make_shared<detail::FlightHooks>(options, ring_)) {
+      hooks_(std::make_shared<detail::FlightHooks>(options, ring_)),
+      on_signal_(detail::on_signal(options, hooks_)) {
   if (options.dumps_at_exit) detail::dump_at_exit(hooks_);
 }
 
@@ -227,6 +241,10 @@ std::size_t FlightRecorderHook::size() const noexcept {
 }
 std::uint64_t FlightRecorderHook::lost() const noexcept {
   return hooks_->lost.load();
+}
+std::string FlightRecorderHook::complaint() const {
+  const std::lock_guard lock(hooks_->complaint_mutex);
+  return hooks_->complaint;
 }
 
 }  // namespace ringmain::collective

@@ -45,12 +45,16 @@ struct FlightRecorderOptions {
   bool dumps_on_abort = false;    // before a group is given up through its communicator
   bool dumps_on_failure = false;  // once, at the first operation that fails or times out
   bool dumps_at_exit = false;     // when the process ends by exit()
+  /// SIGUSR2: whenever the process gets that signal; the program's own handler is called as before,
+  /// and is there again at the recorder's end. 0: no handler is touched.
+  int dumps_on_signal = 0;
 };
 
 /// Threads: any, all of it, at any time; a dump holds nobody up but for the copy of the ring.
 class FlightRecorderHook {
  public:
-  /// Throws std::bad_alloc, std::invalid_argument (a dump is wanted, and `rank` is negative).
+  /// Throws std::bad_alloc, std::invalid_argument (a dump is wanted, and `rank` is negative; a
+  /// signal that cannot be), std::system_error (no thread for a signal's dumps).
   explicit FlightRecorderHook(const FlightRecorderOptions& options = {});
   FlightRecorderHook(const FlightRecorderHook&) = delete;
   FlightRecorderHook& operator=(const FlightRecorderHook&) = delete;
@@ -83,11 +87,14 @@ class FlightRecorderHook {
   [[nodiscard]] std::size_t size() const noexcept;
   /// Operations that could not be recorded, as there was no memory.
   [[nodiscard]] std::uint64_t lost() const noexcept;
+  /// Why the last dump that nobody called for was not written: one sentence, or "" if it was.
+  [[nodiscard]] std::string complaint() const;
 
  private:
   const FlightRecorderOptions options_;
   const std::shared_ptr<detail::FlightRing> ring_;
   const std::shared_ptr<detail::FlightHooks> hooks_;
+  const std::shared_ptr<const void> on_signal_;  // ends first
 };
 
 }  // namespace ringmain::collective

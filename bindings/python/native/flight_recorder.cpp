@@ -58,7 +58,7 @@ void bind_flight_recorder(nb::module_& m) {
           "__init__",
           [](FlightRecorderHook* self, std::size_t max_entries, bool isolated,
              const std::string& variables, std::string backend, std::int64_t rank,
-             bool dumps_on_abort, bool dumps_on_failure) {
+             bool dumps_on_abort, bool dumps_on_failure, int dumps_on_signal) {
             collective::FlightRecorderOptions options;
             options.max_entries = max_entries;
             options.isolated = isolated;
@@ -67,10 +67,12 @@ void bind_flight_recorder(nb::module_& m) {
             options.rank = rank;
             options.dumps_on_abort = dumps_on_abort;
             options.dumps_on_failure = dumps_on_failure;
+            options.dumps_on_signal = dumps_on_signal;
             new (self) FlightRecorderHook(options);
           },
           nb::arg("max_entries"), nb::arg("isolated"), nb::arg("variables"), nb::arg("backend"),
-          nb::arg("rank"), nb::arg("dumps_on_abort"), nb::arg("dumps_on_failure"))
+          nb::arg("rank"), nb::arg("dumps_on_abort"), nb::arg("dumps_on_failure"),
+          nb::arg("dumps_on_signal"))
       .def("register_with_comm", &register_with, nb::arg("comm"))
       .def("unregister",
            [](FlightRecorderHook& recorder) {
@@ -94,7 +96,8 @@ void bind_flight_recorder(nb::module_& m) {
       .def("reset", &FlightRecorderHook::reset)
       .def("is_enabled", &FlightRecorderHook::is_enabled)
       .def("size", &FlightRecorderHook::size)
-      .def_prop_ro("lost", &FlightRecorderHook::lost);
+      .def_prop_ro("lost", &FlightRecorderHook::lost)
+      .def_prop_ro("complaint", &FlightRecorderHook::complaint);
 }
 
 }  // namespace ringmain::python

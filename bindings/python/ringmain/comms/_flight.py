@@ -20,34 +20,29 @@ class FlightRecorderHook:
     colon of operations' names; without it the group's own where PyTorch's analyzer knows it, else nccl. `rank` is this process's in the
     job (None: the variable RANK); files that nobody asks for need it, else ValueError: dumps_on_abort, before a group is given up
     through its communicator; dumps_on_failure, at the first operation that fails or times out; dumps_at_exit, when the interpreter
-    ends. Threads: any.
+    ends; dumps_on_signal, whenever the process gets that signal (signal.SIGUSR2), in a thread that needs no GIL: also while Python is
+    stuck. What the program has set for that signal before, also by signal.signal(), is called as well. Threads: any.
     """
 
     def __init__(self, max_entries: int | None = None, isolated: bool = False, *, variables: str = "torchcomms", backend: str = "",
-                 rank: int | None = None, dumps_on_abort: bool = False, dumps_on_failure: bool = False, dumps_at_exit: bool = False) -> None:
+                 rank: int | None = None, dumps_on_abort: bool = False, dumps_on_failure: bool = False, dumps_at_exit: bool = False,
+                 dumps_on_signal: int | None = None) -> None:
         entries = 0 if max_entries is None else _check.whole("max_entries", max_entries, 1, 2**31 - 1)
         self._rank = _environment_rank() if rank is None else _check.whole("rank", rank, 0, 2**31 - 1)
-        for word, wanted in (("dumps_on_abort", dumps_on_abort), ("dumps_on_failure", dumps_on_failure), ("dumps_at_exit", dumps_at_exit)):
+        number = 0 if dumps_on_signal is None else _check.whole("dumps_on_signal", dumps_on_signal, 1, 64)
+        for word, wanted in (("dumps_on_abort", dumps_on_abort), ("dumps_on_failure", dumps_on_failure), ("dumps_at_exit", dumps_at_exit),
+                             ("dumps_on_signal", number)):
             if wanted and self._rank < 0:
                 raise ValueError(f"{word} needs a rank for the file's name: give rank=, or set the variable RANK")
         self._native = _native.FlightRecorder(entries, bool(isolated), _check.text("variables", variables),
-                                              _check.text("backend", backend), self._rank, bool(dumps_on_abort), bool(dumps_on_failure))
+                                              _check.text("backend", backend), self._rank, bool(dumps_on_abort), bool(dumps_on_failure), number)
         if dumps_at_exit:
             atexit.register(_dump, weakref.ref(self), os.getpid())
 
     def register_with_comm(self, comm: Any) -> None:
         """A communicator of ringmain.comms, its hooks (hooks_of), or a process group of PyTorch's that ringmain.torch hears. From its next
         operation on; parts of a split are recorded with it. Again: nothing."""
-        try:
-            hooks = comm if isinstance(comm, Hooks) else hooks_of(comm)
-        except TypeError:
-            raise TypeError(f"comm is {comm!r}; give a communicator of ringmain.comms, its hooks, a torch.distributed.ProcessGroup, or a "
-                            "group's name") from None
-        if not isinstance(comm, (Hooks, str)):
-            limit = _timeout_of(comm)
-            if limit is not None:
-                hooks._native.set_timeout(limit)
-        self._native.register_with_comm(hooks._native)
+        self._native.register_with_comm(hooks_with_timeout(comm)._native)
 
     def unregister(self) -> None:
         """Nothing is recorded any more; what is there stays."""
@@ -83,6 +78,10 @@ class FlightRecorderHook:
         """How many operations could not be recorded, as there was no memory."""
         return self._native.lost
 
+    def complaint(self) -> str:
+        """Why the last dump that nobody called for was not written, in one sentence; "" if it was."""
+        return self._native.complaint
+
     def __len__(self) -> int:
         return self.size()
 
@@ -91,6 +90,20 @@ class FlightRecorderHook:
 
     def __repr__(self) -> str:
         return f"<flight recorder, {self.size()} operations>"
+
+
+def hooks_with_timeout(comm: Any) -> Hooks:
+    """Of a communicator, whose time-out is known from then on if PyTorch says it."""
+    try:
+        hooks = comm if isinstance(comm, Hooks) else hooks_of(comm)
+    except TypeError:
+        raise TypeError(f"comm is {comm!r}; give a communicator of ringmain.comms, its hooks, a torch.distributed.ProcessGroup, or a "
+                        "group's name") from None
+    if not isinstance(comm, (Hooks, str)):
+        limit = _timeout_of(comm)
+        if limit is not None:
+            hooks._native.set_timeout(limit)
+    return hooks
 
 
 def _environment_rank() -> int:
