@@ -15,7 +15,9 @@
 #include <thread>
 #include <utility>
 
+#include "engine/system/configure_thread.hpp"
 #include "engine/system/fork.hpp"
+#include "engine/system/workers_options.hpp"
 
 #include "events/collective.hpp"
 
@@ -43,7 +45,7 @@ constexpr nanoseconds kWaitMax = std::chrono::hours(24 * 365);
 void call_within(const std::function<void(const OverdueOperation&)>& function,
                  const OverdueOperation& first, nanoseconds limit) try {
   const auto call = std::make_shared<Call>();
-  std::thread([call, function, first] {
+  auto in_thread = [call, function, first] {
     try {
       function(first);
     } catch (...) {  // what it cannot do is not to keep the group from being given up
@@ -51,7 +53,11 @@ void call_within(const std::function<void(const OverdueOperation&)>& function,
     const std::lock_guard lock(call->mutex);
     call->done = true;
     call->done_changed.notify_all();
-  }).detach();
+  };
+  {
+    const engine::BlockedSignals signals_are_the_programs;
+    std::thread(std::move(in_thread)).detach();
+  }
   std::unique_lock lock(call->mutex);
   (void)call->done_changed.wait_for(lock, std::min(limit, kWaitMax),
                                     [&call] { return call->done; });
@@ -86,6 +92,7 @@ class Watchdog::Core {
     if (auto conflict = run::hold_channel(bus_, channel_)) return conflict;
     // What nobody hears is not in the ledger. Of the words on operations, failures are the rarest.
     interest_ = bus_.channel<Failed>().subscribe_inline([](const Failed&) {}, {.name = "watchdog"});
+    const engine::BlockedSignals signals_are_the_programs;
     if (options_.period > nanoseconds::zero()) thread_ = std::thread([this] { watch(); });
     return std::nullopt;
   }
@@ -102,6 +109,7 @@ class Watchdog::Core {
 
   std::vector<OverdueOperation> look() {
     const std::lock_guard lock(looking_);
+    const LooksHere here(looker_);
     const std::uint64_t number = looks_.fetch_add(1) + 1;
     std::vector<OverdueOperation> found;
     std::set<std::pair<std::uint64_t, bool>> open;
@@ -124,9 +132,22 @@ class Watchdog::Core {
     return found;
   }
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(); }
+  [[nodiscard]] bool looks_here() const noexcept {
+    return looker_.load() == std::this_thread::get_id();
+  }
   [[nodiscard]] bool forked() const noexcept { return born_.forked(); }
 
  private:
+  struct LooksHere {
+    explicit LooksHere(std::atomic<std::thread::id>& who) noexcept : looker(who) {
+      looker.store(std::this_thread::get_id());
+    }
+    ~LooksHere() { looker.store(std::thread::id()); }
+    LooksHere(const LooksHere&) = delete;
+    LooksHere& operator=(const LooksHere&) = delete;
+    std::atomic<std::thread::id>& looker;
+  };
+
   [[nodiscard]] nanoseconds deadline_of(const Overdue& one) const {
     const nanoseconds given = one.has_begun ? options_.from_start : options_.from_issue;
     if (given > nanoseconds::zero()) return given;
@@ -149,6 +170,7 @@ class Watchdog::Core {
   }
 
   void watch() {
+    engine::configure_thread({}, "ringmain:watch");
     std::unique_lock lock(mutex_);
     const nanoseconds period = std::min(options_.period, kWaitMax);
     while (!wake_.wait_for(lock, period, [this] { return ends_; })) {
@@ -170,6 +192,7 @@ class Watchdog::Core {
   std::set<std::pair<std::uint64_t, bool>> said_;
   std::atomic<std::uint64_t> looks_{0};
   std::mutex looking_;
+  std::atomic<std::thread::id> looker_{};  // nobody
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ends_ = false;
@@ -202,6 +225,9 @@ std::vector<OverdueOperation> Watchdog::look() {
 }
 std::uint64_t Watchdog::looks() const noexcept {
   return core_->looks();
+}
+bool Watchdog::looks_here() const noexcept {
+  return core_->looks_here();
 }
 
 }  // namespace ringmain::collective

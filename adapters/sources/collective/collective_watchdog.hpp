@@ -43,13 +43,15 @@ class Watchdog {
   [[nodiscard]] static Result<Watchdog> make(Bus& bus, WatchdogOptions options);
   Watchdog(Watchdog&&) noexcept;
   Watchdog& operator=(Watchdog&&) noexcept;
-  /// Waits for a look that is being made.
+  /// Waits for a look that is being made. Not inside one: in a hook or subscriber that it calls.
   ~Watchdog();
 
   /// Looks now. Returns what was found to be overdue by this look and by none before.
   std::vector<OverdueOperation> look();
   /// Its heartbeat: how many looks it has made. One that does not move is a watchdog that is stuck.
   [[nodiscard]] std::uint64_t looks() const noexcept;
+  /// Is this thread inside a look of it, as an abort's hooks and inline subscribers are?
+  [[nodiscard]] bool looks_here() const noexcept;
 
  private:
   class Core;

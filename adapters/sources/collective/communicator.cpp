@@ -180,11 +180,14 @@ std::shared_ptr<CommunicatorGate> CommunicatorHold::find(Ledger::Core& ledger, N
                  });
   }
   // Without the lock: what is held here may be the last copy, which ends its communicator.
+  std::shared_ptr<CommunicatorGate> given_up;
   for (const Entered& one : all) {
     auto held = one.gate.lock();
-    if (held != nullptr && (held->over() & CommunicatorGate::kEnded) == 0) return held;
+    if (held == nullptr || (held->over() & CommunicatorGate::kEnded) != 0) continue;
+    if ((held->over() & CommunicatorGate::kAborted) == 0) return held;
+    if (given_up == nullptr) given_up = std::move(held);  // unless it has a successor
   }
-  return nullptr;
+  return given_up;
 }
 
 }  // namespace detail

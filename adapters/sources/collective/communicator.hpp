@@ -262,8 +262,9 @@ class Communicator {
   /// conflict: as Ledger::of(). Publishes collective.group `made`. Progress: blocking.
   [[nodiscard]] static Result<Communicator> make(Bus& bus, const CommunicatorOptions& options);
   /// One of this bus that was made, by any source, and has not ended; of several with that name the
-  /// first of that rank (kNoRank: of any). Empty: there is none. When collective.group `made` is
-  /// published it can be found. Progress: blocking.
+  /// first of that rank (kNoRank: of any), and one that was given up only if there is no other.
+  /// Empty: there is none. When collective.group `made` is published it can be found. Progress:
+  /// blocking.
   [[nodiscard]] static Communicator find(Bus& bus, std::string_view group,
                                          std::int32_t rank = kNoRank);
 

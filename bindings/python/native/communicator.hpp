@@ -53,5 +53,7 @@ void bind_communicator(nb::module_& m);
 void bind_issuing(nb::module_& m);
 /// Class FlightRecorder.
 void bind_flight_recorder(nb::module_& m);
+/// Class Watchdog.
+void bind_watchdog(nb::module_& m);
 
 }  // namespace ringmain::python

@@ -2,16 +2,15 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <nanobind/stl/string.h>
 #include <new>
 #include <utility>
 #include <vector>
 
-#include "bindings/python/native/batch.hpp"
 #include "bindings/python/native/communicator_arguments.hpp"
 #include "bindings/python/native/inline_subscribe.hpp"
+#include "bindings/python/native/record_of.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -76,19 +75,6 @@ void call(Callback& by, With with) {
   call(by, with, [&by](nb::python_error& error) { log_once(by, error); });
 }
 
-template <class E>
-nb::object record_of(const E* event) {
-  if (event == nullptr) return nb::none();
-  const Schema& schema = ringmain::schema<E>();
-  Record record;
-  record.layout = &Layout::of(schema);
-  record.own.resize(sizeof(E));
-  std::memcpy(record.own.data(), event, sizeof(E));
-  record.event = record.own.data();
-  record.channel = describe(EventOf<E>{}).name;
-  return nb::cast(std::move(record), nb::rv_policy::move);
-}
-
 Verdict verdict_of(const nb::object& answer, const Callback& by) {
   if (answer.is_none() || answer.ptr() == Py_True) return Verdict::allow();
   if (answer.ptr() == Py_False) return Verdict::veto(Name("vetoed by " + by.name));
@@ -146,37 +132,13 @@ void tell(Callback& by, const PostHookArgs& args) {
   });
 }
 
-/// An abort hook that is being called. Python's thread says when it is over, and then who waits
-/// for it returns.
-struct AbortCall {
+/// A call in a thread of its own. Python's thread says when it is over, and then who waits for it
+/// returns.
+struct OwnThreadCall {
   std::mutex mutex;
   std::condition_variable changed;
   bool over = false;
 };
-
-/// In a thread that Python made: one that never returns is cut off when the interpreter ends, and
-/// that thread has no frame of C++ by then. This one waits without the GIL.
-void call_in_own_thread(const std::shared_ptr<Callback>& by, const AbortHookArgs& args) {
-  const UnderWay mine;
-  const auto running = std::make_shared<AbortCall>();
-  bool started = false;
-  call(*by, [&](const nb::object& callable) {
-    const auto raised = nb::cpp_function([by] { return by->raised++ == 0; });
-    const auto over = nb::cpp_function([running] {
-      const std::lock_guard lock(running->mutex);
-      running->over = true;
-      running->changed.notify_all();
-    });
-    nb::module_::import_("ringmain._thread")
-        .attr("call_hook")(text(by->name), callable,
-                           nb::make_tuple(args.incident, text(args.reason), text(args.asked_by)),
-                           raised, over);
-    started = true;
-  });
-  std::unique_lock lock(running->mutex);
-  while (started && !running->over && !exiting())
-    running->changed.wait_for(lock, std::chrono::milliseconds(100));
-}
 
 Result<RemovableHandle> registered(const Communicator& on, HookKind kind,
                                    std::shared_ptr<Callback> by, HookOptions options) {
@@ -198,8 +160,13 @@ Result<RemovableHandle> registered(const Communicator& on, HookKind kind,
     case HookKind::abort:
       break;
   }
-  return on.register_abort_hook([by](const AbortHookArgs& args) { call_in_own_thread(by, args); },
-                                std::move(options));
+  return on.register_abort_hook(
+      [by](const AbortHookArgs& args) {
+        call_in_own_thread(by, [&args] {
+          return nb::make_tuple(args.incident, text(args.reason), text(args.asked_by));
+        });
+      },
+      std::move(options));
 }
 
 }  // namespace
@@ -242,6 +209,27 @@ Detached CommunicatorHook::remove(Seconds limit) {
     reclaim_retired();
   }
   return ended;
+}
+
+void call_in_own_thread(const std::shared_ptr<Callback>& by,
+                        const std::function<nb::object()>& arguments) {
+  const UnderWay mine;
+  const auto running = std::make_shared<OwnThreadCall>();
+  bool started = false;
+  call(*by, [&](const nb::object& callable) {
+    const auto raised = nb::cpp_function([by] { return by->raised++ == 0; });
+    const auto over = nb::cpp_function([running] {
+      const std::lock_guard lock(running->mutex);
+      running->over = true;
+      running->changed.notify_all();
+    });
+    nb::module_::import_("ringmain._thread")
+        .attr("call_hook")(text(by->name), callable, arguments(), raised, over);
+    started = true;
+  });
+  std::unique_lock lock(running->mutex);
+  while (started && !running->over && !exiting())
+    running->changed.wait_for(lock, std::chrono::milliseconds(100));
 }
 
 void begin_abort_hook() noexcept {

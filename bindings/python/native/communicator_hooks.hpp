@@ -6,6 +6,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <string>
@@ -61,6 +62,11 @@ class CommunicatorHook {
   collective::RemovableHandle handle_;
 };
 
+/// Has a thread that Python makes call it, and waits for it without the GIL: until it has returned,
+/// or the interpreter exits. One that never returns is cut off then, and its thread has no frame of
+/// C++ by then. `arguments`, a tuple, is made with the GIL.
+void call_in_own_thread(const std::shared_ptr<Callback>& by,
+                        const std::function<nb::object()>& arguments);
 /// This thread calls an abort hook, and does nothing else: here nobody waits for abort hooks.
 void begin_abort_hook() noexcept;
 [[nodiscard]] bool in_abort_hook() noexcept;

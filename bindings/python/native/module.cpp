@@ -20,4 +20,5 @@ NB_MODULE(_native, m) {
   ringmain::python::bind_guard_hook(m);
   ringmain::python::bind_communicator(m);
   ringmain::python::bind_flight_recorder(m);
+  ringmain::python::bind_watchdog(m);
 }

@@ -105,6 +105,21 @@ TEST_F(WatchdogTest, WithoutADeadlineOfItsOwnTheGroupsTimeOutCounts) {
   EXPECT_EQ(look(watchdog)[0].deadline_ns, 1);
 }
 
+TEST_F(WatchdogTest, WhatALookCallsIsInsideIt) {
+  auto watchdog =
+      Watchdog::make(bus, {.from_issue = kPassed, .period = {}, .aborts = true}).value();
+  int inside = 0;
+  const auto heard = bus.channel<OverdueOperation>().subscribe_inline(
+      [&](const OverdueOperation&) { inside += watchdog.looks_here() ? 1 : 0; });
+  const auto ended = comm.completion_hook(
+      [&](const collective::CompletionHookArgs&) { inside += watchdog.looks_here() ? 10 : 0; });
+  (void)hangs();
+  EXPECT_FALSE(watchdog.looks_here());
+  (void)look(watchdog);
+  EXPECT_FALSE(watchdog.looks_here());
+  EXPECT_EQ(inside, 11);
+}
+
 TEST_F(WatchdogTest, AForkedChildDoesNotWaitForItsParentsThread) {
   std::optional<Watchdog> watchdog;
   watchdog.emplace(Watchdog::make(bus, {.period = std::chrono::milliseconds(1)}).value());

@@ -119,6 +119,18 @@ TEST_F(CommunicatorGroupsTest, OneIsFoundByItsGroupAndRankUntilItEnds) {
   EXPECT_FALSE(Communicator::find(bus_, "world", 3));
 }
 
+TEST_F(CommunicatorGroupsTest, OneThatWasGivenUpIsFoundOnlyUntilItHasASuccessor) {
+  CommunicatorOptions options = world();
+  options.name = "again";
+  options.abort = [](Name) {};
+  const auto first = Communicator::make(bus_, options).value();
+  (void)first.abort("it hangs");
+  ASSERT_TRUE(first.aborted());
+  EXPECT_EQ(Communicator::find(bus_, "again"), first);
+  const auto second = Communicator::make(bus_, options).value();
+  EXPECT_EQ(Communicator::find(bus_, "again"), second);
+}
+
 TEST_F(CommunicatorGroupsTest, LifecycleOperationsAreOverWhenTheirCallIs) {
   Heard<Issued> issued(bus_);
   Heard<Completed> completed(bus_);

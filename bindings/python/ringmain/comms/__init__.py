@@ -22,12 +22,13 @@ from ._flight import FlightRecorderHook
 from ._hooks import Hooks, RemovableHandle, hooks_of
 from ._loopback import run_ranks
 from ._names import HookOpName, OpName, RedOpType, ReduceOp
+from ._watchdog import Watchdog
 from ._work import CommunicatorAborted, OperationVetoed, Work
 
 __all__ = [
     "AbortHookArgs", "Aborted", "BatchSendRecv", "C10dPostHookArgs", "C10dPreHookArgs", "Comm", "CommunicatorAborted",
     "CompletionHookArgs", "FlightRecorderHook", "HookOpName", "Hooks", "OpName", "OperationVetoed", "PostHookArgs", "PreHookArgs", "RedOpType", "ReduceOp",
-    "RemovableHandle", "SplitPreHookArgs", "TorchComm", "Work", "finalize", "get_rank", "get_size", "hooks_of", "new_comm", "run_ranks",
+    "RemovableHandle", "SplitPreHookArgs", "TorchComm", "Watchdog", "Work", "finalize", "get_rank", "get_size", "hooks_of", "new_comm", "run_ranks",
 ]
 
 

@@ -83,6 +83,8 @@ class Comm(Hooks):
         made._begin_hooks(native, bus)
         made._backend, made._ranks, made._device, made._timeout = backend, list(ranks), device, timeout
         _known[native] = made
+        if timeout is not None:
+            native.set_timeout(timeout)  # for watchdogs and recorders
         return made
 
     _backend: Backend
