@@ -241,8 +241,8 @@ TEST_F(OnSignalTest, WhereTheProgramsHandlerEndsThemTheyEnd) {
   EXPECT_EQ(reader.end(), -EINTR);
 }
 
-/// What ringmain's thread blocks, a bit for each signal; 0: it has not taken its name yet.
-std::uint64_t mask_of_dump_thread() {
+/// What ringmain's thread blocks, a bit for each signal; nullopt: it has not taken its name yet.
+std::optional<std::uint64_t> mask_of_dump_thread() {
   for (const auto& task : fs::directory_iterator("/proc/self/task")) {
     std::ifstream in(task.path() / "status");
     std::string line;
@@ -252,7 +252,7 @@ std::uint64_t mask_of_dump_thread() {
       if (ours && line.rfind("SigBlk:", 0) == 0) return std::stoull(line.substr(8), nullptr, 16);
     }
   }
-  return 0;
+  return std::nullopt;
 }
 
 TEST_F(OnSignalTest, AThreadThatDoesNotBlockItIsEnoughAndOursBlocksAll) {
@@ -262,10 +262,10 @@ TEST_F(OnSignalTest, AThreadThatDoesNotBlockItIsEnoughAndOursBlocksAll) {
   sigaddset(&mine, SIGUSR2);
   ::pthread_sigmask(SIG_BLOCK, &mine, &had);
   ::kill(::getpid(), SIGUSR2);  // it waits: ours is not to take what a sigwait() may want
-  std::uint64_t blocked = 0;
-  while (blocked == 0) blocked = mask_of_dump_thread();
+  std::optional<std::uint64_t> blocked;
+  while (!blocked) blocked = mask_of_dump_thread();
   for (const int number : {SIGUSR2, SIGUSR1, SIGTERM, SIGINT, SIGPROF, SIGALRM, SIGCHLD})
-    EXPECT_NE(blocked & (std::uint64_t{1} << (number - 1)), 0u) << number;
+    EXPECT_NE(*blocked & (std::uint64_t{1} << (number - 1)), 0u) << number;
   sigset_t pending;
   ::sigpending(&pending);
   EXPECT_EQ(sigismember(&pending, SIGUSR2), 1);

@@ -37,6 +37,16 @@ def test_the_recorder_of_each_rank_leaves_a_dump(tmp_path):
     assert re.search(r"^First cause: rank 2$", told, re.M), told
 
 
+def test_a_watchdog_gives_up_the_group_in_which_a_rank_sleeps(tmp_path):
+    told = run(sys.executable, ROOT / "examples" / "python" / "watchdog.py", tmp_path)
+    first, *ranks = told.splitlines()
+    assert first == "all_reduce of dp is overdue since it was issued"
+    assert [line.partition(",")[0] for line in ranks] == [f"rank {rank}: {'slept' if rank == 2 else 'given up'}" for rank in range(4)], told
+    assert {file.name for file in tmp_path.iterdir()} == {"flight"} | {f"rank_{rank}" for rank in range(4)}
+    program = Path(os.environ["RINGMAIN_BUILD"]) / "bin" / "ringmain"
+    assert "collective.overdue" in run(program, "post-mortem", tmp_path / "flight")
+
+
 def test_hooks_on_pytorchs_groups_refuse_what_is_beyond_the_budget():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
@@ -59,9 +69,9 @@ def test_the_examples_are_clean_under_strict(tmp_path):
 
 
 @pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
-def test_what_the_pages_show_runs_as_it_stands(page):
+def test_what_the_pages_show_runs_as_it_stands(page, tmp_path):
     shown = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
     programs = [text for text in shown if not any(word in text for word in ("torch", "ringmain.cuda", "ringmain.nccl"))]  # cuda/, nccl/ run those
     assert programs
     for text in programs:
-        run(sys.executable, "-c", text)
+        run(sys.executable, "-c", text, env={**os.environ, "RINGMAIN_FLIGHT_DIR": str(tmp_path)})
