@@ -97,6 +97,19 @@ until_there(file)
 """) == "interrupted\n"
 
 
+@pytest.mark.parametrize("first", ["recorder", "faulthandler"])
+def test_faulthandler_on_the_same_signal_tells_its_stacks_too(tmp_path, first):
+    script = {"recorder": "recorder = comms.FlightRecorderHook(10, isolated=True, dumps_on_signal=signal.SIGUSR2)\n",
+              "faulthandler": f"faulthandler.register(signal.SIGUSR2, file=sys.stdout, chain={first == 'recorder'})\n"}
+    told = run(tmp_path, "import faulthandler\n" + script.pop(first) + "".join(script.values()) + """
+for _ in range(2):
+    signal.raise_signal(signal.SIGUSR2)
+    until_there(file)
+    os.remove(file)
+""")
+    assert told.count("most recent call first") == 2
+
+
 def test_without_a_word_for_it_the_signal_ends_the_process_as_ever(tmp_path):
     run(tmp_path, """
 recorder = comms.FlightRecorderHook(10, isolated=True, dumps_on_failure=True, dumps_on_abort=True)
