@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
