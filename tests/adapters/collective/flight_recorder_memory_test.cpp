@@ -1,5 +1,7 @@
 // What does a recorder hold after an operation that it had no memory for?
 #include <array>
+#include <csignal>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -11,7 +13,9 @@
 #include "adapters/flight/json_reader.hpp"
 #include "adapters/sources/collective/communicator.hpp"
 #include "adapters/sources/collective/flight_recorder_hook.hpp"
+#include "adapters/sources/collective/flight_recorder_signal.hpp"
 
+#include "tests/adapters/collective/on_signal.hpp"
 #include "tests/process/allocation_faults.hpp"
 
 namespace ringmain::tests {
@@ -19,6 +23,7 @@ namespace {
 
 using collective::Communicator;
 using collective::FlightRecorderHook;
+using collective::detail::OnSignal;
 
 flight::Dump read(const std::string& bytes) {
   flight::Kept kept;
@@ -64,6 +69,25 @@ TEST(FlightRecorderMemoryTest, AnOperationThatWasLostLeavesNoOtherItsEnd) {
     if (!failed) break;
   }
   EXPECT_GT(lost, 1);
+}
+
+TEST(OnSignalMemoryTest, WhereThereIsNoMemoryForItNoHandlerIsLeft) {
+  int refused = 0;
+  for (long k = 1; k < 100; ++k) {
+    bool threw = false;
+    fail_own_allocations(k, 1);
+    try {
+      const OnSignal on(SIGUSR2, [] {});
+    } catch (const std::bad_alloc&) {
+      threw = true;
+    }
+    const bool failed = heal_allocations();
+    EXPECT_EQ(threw, failed) << k;
+    EXPECT_EQ(current(SIGUSR2).sa_handler, SIG_DFL) << k;
+    refused += threw ? 1 : 0;
+    if (!failed) break;
+  }
+  EXPECT_GT(refused, 2);
 }
 
 }  // namespace
