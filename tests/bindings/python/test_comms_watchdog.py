@@ -218,29 +218,29 @@ watchdog.close()
     assert told == "closed True\ngiven up: all_reduce is overdue\n"
 
 
-def test_a_completion_hook_in_its_thread_may_close_it():
-    told = run("""
-watchdog = None
+@pytest.mark.parametrize("period", [0, 0.001])
+def test_a_hook_that_its_look_calls_may_close_it_in_whichever_thread(period):
+    told = run(f"""
 comm = comms.new_comm("loopback", name="own")
-done = threading.Event()
+made, done = threading.Event(), threading.Event()
 
 def ended(args):
+    made.wait()
     watchdog.close()
-    print(args.how)
+    print(args.how, watchdog.closed, threading.current_thread() is threading.main_thread())
     done.set()
 
 comm.register_completion_hook(ended)
-made = threading.Lock()
-with made:
-    watchdog = comms.Watchdog(from_issue=1e-6, period=0, abort=True)
-    with comm._native.issue("barrier", async_op=True):
-        pass
-while not watchdog.look() and not watchdog.closed:
+watchdog = comms.Watchdog(from_issue=1e-6, period={period}, abort=True)
+made.set()
+with comm._native.issue("barrier", async_op=True):
     pass
-print("looked", watchdog.closed)
-comm.abort("over")
+while {period} == 0 and not done.is_set():
+    watchdog.look()
+done.wait()
+watchdog.close()
 """)
-    assert "looked" in told
+    assert told == f"aborted True {period == 0}\n"
 
 
 def test_a_forked_child_looks_at_nothing_and_ends():
