@@ -90,7 +90,7 @@ class Channel {
   /// lane is left.
   [[nodiscard]] Publisher<E> publisher() {
     PublisherOptions options;
-    options.lane = core_->options().ring_lanes ? LaneKind::ring : LaneKind::moodycamel;
+    options.lane = core_->options().lanes;
     auto made = publisher(options);
     if (!made && core_->line.forked()) return Publisher<E>(&engine::forked_nowhere);
     return made ? std::move(made).value() : Publisher<E>();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "../engine/publish/lane_kind.hpp"
 #include "../engine/publish/overflow.hpp"
 
 namespace ringmain {
@@ -12,10 +13,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-enum class LaneKind : std::uint8_t {
-  moodycamel,  // a sub-queue: memory as used, the default
-  ring         // preallocated, single writer: the lowest latency
-};
+/// segments: memory as used, the default; where Delivery::parallel or a mailbox takes runs out of
+/// the lane it is moodycamel. moodycamel: a sub-queue of that library's. ring: preallocated, so that
+/// no publish asks for memory.
+using engine::LaneKind;
 using engine::Overflow;  // drop_newest, drop_oldest, block
 enum class OnThrow : std::uint8_t {
   keep,
@@ -41,7 +42,7 @@ enum class Order : std::uint8_t {
 
 /// How the workers treat a channel. Fixed when the channel is made.
 struct ChannelOptions {
-  LaneKind lanes = LaneKind::moodycamel;  // what publishers get unless they ask for another
+  LaneKind lanes = LaneKind::segments;  // what publishers get unless they ask for another
   std::uint32_t lanes_max = 1024;         // live publishers; one more gets no_memory
   Delivery delivery = Delivery::serial;
   Order order = Order::publisher;  // total: each publish takes a ticket of a counter that all share
@@ -60,7 +61,7 @@ struct PublisherOptions {
   /// capacity_events ahead gets `full`.
   Overflow overflow = Overflow::drop_newest;
   microseconds block_us_max{1'000'000};  // with Overflow::block: then `full`
-  LaneKind lane = LaneKind::moodycamel;
+  LaneKind lane = LaneKind::segments;
   bool realtime = false;     // never a system call: ring lane, memory touched first; refuses block
   bool source_time = false;  // the caller gives each event's time_ns: publish_at()
 };

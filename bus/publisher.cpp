@@ -42,7 +42,7 @@ Result<engine::LaneOptions> lane_options_of(const engine::ChannelCore& channel,
   }
   engine::LaneOptions asked;
   asked.capacity = options.capacity_events;
-  asked.ring = options.realtime || options.lane == LaneKind::ring;
+  asked.kind = options.realtime ? LaneKind::ring : options.lane;
   asked.realtime = options.realtime;
   asked.overflow = options.overflow;
   asked.source_time = options.source_time;
@@ -51,10 +51,23 @@ Result<engine::LaneOptions> lane_options_of(const engine::ChannelCore& channel,
   return asked;
 }
 
+std::string_view name_of(LaneKind kind) noexcept {
+  switch (kind) {
+    case LaneKind::moodycamel:
+      return "moodycamel";
+    case LaneKind::ring:
+      return "ring";
+    case LaneKind::segments:
+      return "segments";
+  }
+  return "?";
+}
+
 /// "8192 events, ring, realtime, drop_newest".
 std::string in_words(const engine::LaneOptions& o) {
   std::string words = std::to_string(o.capacity) + " events, ";
-  words += o.ring ? "ring, " : "moodycamel, ";
+  words += name_of(o.kind);
+  words += ", ";
   if (o.realtime) words += "realtime, ";
   if (o.overflow == Overflow::block)
     return words + "block for " + std::to_string(o.block_ns_max / 1000) + " us";

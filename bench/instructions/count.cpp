@@ -40,6 +40,7 @@ extern "C" {
 RINGMAIN_COUNT_PUBLISH(count_publish_unheard)
 RINGMAIN_COUNT_PUBLISH(count_publish_moodycamel)
 RINGMAIN_COUNT_PUBLISH(count_publish_ring)
+RINGMAIN_COUNT_PUBLISH(count_publish_segments)
 
 [[gnu::noinline]] std::size_t count_dispatch_moodycamel(TestBus& bus) {
   return bus.deliver();
@@ -47,10 +48,16 @@ RINGMAIN_COUNT_PUBLISH(count_publish_ring)
 [[gnu::noinline]] std::size_t count_dispatch_ring(TestBus& bus) {
   return bus.deliver();
 }
+[[gnu::noinline]] std::size_t count_dispatch_segments(TestBus& bus) {
+  return bus.deliver();
+}
 [[gnu::noinline]] std::size_t count_dispatch_alone_moodycamel(TestBus& bus) {
   return bus.deliver();
 }
 [[gnu::noinline]] std::size_t count_dispatch_alone_ring(TestBus& bus) {
+  return bus.deliver();
+}
+[[gnu::noinline]] std::size_t count_dispatch_alone_segments(TestBus& bus) {
   return bus.deliver();
 }
 }
@@ -133,8 +140,11 @@ int main() {
   using namespace ringmain::bench;
   const bool right = unheard() && publishes(LaneKind::moodycamel, count_publish_moodycamel) &&
                      publishes(LaneKind::ring, count_publish_ring) &&
+                     publishes(LaneKind::segments, count_publish_segments) &&
                      dispatches(LaneKind::moodycamel, kEvents, count_dispatch_moodycamel) &&
                      dispatches(LaneKind::ring, kEvents, count_dispatch_ring) &&
+                     dispatches(LaneKind::segments, kEvents, count_dispatch_segments) &&
+                     dispatches(LaneKind::segments, 1, count_dispatch_alone_segments) &&
                      dispatches(LaneKind::moodycamel, 1, count_dispatch_alone_moodycamel) &&
                      dispatches(LaneKind::ring, 1, count_dispatch_alone_ring);
   std::printf("%llu\n", static_cast<unsigned long long>(bench::kEvents));

@@ -170,7 +170,7 @@ Result<engine::ChannelCore*> BusCore::find_or_make(std::string_view name, const 
   if (options != nullptr) {
     core_options.lanes_max = options->lanes_max;
     core_options.latency_every = options->latency_every;
-    core_options.ring_lanes = options->lanes == LaneKind::ring;
+    core_options.lanes = options->lanes;
     core_options.parallel = options->delivery == Delivery::parallel;
     core_options.merged = options->order == Order::total;
     core_options.order_gap_ns_max = engine::ns_of_us(options->order_gap_us_max.count());

@@ -96,7 +96,8 @@ struct FeedLatest : Feed {
 engine::Subscriber* make_feeder(const engine::Ref<MailboxHold>& mailbox,
                                 engine::ChannelCore& source, int priority, KeyWriter key) {
   engine::LaneOptions options = mailbox->lanes();
-  options.coalesce = options.ring = key.bytes != 0;
+  options.coalesce = key.bytes != 0;
+  if (options.coalesce) options.kind = engine::LaneKind::ring;
   engine::Lane* lane = mailbox->core().take_lane(options, source);
   if (lane == nullptr) throw std::bad_alloc();
   Feed feed(mailbox, &source, lane);

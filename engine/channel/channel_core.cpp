@@ -10,6 +10,7 @@
 #include "engine/publish/missed.hpp"
 #include "engine/publish/queue_ops.hpp"
 #include "engine/publish/ring_memory.hpp"
+#include "engine/publish/segments.hpp"
 #include "engine/system/assert.hpp"
 
 namespace ringmain::engine {
@@ -27,9 +28,9 @@ std::uint32_t next_watch_id() noexcept {
 /// May a lane made for `had` serve a publisher that wants `wants`? Its memory decides.
 bool serves(const LaneOptions& had, const LaneOptions& wants,
             std::uint32_t latency_every) noexcept {
-  if (had.ring != wants.ring || had.realtime != wants.realtime || had.coalesce != wants.coalesce)
+  if (had.kind != wants.kind || had.realtime != wants.realtime || had.coalesce != wants.coalesce)
     return false;
-  if (wants.ring && std::bit_ceil(had.room()) != std::bit_ceil(wants.room())) return false;
+  if (wants.kind == LaneKind::ring && std::bit_ceil(had.room()) != std::bit_ceil(wants.room())) return false;
   return latency_every == 0 ||
          marks_count(had.room(), latency_every) == marks_count(wants.room(), latency_every);
 }
@@ -66,9 +67,14 @@ ChannelCore::~ChannelCore() {
 
 // --- lanes ---
 
-Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& source,
+Lane* ChannelCore::take_lane(const LaneOptions& wanted, const ChannelCore& source,
                              const Lane* fed_by) noexcept {
   if (inert()) return nullptr;
+  LaneOptions options = wanted;
+  // Runs that end in any order do not say which segments are over. What a user drains is taken into
+  // memory of the user's, in one run of as many as there are.
+  if ((options_.parallel || options_.for_its_user()) && options.kind == LaneKind::segments)
+    options.kind = LaneKind::moodycamel;
   const std::lock_guard lock(mutex_);
   const std::uint32_t count = lane_count();
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -114,7 +120,9 @@ Lane* ChannelCore::take_lane(const LaneOptions& options, const ChannelCore& sour
 void ChannelCore::start_lane(Lane& lane) noexcept {
   const std::uint64_t published =
       lane.word.load(std::memory_order_relaxed) >> 1;  // relaxed: nobody publishes here
-  lane.word_limit = 2 * (published + (lane.options.capacity + 1) / 2);  // looks at room there first
+  // Looks at room there first.
+  lane.word_limit =
+      2 * std::min(published + (std::uint64_t{lane.options.capacity} + 1) / 2, end_of_slots(lane));
   lane.before.published = published;
   lane.tenure.source_time.store(
       lane.options.source_time,
@@ -151,8 +159,7 @@ Lane* ChannelCore::make_lane(const LaneOptions& options, const ChannelCore& sour
   made->options = options;
   made->slot_bytes = slot_bytes(size);
   made->payload_offset = static_cast<std::uint32_t>(sizeof(SlotHeader) + envelope);
-  bool whole = options_.queueless || (options.ring ? give_ring(*made) : give_queue(*made, size));
-  made->owner_slots = made->slots;
+  bool whole = options_.queueless || give_slots(*made, size);
   if (whole && options_.latency_every != 0) {
     made->marks = new (std::nothrow)
         Atomic<std::uint64_t>[marks_count(options.room(), options_.latency_every)]();
@@ -203,6 +210,14 @@ void ChannelCore::touch_lanes() noexcept {
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) touch_ring(lane(i));
 }
 
+bool ChannelCore::give_slots(Lane& lane, unsigned slot_class) noexcept {
+  if (lane.options.kind == LaneKind::segments) return give_segments(lane);
+  const bool given =
+      lane.options.kind == LaneKind::ring ? give_ring(lane) : give_queue(lane, slot_class);
+  lane.owner_slots = lane.slots;
+  return given;
+}
+
 bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
   const QueueOps& ops = queue_ops(slot_class);
   if (queues_[slot_class] == nullptr) queues_[slot_class] = ops.make();
@@ -214,7 +229,11 @@ bool ChannelCore::give_queue(Lane& lane, unsigned slot_class) noexcept {
 }
 
 void ChannelCore::free_lane(Lane* lane) noexcept {
-  free_ring(*lane);
+  if (lane->options.kind == LaneKind::segments) {
+    free_segments(*lane);
+  } else {
+    free_ring(*lane);
+  }
   free_tickets(
       lane->ordered.tickets.load(std::memory_order_relaxed));  // relaxed: nobody has the lane
   free_ahead(*lane);

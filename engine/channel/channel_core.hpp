@@ -35,7 +35,7 @@ struct ChannelCoreOptions {
   std::uint32_t payload_bytes = 0;
   std::uint32_t lanes_max = 1024;
   std::uint32_t latency_every = 0;
-  bool ring_lanes = false;  // the kind of lane for threads that ask for none
+  LaneKind lanes = LaneKind::segments;  // for threads that ask for none
   bool mailbox = false;     // fed by other channels: each lane carries another one's events
   bool pulled = false;      // drained by one thread that is no worker
   bool own_thread = false;  // pulled, by a thread of the bus: flush() and stop() wait for it
@@ -92,7 +92,7 @@ class ChannelCore final : public Counted, public ShownCalls {
   /// the channel whose events it carries (this one, or one that feeds this mailbox). Takes the
   /// lock.
   /// `fed_by`: for a merged mailbox, the lane of the channel that feeds this one.
-  [[nodiscard]] Lane* take_lane(const LaneOptions& options, const ChannelCore& source,
+  [[nodiscard]] Lane* take_lane(const LaneOptions& wanted, const ChannelCore& source,
                                 const Lane* fed_by = nullptr) noexcept;
   /// Says once what lanes threads get that publish without a publisher of their own. Returns what
   /// holds from then on, which is what was said first; nullptr: out of memory. Progress: lock-free.
@@ -245,6 +245,7 @@ class ChannelCore final : public Counted, public ShownCalls {
   [[nodiscard]] Lane* make_lane(const LaneOptions& options, const ChannelCore& source,
                                 const Lane* fed_by) noexcept;
   bool give_tickets(Lane& lane) noexcept;
+  bool give_slots(Lane& lane, unsigned slot_class) noexcept;
   bool give_queue(Lane& lane, unsigned slot_class) noexcept;
   void free_lane(Lane* lane) noexcept;
   void start_lane(Lane& lane) noexcept;

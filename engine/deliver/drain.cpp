@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "engine/publish/queue_ops.hpp"
+#include "engine/publish/segments.hpp"
 
 namespace ringmain::engine {
 namespace {
@@ -20,14 +21,16 @@ std::uint64_t written(const std::byte* slot) noexcept {
   return AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // e.published
 }
 
-/// True for a ring in which nothing waits. A look that finds nothing costs no more than this.
+/// True for a ring, or segments, in which nothing waits. A look that finds nothing costs no more than this.
 bool is_empty_ring(Lane& lane) noexcept {
   if (lane.owner_slots.ring == nullptr) return false;
   const std::uint64_t consumed =
       lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
-  const std::byte* slot =
-      lane.owner_slots.ring + (consumed & lane.owner_slots.mask) * lane.slot_bytes;
-  if (written(slot) > lane.last_sequence) return false;
+  if (step_on(lane, consumed)) {
+    const std::byte* slot =
+        lane.owner_slots.ring + (consumed & lane.owner_slots.mask) * lane.slot_bytes;
+    if (written(slot) > lane.last_sequence) return false;
+  }
   if (!lane.was_empty) lane.was_empty = true;
   return true;
 }
@@ -35,7 +38,9 @@ bool is_empty_ring(Lane& lane) noexcept {
 /// After an empty look it takes one event: looking for a second would touch a cache line that
 /// another core may own, while the first event waits.
 std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max) noexcept {
+  if (!step_on(lane, consumed)) return 0;
   const std::uint64_t at = consumed & lane.owner_slots.mask;
+  // Behind the end of a segment are the slots of its first events, which end a run by themselves.
   std::size_t contiguous =
       lane.was_empty ? 1 : std::min<std::size_t>(max, lane.owner_slots.mask + 1 - at);
   const std::byte* slot = lane.owner_slots.ring + at * lane.slot_bytes;

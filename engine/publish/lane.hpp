@@ -29,6 +29,7 @@
 #include "../flight/recorded.hpp"
 #include "../system/atomics.hpp"
 #include "../system/cache_line.hpp"
+#include "lane_kind.hpp"
 #include "mpmc_queue.hpp"
 #include "overflow.hpp"
 #include "slot.hpp"
@@ -44,7 +45,7 @@ struct Ahead;
 
 struct LaneOptions {
   std::uint32_t capacity = 65536;
-  bool ring = false;
+  LaneKind kind = LaneKind::segments;  // take_lane() may take a moodycamel lane in its place
   bool realtime = false;
   bool source_time = false;
   bool coalesce = false;  // a ring whose queued events may be replaced: replace()
@@ -68,7 +69,7 @@ struct LaneOptions {
 /// (e.published). 5 `tenure.live` is 1 while a publisher has the lane; it is given to the next one
 /// only when `consumed` has come up to what the last one published (e.lane_free). 6 consumed =
 /// delivered + the sum of `undelivered`, which the owner raises first. 7 `slots` and `owner_slots`
-/// are equal, and stay as they were made. 8 A publisher never goes past its capacity unless
+/// are equal, and stay as they were made, but for those of segments: each side goes on with its own. 8 A publisher never goes past its capacity unless
 /// `when_full.overrun` says so first. 9 While `word` is busy or a flag of `underway` is set, a
 /// further publish on the lane comes from a signal handler of its thread, or from the function that
 /// builds its event, and is refused. Fields are grouped by the thread that writes them and by how
@@ -79,14 +80,15 @@ struct Lane {
   enum Claim : std::uint8_t { kQueued, kReplacing, kTaken };
   enum : std::uint32_t { kInlineDepthMax = 8 };
 
-  /// Where the events are. Written when the lane is made. There are two copies, as the owner's
-  /// reads would move the publisher's line to its core (7).
+  /// Where the events are. There are two copies, as the owner's reads would move the publisher's
+  /// line to its core (7).
   struct Slots {
-    std::byte* ring = nullptr;               // nullptr: a moodycamel lane
-    std::uint64_t mask = 0;                  // the ring's
+    std::byte* ring = nullptr;               // or the segment's slots; nullptr: a moodycamel lane
+    std::uint64_t mask = 0;                  // of `ring`
     Atomic<std::uint8_t>* claims = nullptr;  // coalescing lanes: which thread may touch the slot
-    void* queue = nullptr;                   // moodycamel lanes: Queue<slot_bytes>*
-    QueueToken* token = nullptr;
+    // Moodycamel lanes: Queue<slot_bytes>*. Segments: the publisher's Segments, the owner's Segment.
+    void* queue = nullptr;
+    QueueToken* token = nullptr;  // moodycamel lanes
   };
   /// Figures: what became of events that were not queued. Written by the publisher (3).
   struct Unqueued {
@@ -149,7 +151,8 @@ struct Lane {
 
   // Written by the publisher at every event. Workers read it only to park, flush and stop.
   alignas(kLineBytes) Atomic<std::uint64_t> word{0};  // 2 * published + busy
-  // At this word look at consumed again: 2 * (consumed seen + capacity, or + room).
+  // At this word look at consumed again: 2 * (consumed seen + capacity, or + room), or 2 * the end
+  // of the segment.
   std::uint64_t word_limit = 0;
   Atomic<std::uint64_t> refused{0};  // all reasons, and observed: part of every sequence number
   ChannelLine* line = nullptr;

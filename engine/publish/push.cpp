@@ -10,6 +10,7 @@
 #include "engine/publish/inline_phase.hpp"
 #include "engine/publish/missed.hpp"
 #include "engine/publish/queue_ops.hpp"
+#include "engine/publish/segments.hpp"
 #include "engine/system/clock.hpp"
 
 namespace ringmain::engine {
@@ -48,24 +49,35 @@ Pushed refuse(Lane& lane, Pushed why) noexcept {
   return why;
 }
 
+/// Publishing goes on to `end` without a look at the owner, or to the end of the segment.
+bool admit(Lane& lane, std::uint64_t word, std::uint64_t end) noexcept {
+  lane.word_limit = 2 * std::min(end, end_of_slots(lane));
+  return word < 2 * end;
+}
+
 /// Looks at how far the owner is, and wakes a resting worker if the lane is half full. False: there
 /// is still no room for the event after `word`.
 bool has_room(Lane& lane, std::uint64_t word) noexcept {
   const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // e.consumed
   if (lane.channel->patient.load(std::memory_order_relaxed)) {  // relaxed: a rest ends by itself
-    lane.word_limit = 2 * (consumed + lane.options.capacity / 2);
-    if (word < lane.word_limit) return true;
+    if (admit(lane, word, consumed + lane.options.capacity / 2)) return true;
     lane.channel->host().end_rests();
   }
-  lane.word_limit = 2 * (consumed + lane.options.capacity);
-  if (word < lane.word_limit) return true;
+  if (admit(lane, word, consumed + lane.options.capacity)) return true;
   if (lane.options.overflow != Overflow::drop_oldest) return false;
   const std::uint64_t end = consumed + lane.options.room();
-  lane.word_limit = 2 * end;
   // Relaxed: written before the event, whose e.published comes after it. Written on change only.
   if (lane.when_full.overrun.load(std::memory_order_relaxed) != end)
     lane.when_full.overrun.store(end, std::memory_order_relaxed);
-  return word < lane.word_limit;
+  return admit(lane, word, end);
+}
+
+/// For an event for which there is room: a slot too. A lane that is not extended is no longer busy.
+Pushed find_slot(Lane& lane, std::uint64_t word) noexcept {
+  if (word < lane.word_limit) return Pushed::accepted;
+  if (!extend(lane, word >> 1)) return end(lane, word, 0), Pushed::no_memory;
+  (void)has_room(lane, word);  // up to the end of that segment
+  return Pushed::accepted;
 }
 
 /// Waits, while the lane is not busy, until half of it is free, so that one wake-up serves many
@@ -104,7 +116,7 @@ Pushed wait_for_room(Lane& lane, const Deadline& deadline) noexcept {
 /// begin() where there is room for one more, by the lane's policy.
 Pushed begin_with_room(Lane& lane, std::uint64_t& word) noexcept {
   if ((word = begin(lane)) == 0) return Pushed::too_deep;
-  if (word < lane.word_limit || has_room(lane, word)) return Pushed::accepted;
+  if (word < lane.word_limit || has_room(lane, word)) return find_slot(lane, word);
   end(lane, word, 0);
   if (lane.options.overflow != Overflow::block) return Pushed::full;
   const Deadline deadline(lane.options.block_ns_max);
@@ -112,7 +124,7 @@ Pushed begin_with_room(Lane& lane, std::uint64_t& word) noexcept {
     const Pushed waited = wait_for_room(lane, deadline);
     if (waited != Pushed::accepted) return waited;
     if ((word = begin(lane)) == 0) return Pushed::too_deep;
-    if (has_room(lane, word)) return Pushed::accepted;
+    if (has_room(lane, word)) return find_slot(lane, word);
     end(lane, word, 0);  // a handler has taken the room
   }
 }

@@ -115,47 +115,71 @@ struct PushedAll {
   Pushed last = Pushed::accepted;  // the last refusal
 };
 
-/// Publishes `n` events: as many as there is room for with one announcement, the rest one by one,
-/// by the lane's policy. Threads: the lane's publisher.
+/// Publishes as many of `n` events as there is room for, with one announcement, where that is the
+/// steady state. Returns how many.
 template <class E>
-PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
+std::size_t push_at_once(Lane& lane, const E* events, std::size_t n) noexcept {
   constexpr std::uint32_t kBytes = slot_bytes(slot_class(sizeof(E)));
-  PushedAll result;
   const std::uint32_t state =
       lane.line->state.load(std::memory_order_relaxed);  // relaxed: looked at again below
-  std::size_t at_once = 0;
-  const bool usual = state == ChannelLine::kHeard && lane.slots.ring == nullptr;
-  if (const std::uint64_t word = usual ? begin(lane) : 0; word != 0) {
-    auto room = word < lane.word_limit ? static_cast<std::size_t>((lane.word_limit - word + 1) / 2)
-                                       : std::size_t{0};
-    room = room < n ? room : n;
-    asymmetric_fence_light();  // l.closing
-    std::uint64_t sequence =
-        (word >> 1) + lane.refused.load(std::memory_order_relaxed);  // relaxed: our own
+  const std::uint64_t word = state == ChannelLine::kHeard ? begin(lane) : 0;
+  if (word == 0) return 0;
+  std::size_t room = word < lane.word_limit
+                         ? static_cast<std::size_t>((lane.word_limit - word + 1) / 2)
+                         : std::size_t{0};
+  room = room < n ? room : n;
+  asymmetric_fence_light();  // l.closing
+  std::uint64_t sequence =
+      (word >> 1) + lane.refused.load(std::memory_order_relaxed);  // relaxed: our own
+  if (lane.line->closing()) room = 0;                              // relaxed: l.closing
+  std::size_t done = 0;
+  if (lane.slots.ring != nullptr) {
+    for (; done < room; ++done) {
+      std::byte* slot = lane.slots.ring + (((word >> 1) + done) & lane.slots.mask) * kBytes;
+      auto* header = reinterpret_cast<SlotHeader*>(slot);
+      ::new (slot + sizeof(SlotHeader)) E(events[done]);
+      header->time_ns = 0;
+      AtomicRef<std::uint64_t>(header->sequence)
+          .store(++sequence, std::memory_order_release);  // e.published
+    }
+  } else {
     const E* event = events;
     auto build = [&](Slot<kBytes>& slot) noexcept {
       slot.header = {++sequence, 0};
       ::new (slot.payload) E(*event++);
     };
-    if (lane.line->closing()) room = 0;  // relaxed: l.closing
     auto* queue = static_cast<Queue<kBytes>*>(lane.slots.queue);
-    while (at_once < room) {
+    while (done < room) {
       // Up to the end of a block: an enqueue that needs several blocks and gets only the first
       // would lose its index.
-      const std::size_t block = queue_block_left(at_once + (word >> 1));
-      const std::size_t some = block < room - at_once ? block : room - at_once;
+      const std::size_t block = queue_block_left(done + (word >> 1));
+      const std::size_t some = block < room - done ? block : room - done;
       if (!queue->enqueue_bulk(*lane.slots.token, BuildInPlace<decltype(build)>{&build}, some))
         break;
-      at_once += some;
+      done += some;
     }
-    end(lane, word, at_once);
-    asymmetric_fence_light();  // l.attended
-    if (at_once != 0 && lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
-    result.accepted = at_once;
   }
-  for (std::size_t i = at_once; i < n; ++i) {
-    auto copy = [event = events + i]() noexcept { return *event; };
+  end(lane, word, done);
+  asymmetric_fence_light();  // l.attended
+  if (done != 0 && lane.line->leased.load(std::memory_order_relaxed) == 0) notify(lane);
+  return done;
+}
+
+/// Publishes `n` events: as many as there is room for with one announcement, the rest one by one,
+/// by the lane's policy. Threads: the lane's publisher.
+template <class E>
+PushedAll push_all(Lane& lane, const E* events, std::size_t n) noexcept {
+  PushedAll result;
+  // What does not go at once goes alone: then it is refused, or it has made room for more.
+  bool more = true;
+  for (std::size_t i = 0; i < n;) {
+    const std::size_t at_once = more ? push_at_once(lane, events + i, n - i) : 0;
+    result.accepted += at_once;
+    i += at_once;
+    if (i == n) break;
+    auto copy = [event = events + i++]() noexcept { return *event; };
     const Pushed one = push<E>(lane, copy);
+    more = one == Pushed::accepted;
     if (one == Pushed::accepted) {
       ++result.accepted;
     } else {

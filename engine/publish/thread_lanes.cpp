@@ -164,7 +164,7 @@ class InTable {
 LaneOptions thread_lane_options(const ChannelCore& channel) noexcept {
   if (const LaneOptions* said = channel.thread_lanes()) return *said;
   LaneOptions options;
-  options.ring = channel.options().ring_lanes;
+  options.kind = channel.options().lanes;
   return options;
 }
 

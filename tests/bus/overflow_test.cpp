@@ -152,7 +152,10 @@ TEST_P(OverflowTest, ARealtimePublisherHasItToo) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<OverflowTest::ParamType>& p) {
-  const std::string kind = std::get<0>(p.param) == LaneKind::ring ? "ring_" : "moodycamel_";
+  const LaneKind lane = std::get<0>(p.param);
+  const std::string kind = lane == LaneKind::ring         ? "ring_"
+                           : lane == LaneKind::moodycamel ? "moodycamel_"
+                                                          : "segments_";
   switch (std::get<1>(p.param)) {
     case Overflow::drop_newest:
       return kind + "newest";
@@ -164,7 +167,7 @@ std::string name_of(const ::testing::TestParamInfo<OverflowTest::ParamType>& p) 
   return kind + "block";
 }
 INSTANTIATE_TEST_SUITE_P(Policies, OverflowTest,
-                         ::testing::Combine(::testing::Values(LaneKind::moodycamel, LaneKind::ring),
+                         ::testing::Combine(::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
                                             ::testing::Values(Overflow::drop_newest,
                                                               Overflow::drop_oldest,
                                                               Overflow::block)),

@@ -379,9 +379,11 @@ TEST_P(PublishTest, TheLatencyOfEveryNthEventIsMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BothKinds, PublishTest,
-                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring),
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
                          [](const auto& p) {
-                           return p.param == LaneKind::ring ? "ring" : "moodycamel";
+                           return p.param == LaneKind::ring         ? "ring"
+                                  : p.param == LaneKind::moodycamel ? "moodycamel"
+                                                                    : "segments";
                          });
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST(ThreadLanesTest, TheSameMayBeSaidAgainAndOthersAreAConflictThatNamesBoth) {
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, Error::Code::conflict);
   for (const char* named : {"'test.tick'", "8192 events, ring, realtime, drop_newest",
-                            "65536 events, moodycamel, block for 1000000 us"}) {
+                            "65536 events, segments, block for 1000000 us"}) {
     EXPECT_NE(other.error().message.find(named), std::string::npos) << other.error().message;
   }
   EXPECT_FALSE(ticks.set_thread_lanes(realtime_lanes(8191)));
@@ -168,7 +168,8 @@ TEST(ThreadLanesTest, ARealtimeLaneOf8192SlotsOf96BytesTakesNoMoreThanAMebibyte)
   static_assert(kSlot == 96);
   engine::LaneOptions lane;
   lane.capacity = 8192;
-  lane.ring = lane.realtime = true;
+  lane.kind = engine::LaneKind::ring;
+  lane.realtime = true;
   const std::size_t ring = std::bit_ceil(lane.room()) * kSlot;
   EXPECT_EQ(ring, std::size_t{768} * 1024);
   const std::size_t tickets = lane.room() * sizeof(std::uint64_t);  // where an order is wanted

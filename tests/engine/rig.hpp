@@ -74,6 +74,12 @@ inline engine::Ref<engine::Engine> resting_workers() {
   return new engine::Engine({});
 }
 
+inline const char* name_of(engine::LaneKind kind) {
+  return kind == engine::LaneKind::ring         ? "ring"
+         : kind == engine::LaneKind::moodycamel ? "moodycamel"
+                                                : "segments";
+}
+
 inline engine::Pushed push_number(engine::Lane& lane, std::uint64_t n) {
   auto make = [n]() noexcept { return Numbered{n}; };
   return engine::push<Numbered>(lane, make);

@@ -69,7 +69,7 @@ void BusUnderTest::configure(const Numbers& n) {
   o.delivery = n[1] % 4 == 0 ? Delivery::parallel : Delivery::serial;
   o.order = n[1] % 4 == 1 || n[1] % 64 == 8 ? Order::total : Order::publisher;
   o.order_gap_us_max = std::chrono::minutes(5);  // a slow machine makes no gap
-  o.lanes = n[2] % 4 == 0 ? LaneKind::ring : LaneKind::moodycamel;
+  o.lanes = static_cast<LaneKind>(n[2] % 3);
   o.lanes_max = n[2] / 4 % 8 == 0 ? n[3] % 4 : 1024;
   o.latency_every = n[3] / 4 % 4 == 0 ? 1 + n[3] / 16 % 5 : 0;
   const bool wrong = o.lanes_max == 0 || (o.delivery == Delivery::parallel &&
@@ -101,7 +101,7 @@ void BusUnderTest::make_publisher(Actor& by, const Numbers& n) {
   PublisherOptions o;
   o.capacity_events = n[1] % 64 == 0 ? 0 : kCapacities[n[1] / 64 % kCapacities.size()];
   o.overflow = static_cast<Overflow>(n[2] % 3);
-  o.lane = n[3] % 3 == 0 ? LaneKind::ring : LaneKind::moodycamel;
+  o.lane = static_cast<LaneKind>(n[3] % 3);
   o.realtime = n[3] / 4 % 6 == 0;
   o.source_time = n[3] / 32 % 5 == 0;
   o.block_us_max = std::chrono::minutes(5);

@@ -17,10 +17,10 @@ namespace {
 class Publishers {
  public:
   enum : std::uint64_t { kPublishers = 2 };
-  void start(Threads& threads, ChannelCore& channel, std::uint64_t each, bool ring) {
+  void start(Threads& threads, ChannelCore& channel, std::uint64_t each, bool in_place) {
     for (std::uint64_t id = 0; id < kPublishers; ++id) {
       LaneOptions o = lane_options();
-      o.ring = o.ring && ring;
+      if (!in_place) o.kind = engine::LaneKind::moodycamel;
       lanes_[id] = &lane_of(channel, o);
       threads.start([this, id, each] {
         for (std::uint64_t n = 1; n <= each; ++n) {
@@ -151,7 +151,8 @@ void coalesced() {
     }
   });
   LaneOptions o;
-  o.ring = o.coalesce = true;
+  o.kind = engine::LaneKind::ring;
+  o.coalesce = true;
   o.capacity = 2 * kKeys;
   Lane& lane = lane_of(*channel, o);
   std::array<std::uint64_t, kKeys> newest{};

@@ -51,7 +51,7 @@ inline Pushed say(Lane& lane, std::uint64_t n) {
 inline LaneOptions lane_options(std::uint32_t capacity = 8) {
   LaneOptions o;
   o.capacity = capacity;
-  o.ring = choose(2) == 0;
+  o.kind = static_cast<engine::LaneKind>(choose(3));
   return o;
 }
 

@@ -10,6 +10,7 @@ void stop_abort();
 void blocked();
 void leases();
 void lanes();
+void segments();
 void turns();
 
 void detach();

@@ -29,6 +29,8 @@ const std::vector<Scenario> kScenarios = {
     {"blocked", "does a blocked publisher go on, and end with stop()?", &blocked},
     {"leases", "does a stuck callback hold up its own channel only?", &leases},
     {"lanes", "does a lane's next publisher begin where the last one ended?", &lanes},
+    {"segments", "is all heard in order though segments come back, also to a lane's next publisher?",
+     &segments},
     {"turns", "does every channel that waits get its turn before others get many?", &turns},
     {"detach", "is nothing called and nothing left once detaching returned?", &detach},
     {"deferred", "may callbacks close each other?", &deferred},

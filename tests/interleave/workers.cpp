@@ -185,6 +185,35 @@ void lanes() {
   expect(publishers == 4, "two publishers are taken for one");
 }
 
+/// Some forty links of segments of one and two slots, that come back from several owners, and to
+/// two publishers.
+void segments() {
+  const Crew crew(1 + static_cast<unsigned>(choose(2)));
+  const auto channel = crew.channel();
+  OrderCheck check;
+  const AttachedSubscriber attached(*channel, check.callback());
+  LaneOptions o = lane_options(1 + static_cast<std::uint32_t>(choose(4)));
+  o.kind = engine::LaneKind::segments;
+  o.overflow = engine::Overflow::block;
+  o.block_ns_max = -1;
+  enum : std::uint64_t { kEvents = 7 };
+  for (std::uint64_t id = 0; id < 2; ++id) {
+    Lane& lane = lane_of(*channel, o);
+    Threads threads;
+    threads.start([&lane, id] {
+      for (std::uint64_t n = 1; n <= kEvents; ++n)
+        expect(say(lane, number(id, n)) == Pushed::accepted, "an event is refused");
+    });
+    threads.join();
+    if (id == 0) {
+      // Half of the time the next publisher gets this lane, half of the time a new one.
+      if (choose(2) == 0) check.await(kEvents);
+      ChannelCore::give_lane(lane);
+    }
+  }
+  check.await(2 * kEvents);
+}
+
 /// Three channels that wait all the time. A thread that has a turn counts it for those that wait;
 /// the turn may have begun before their wait.
 void turns() {

@@ -136,11 +136,13 @@ TEST_P(HandlerStepTest, WhereverItPublishesNothingIsLostHeardTwiceOrCountedWrong
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, HandlerStepTest,
-    ::testing::Values(Way{"moodycamel", of(LaneKind::moodycamel)}, Way{"ring", of(LaneKind::ring)},
-                      Way{"threads_lane", of(LaneKind::moodycamel), false},
+    ::testing::Values(Way{"moodycamel", of(LaneKind::moodycamel)},
+                      Way{"segments", of(LaneKind::segments)}, Way{"ring", of(LaneKind::ring)},
+                      Way{"threads_lane", of(LaneKind::segments), false},
                       Way{"stamped", of(LaneKind::ring), true, true},
                       Way{"inlined", of(LaneKind::ring), true, false, true},
-                      Way{"batch", of(LaneKind::moodycamel), true, false, false, true},
+                      Way{"batch", of(LaneKind::segments), true, false, false, true},
+                      Way{"batch_moodycamel", of(LaneKind::moodycamel), true, false, false, true},
                       Way{"full", of(LaneKind::ring, Overflow::drop_newest, 3)},
                       Way{"full_moodycamel", of(LaneKind::moodycamel, Overflow::drop_newest, 3)},
                       Way{"oldest", of(LaneKind::ring, Overflow::drop_oldest, 3)},

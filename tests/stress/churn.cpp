@@ -167,7 +167,7 @@ void lifecycles(const Until& until, std::uint64_t seed, Tally& tally, Faults& fa
       beside = channel.subscribe([p = Poison(poison, faults)](const Event&) { p.called(); }, o);
     }
     PublisherOptions po;
-    po.lane = random.below(2) != 0 ? LaneKind::ring : LaneKind::moodycamel;
+    po.lane = static_cast<LaneKind>(random.below(3));
     po.overflow = Overflow::block;
     po.block_us_max = microseconds(-1);
     po.capacity_events = 8;

@@ -143,7 +143,7 @@ class Storm {
     o.capacity_events = 1024;
     o.overflow = Overflow::block;
     o.block_us_max = std::chrono::minutes(5);
-    o.lane = id == 1 ? LaneKind::ring : LaneKind::moodycamel;
+    o.lane = static_cast<LaneKind>(id % 3);
     auto on_total = total_->publisher(o).value();
     auto on_left = bus_.channel<Left>().publisher(o).value();
     auto on_right = bus_.channel<Right>().publisher(o).value();

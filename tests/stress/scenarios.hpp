@@ -37,7 +37,7 @@ struct Tally {
 struct Steady {
   unsigned workers = 2;
   unsigned publishers = 3;
-  bool ring = false;
+  LaneKind lane = LaneKind::segments;
   bool large = false;  // events of a kilobyte
 };
 /// Publishers come and go, each with a kind, a bound and a policy by chance; shared, batched,
@@ -47,7 +47,7 @@ void steady(const Steady& what, const Until& until, std::uint64_t seed, Tally& t
             Faults& faults);
 
 /// Threads that publish a few events each. Lanes stay as many as threads live at once.
-void thread_churn(unsigned workers, bool ring, const Until& until, Tally& tally, Faults& faults);
+void thread_churn(unsigned workers, LaneKind lanes, const Until& until, Tally& tally, Faults& faults);
 
 /// Sources of one channel say different things of its threads' lanes, while `takers` threads take
 /// theirs: one of them holds, for all, from the moment on at which it was told so.

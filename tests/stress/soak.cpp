@@ -146,7 +146,8 @@ class Scenarios {
  public:
   Scenarios(std::uint64_t seed, Tally& tally, Faults& faults)
       : seed_(seed), tally_(tally), faults_(faults) {
-    for (const bool ring : {false, true}) threads_.emplace_back([this, ring] { scenes(ring); });
+    for (const LaneKind lane : {LaneKind::segments, LaneKind::ring})
+      threads_.emplace_back([this, lane] { scenes(lane); });
     threads_.emplace_back([this] {
       for (std::uint64_t i = 0; until_.more(i); ++i)
         thread_churn(2, i % 2 == 0, {5000, &over_}, tally_, faults_);
@@ -167,9 +168,9 @@ class Scenarios {
  private:
   // The oracle's tables are finite, and what a bus has counted is only checked at its end: scenes
   // of a few hundred publishers, one after the other.
-  void scenes(bool ring) {
+  void scenes(LaneKind lane) {
     for (std::uint64_t i = 0; until_.more(i); ++i) {
-      steady({.workers = 1 + static_cast<unsigned>(i % 3), .ring = ring, .large = i % 5 == 4},
+      steady({.workers = 1 + static_cast<unsigned>(i % 3), .lane = lane, .large = i % 5 == 4},
              {200, &over_}, seed_ + i, tally_, faults_);
     }
   }

@@ -95,7 +95,7 @@ class Scene {
       PublisherOptions o;
       o.capacity_events =
           static_cast<std::uint32_t>(1 + random.below(random.below(2) != 0 ? 8 : 2000));
-      o.lane = what_.ring ? LaneKind::ring : LaneKind::moodycamel;
+      o.lane = what_.lane;
       o.overflow = static_cast<Overflow>(random.below(3));
       o.block_us_max = std::chrono::minutes(1);
       if (random.below(8) == 0) {
@@ -214,7 +214,7 @@ void steady(const Steady& what, const Until& until, std::uint64_t seed, Tally& t
   }
 }
 
-void thread_churn(unsigned workers, bool ring, const Until& until, Tally& tally, Faults& faults) {
+void thread_churn(unsigned workers, LaneKind lanes, const Until& until, Tally& tally, Faults& faults) {
   constexpr std::uint32_t kAtOnce = 4;
   constexpr std::uint32_t kEvents = 10;
   constexpr std::uint32_t kBacklog = 16;
@@ -222,7 +222,7 @@ void thread_churn(unsigned workers, bool ring, const Until& until, Tally& tally,
   bo.workers = workers;
   Bus bus(bo);
   ChannelOptions co;
-  co.lanes = ring ? LaneKind::ring : LaneKind::moodycamel;
+  co.lanes = lanes;
   using Event = Said<2>;
   Channel<Event>& channel = *bus.configure<Event>("stress.churn", co).value();
   std::atomic<std::uint64_t> heard{0};

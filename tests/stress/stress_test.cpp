@@ -55,24 +55,29 @@ class StressTest : public ::testing::TestWithParam<unsigned> {
   Faults faults_;
 };
 
-TEST_P(StressTest, MoodycamelLanesKeepEveryPromise) {
+TEST_P(StressTest, LanesOfSegmentsKeepEveryPromise) {
   steady({.workers = GetParam()}, rounds(400), seed_, tally_, faults_);
   EXPECT_GT(tally_.heard, 0u);
 }
 
+TEST_P(StressTest, MoodycamelLanesKeepEveryPromise) {
+  steady({.workers = GetParam(), .lane = LaneKind::moodycamel}, rounds(200), seed_, tally_, faults_);
+  EXPECT_GT(tally_.heard, 0u);
+}
+
 TEST_P(StressTest, RingLanesKeepEveryPromise) {
-  steady({.workers = GetParam(), .ring = true}, rounds(400), seed_, tally_, faults_);
+  steady({.workers = GetParam(), .lane = LaneKind::ring}, rounds(400), seed_, tally_, faults_);
   EXPECT_GT(tally_.heard, 0u);
 }
 
 TEST_P(StressTest, LargeEventsKeepEveryPromise) {
-  steady({.workers = GetParam(), .ring = GetParam() % 2 == 0, .large = true}, rounds(60), seed_,
+  steady({.workers = GetParam(), .lane = static_cast<LaneKind>(GetParam() % 3), .large = true}, rounds(60), seed_,
          tally_, faults_);
 }
 
 TEST_P(StressTest, ThreadsThatComeAndGoLeaveNoLanesBehind) {
-  thread_churn(GetParam(), false, rounds(10'000), tally_, faults_);
-  thread_churn(GetParam(), true, rounds(2'000), tally_, faults_);
+  thread_churn(GetParam(), LaneKind::segments, rounds(10'000), tally_, faults_);
+  thread_churn(GetParam(), LaneKind::ring, rounds(2'000), tally_, faults_);
 }
 
 TEST_P(StressTest, OneSourceSaysWhatLanesThreadsGet) {

@@ -126,8 +126,8 @@ TEST_F(CSayTest, OtherLanesForThreadsAreAConflictAndWrongOnesAreRefused) {
   expect_ok(ringmain_set_thread_lanes(ticks_, nullptr));
   options.source_time = 0;
   expect_error(ringmain_set_thread_lanes(ticks_, &options), RINGMAIN_CONFLICT,
-               "(65536 events, moodycamel, drop_newest) already, and cannot be (65536 events, "
-               "moodycamel, block for 1000000 us)");
+               "(65536 events, segments, drop_newest) already, and cannot be (65536 events, "
+               "segments, block for 1000000 us)");
 }
 
 TEST_F(CSayTest, AFullPublisherSaysSoAndItsLedgerBalances) {

@@ -29,13 +29,13 @@ std::vector<std::uint64_t> from_to(std::uint64_t from, std::uint64_t to) {
   return all;
 }
 
-class EvictionTest : public ::testing::TestWithParam<bool> {
+class EvictionTest : public ::testing::TestWithParam<LaneKind> {
  protected:
   [[nodiscard]] static LaneOptions options(std::uint32_t capacity,
                                            Overflow overflow = Overflow::drop_oldest) {
     LaneOptions o;
     o.capacity = capacity;
-    o.ring = GetParam();
+    o.kind = GetParam();
     o.overflow = overflow;
     return o;
   }
@@ -179,7 +179,7 @@ TEST_P(EvictionTest, APublisherThatIsNotFarAheadLosesNothing) {
 }
 
 TEST_P(EvictionTest, APlainPublisherOnARecycledLaneLosesNothing) {
-  // moodycamel's lanes are recycled whatever the bound, rings where their size is the same.
+  // Lanes are recycled whatever the bound, rings where their size is the same.
   const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& first = take(options(4));
   ASSERT_EQ(push_all_of(first, 0, 8), 8u);
@@ -253,7 +253,8 @@ TEST_P(EvictionTest, ABatchMayPushOutWhatCameBeforeIt) {
 TEST_P(EvictionTest, ARealtimePublisherMayPushOutToo) {
   const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   LaneOptions o = options(4);
-  o.ring = o.realtime = true;
+  o.kind = LaneKind::ring;
+  o.realtime = true;
   Lane& lane = take(o);
   ASSERT_EQ(push_all_of(lane, 0, 100), 8u);
   drain_all();
@@ -328,8 +329,9 @@ TEST_P(EvictionTest, APublisherThatNeverStopsIsHeardInOrderAndAccountedFor) {
   expect_balance(200'000);
 }
 
-INSTANTIATE_TEST_SUITE_P(BothKinds, EvictionTest, ::testing::Bool(),
-                         [](const auto& p) { return p.param ? "ring" : "moodycamel"; });
+INSTANTIATE_TEST_SUITE_P(AllKinds, EvictionTest,
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                         [](const auto& p) { return tests::name_of(p.param); });
 
 }  // namespace
 }  // namespace ringmain::engine

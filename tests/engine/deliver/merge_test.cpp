@@ -21,7 +21,7 @@ using engine::Lane;
 using engine::Pushed;
 using Numbers = std::vector<std::uint64_t>;
 
-class MergeTest : public ::testing::TestWithParam<bool> {
+class MergeTest : public ::testing::TestWithParam<engine::LaneKind> {
  protected:
   void make(std::int64_t gap_ns, std::size_t lanes = 3) {
     engine::ChannelCoreOptions options;
@@ -36,7 +36,7 @@ class MergeTest : public ::testing::TestWithParam<bool> {
   }
   Lane* take(std::uint32_t capacity) {
     engine::LaneOptions options;
-    options.ring = GetParam();
+    options.kind = GetParam();
     options.capacity = capacity;
     return channel_->take_lane(options, *channel_);
   }
@@ -219,8 +219,10 @@ TEST_P(MergeTest, ABoundIsKeptAlsoWhileEventsAreHeldBack) {
   EXPECT_EQ(drained(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(BothLanes, MergeTest, ::testing::Bool(),
-                         [](const auto& p) { return p.param ? "ring" : "moodycamel"; });
+INSTANTIATE_TEST_SUITE_P(AllKinds, MergeTest,
+                         ::testing::Values(engine::LaneKind::moodycamel, engine::LaneKind::ring,
+                                           engine::LaneKind::segments),
+                         [](const auto& p) { return name_of(p.param); });
 
 TEST(TicketsTest, TheyAreTakenWhileSomebodyWantsThemOnly) {
   const auto workers = resting_workers();

@@ -105,7 +105,7 @@ TEST_P(WorkersTest, ARealtimePublisherIsHeardWithoutWakingAnybody) {
   wait.realtime_ns_max = 1'000'000;
   const Running running(GetParam(), wait);
   LaneOptions o;
-  o.ring = true;
+  o.kind = LaneKind::ring;
   o.realtime = true;
   o.capacity = 64;
   Heard h(running, o);

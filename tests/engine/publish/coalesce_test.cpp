@@ -69,7 +69,8 @@ class ReplaceTest : public ::testing::Test {
   Lane& take(std::uint32_t capacity, Overflow overflow = Overflow::drop_newest) {
     LaneOptions o;
     o.capacity = capacity;
-    o.ring = o.coalesce = true;
+    o.kind = LaneKind::ring;
+    o.coalesce = true;
     o.overflow = overflow;
     Lane* lane = channel_->take_lane(o, *channel_);
     if (lane == nullptr) throw std::bad_alloc();

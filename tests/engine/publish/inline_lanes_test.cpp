@@ -41,7 +41,7 @@ class InlineLanesTest : public ::testing::Test {
   Lane& lane() {
     LaneOptions options;
     options.capacity = 16;
-    options.ring = true;
+    options.kind = LaneKind::ring;
     Lane* const made = channel_->take_lane(options, *channel_);
     EXPECT_NE(made, nullptr);
     return *made;
@@ -116,7 +116,7 @@ TEST_F(InlineLanesTest, OneThatIsRetiredKeepsItsChannelUntilItIsReclaimed) {
   {
     LaneOptions options;
     options.capacity = 16;
-    options.ring = true;
+    options.kind = LaneKind::ring;
     word = &channel->take_lane(options, *channel)->inlined.shown[0];
   }
   word->store(s);

@@ -23,12 +23,12 @@ using tests::make_channel;
 using tests::Numbered;
 using tests::push_number;
 
-class LaneTest : public ::testing::TestWithParam<bool> {
+class LaneTest : public ::testing::TestWithParam<LaneKind> {
  protected:
   [[nodiscard]] static LaneOptions options(std::uint32_t capacity) {
     LaneOptions o;
     o.capacity = capacity;
-    o.ring = GetParam();
+    o.kind = GetParam();
     return o;
   }
   Lane& take(std::uint32_t capacity) {
@@ -144,7 +144,7 @@ TEST_P(LaneTest, TheFirstEventBehindAnEmptyLookOfARingIsHeardAlone) {
   EXPECT_EQ(drain_all(), 3u);
   push_three();  // the last look of drain_all() was an empty one
   EXPECT_EQ(drain_all(), 3u);
-  EXPECT_EQ(runs, GetParam() ? std::vector<std::uint32_t>({3, 1, 2})
+  EXPECT_EQ(runs, GetParam() != LaneKind::moodycamel ? std::vector<std::uint32_t>({3, 1, 2})
                              : std::vector<std::uint32_t>({3, 3}));
 }
 
@@ -234,15 +234,15 @@ TEST_P(LaneTest, APublisherWithOtherOptionsTakesALaneThatNobodyUses) {
   }
 }
 
-TEST_P(LaneTest, AFreeLaneOfTheOtherKindIsNotTaken) {
+TEST_P(LaneTest, AFreeLaneOfAnotherKindIsNotTaken) {
   LaneOptions other = options(8);
-  other.ring = !other.ring;
+  other.kind = GetParam() == LaneKind::ring ? LaneKind::segments : LaneKind::ring;
   Lane* const first = channel_->take_lane(other, *channel_);
   ASSERT_NE(first, nullptr);
   ChannelCore::give_lane(*first);
   Lane& mine = take(8);
   EXPECT_NE(&mine, first);
-  EXPECT_EQ(mine.slots.ring != nullptr, GetParam());
+  EXPECT_EQ(mine.slots.ring != nullptr, GetParam() != LaneKind::moodycamel);
 }
 
 TEST_P(LaneTest, PublishingWhileBuildingIsTooDeepAndLeavesAGap) {
@@ -317,7 +317,7 @@ TEST_P(LaneTest, LanesAreServedInTurn) {
 
 TEST_P(LaneTest, AThreadsLaneComesBackWhenTheThreadEnds) {
   ChannelCoreOptions o;
-  o.ring_lanes = GetParam();
+  o.lanes = GetParam();
   const auto channel = make_channel(workers_, o);
   const AttachedSubscriber attached(*channel, keep_numbers(got_));
   for (int i = 0; i < 20; ++i) {
@@ -384,8 +384,9 @@ TEST_P(LaneTest, AFullBlockingLaneRefusesInsideACallback) {
   expect_ledger(*lane, 1, 0, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(BothKinds, LaneTest, ::testing::Bool(),
-                         [](const auto& p) { return p.param ? "ring" : "moodycamel"; });
+INSTANTIATE_TEST_SUITE_P(AllKinds, LaneTest,
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                         [](const auto& p) { return tests::name_of(p.param); });
 
 }  // namespace
 }  // namespace ringmain::engine

@@ -15,7 +15,7 @@ namespace {
 using tests::make_channel;
 using tests::push_number;
 
-class ThreadLanesTest : public ::testing::TestWithParam<bool> {
+class ThreadLanesTest : public ::testing::TestWithParam<LaneKind> {
  protected:
   Ref<Engine> workers_ = tests::resting_workers();
 };
@@ -24,7 +24,7 @@ TEST_P(ThreadLanesTest, AThreadFindsItsLaneInEachOfManyChannels) {
   std::vector<Ref<ChannelCore>> channels;
   std::vector<Lane*> lanes;
   ChannelCoreOptions o;
-  o.ring_lanes = GetParam();
+  o.lanes = GetParam();
   for (int i = 0; i < 200; ++i) {
     channels.push_back(make_channel(workers_, o));
     lanes.push_back(thread_lane(*channels.back()));
@@ -57,8 +57,9 @@ TEST_P(ThreadLanesTest, AThreadKeepsFewOfTheChannelsThatAreClosed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BothKinds, ThreadLanesTest, ::testing::Bool(),
-                         [](const auto& p) { return p.param ? "ring" : "moodycamel"; });
+INSTANTIATE_TEST_SUITE_P(AllKinds, ThreadLanesTest,
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                         [](const auto& p) { return tests::name_of(p.param); });
 
 }  // namespace
 }  // namespace ringmain::engine

@@ -1,0 +1,96 @@
+#include "engine/publish/segments.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "engine/publish/segment_size.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+Segment* make(std::uint64_t slots, std::uint32_t slot_bytes) noexcept {
+  const std::size_t bytes = sizeof(Segment) + slots * slot_bytes;
+  void* room =
+      std::aligned_alloc(kLineBytes, (bytes + kLineBytes - 1) / kLineBytes * kLineBytes);
+  if (room == nullptr) return nullptr;
+  auto* made = ::new (room) Segment;
+  made->mask = slots - 1;
+  // Sequence 0: never written. Later laps need nothing, as sequences only grow.
+  for (std::uint64_t i = 0; i < slots; ++i) {
+    ::new (made->slots() + i * slot_bytes) SlotHeader{0, 0};
+  }
+  return made;
+}
+
+void free_one(Segment* one) noexcept {
+  std::destroy_at(one);
+  std::free(one);  // NOLINT: the pair of aligned_alloc
+}
+
+void free_all(Segment* first) noexcept {
+  while (first != nullptr) {
+    Segment* const next = first->next.load(std::memory_order_relaxed);  // relaxed: we are the last
+    free_one(first);
+    first = next;
+  }
+}
+
+/// Takes back what the owner has left. It may still look for the next one at the end of a segment,
+/// so a segment has come back only when an event after it is consumed.
+void take_back(Segments& all, std::uint64_t consumed) noexcept {
+  while (all.oldest != all.writing && all.oldest->end < consumed) {
+    Segment* const back = all.oldest;
+    all.oldest = back->next.load(std::memory_order_relaxed);  // relaxed: our own
+    back->next.store(all.spare, std::memory_order_relaxed);   // relaxed: nobody else reads it
+    all.spare = back;
+  }
+}
+
+}  // namespace
+
+bool give_segments(Lane& lane) noexcept {
+  auto* all = new (std::nothrow) Segments;
+  lane.slots.queue = all;
+  if (all == nullptr) return false;
+  Segment* const first = make(slots_of_first(lane.slot_bytes), lane.slot_bytes);
+  all->oldest = all->writing = first;
+  if (first == nullptr) return false;
+  first->end = first->mask + 1;
+  lane.slots.ring = first->slots();
+  lane.slots.mask = first->mask;
+  lane.owner_slots = lane.slots;
+  lane.owner_slots.queue = first;
+  return true;
+}
+
+void free_segments(Lane& lane) noexcept {
+  auto* all = static_cast<Segments*>(lane.slots.queue);
+  if (all == nullptr) return;
+  free_all(all->oldest);
+  free_all(all->spare);
+  delete all;
+}
+
+bool extend(Lane& lane, std::uint64_t index) noexcept {
+  auto& all = *static_cast<Segments*>(lane.slots.queue);
+  take_back(all, lane.consumed.load(std::memory_order_acquire));  // e.consumed
+  Segment* to = all.spare;
+  if (to != nullptr) {
+    all.spare = to->next.load(std::memory_order_relaxed);  // relaxed: our own
+    to->next.store(nullptr, std::memory_order_relaxed);    // relaxed: s.linked below
+  } else {
+    // None has come back: events wait, and there are more of them than the last segment holds.
+    to = make(std::min(2 * (all.writing->mask + 1), slots_at_most(lane.slot_bytes)), lane.slot_bytes);
+    if (to == nullptr) return false;
+  }
+  to->end = index + to->mask + 1;
+  all.writing->next.store(to, std::memory_order_release);  // s.linked
+  all.writing = to;
+  lane.slots.ring = to->slots();
+  lane.slots.mask = to->mask;
+  return true;
+}
+
+}  // namespace ringmain::engine
