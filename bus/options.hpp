@@ -14,8 +14,8 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 /// segments: memory as used, the default; where Delivery::parallel or a mailbox takes runs out of
-/// the lane it is moodycamel. moodycamel: a sub-queue of that library's. ring: preallocated, so that
-/// no publish asks for memory.
+/// the lane it is moodycamel. moodycamel: a sub-queue of that library's. ring: preallocated, so
+/// that no publish asks for memory.
 using engine::LaneKind;
 using engine::Overflow;  // drop_newest, drop_oldest, block
 enum class OnThrow : std::uint8_t {
@@ -43,7 +43,7 @@ enum class Order : std::uint8_t {
 /// How the workers treat a channel. Fixed when the channel is made.
 struct ChannelOptions {
   LaneKind lanes = LaneKind::segments;  // what publishers get unless they ask for another
-  std::uint32_t lanes_max = 1024;         // live publishers; one more gets no_memory
+  std::uint32_t lanes_max = 1024;       // live publishers; one more gets no_memory
   Delivery delivery = Delivery::serial;
   Order order = Order::publisher;  // total: each publish takes a ticket of a counter that all share
   /// Order::total: how long to wait for a publisher that was stopped in the middle of a publish.

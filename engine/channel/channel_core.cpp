@@ -30,7 +30,8 @@ bool serves(const LaneOptions& had, const LaneOptions& wants,
             std::uint32_t latency_every) noexcept {
   if (had.kind != wants.kind || had.realtime != wants.realtime || had.coalesce != wants.coalesce)
     return false;
-  if (wants.kind == LaneKind::ring && std::bit_ceil(had.room()) != std::bit_ceil(wants.room())) return false;
+  if (wants.kind == LaneKind::ring && std::bit_ceil(had.room()) != std::bit_ceil(wants.room()))
+    return false;
   return latency_every == 0 ||
          marks_count(had.room(), latency_every) == marks_count(wants.room(), latency_every);
 }

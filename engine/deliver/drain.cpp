@@ -21,7 +21,8 @@ std::uint64_t written(const std::byte* slot) noexcept {
   return AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // e.published
 }
 
-/// True for a ring, or segments, in which nothing waits. A look that finds nothing costs no more than this.
+/// True for a ring, or segments, in which nothing waits. A look that finds nothing costs no more
+/// than this.
 bool is_empty_ring(Lane& lane) noexcept {
   if (lane.owner_slots.ring == nullptr) return false;
   const std::uint64_t consumed =

@@ -69,12 +69,12 @@ struct LaneOptions {
 /// (e.published). 5 `tenure.live` is 1 while a publisher has the lane; it is given to the next one
 /// only when `consumed` has come up to what the last one published (e.lane_free). 6 consumed =
 /// delivered + the sum of `undelivered`, which the owner raises first. 7 `slots` and `owner_slots`
-/// are equal, and stay as they were made, but for those of segments: each side goes on with its own. 8 A publisher never goes past its capacity unless
-/// `when_full.overrun` says so first. 9 While `word` is busy or a flag of `underway` is set, a
-/// further publish on the lane comes from a signal handler of its thread, or from the function that
-/// builds its event, and is refused. Fields are grouped by the thread that writes them and by how
-/// often: the publisher at every event, the owner at every run, the rest seldom. The layout is
-/// asserted below.
+/// are equal, and stay as they were made, but for those of segments: each side goes on with its
+/// own. 8 A publisher never goes past its capacity unless `when_full.overrun` says so first. 9
+/// While `word` is busy or a flag of `underway` is set, a further publish on the lane comes from a
+/// signal handler of its thread, or from the function that builds its event, and is refused. Fields
+/// are grouped by the thread that writes them and by how often: the publisher at every event, the
+/// owner at every run, the rest seldom. The layout is asserted below.
 struct Lane {
   /// The state of a slot in a coalescing lane.
   enum Claim : std::uint8_t { kQueued, kReplacing, kTaken };
@@ -86,7 +86,8 @@ struct Lane {
     std::byte* ring = nullptr;               // or the segment's slots; nullptr: a moodycamel lane
     std::uint64_t mask = 0;                  // of `ring`
     Atomic<std::uint8_t>* claims = nullptr;  // coalescing lanes: which thread may touch the slot
-    // Moodycamel lanes: Queue<slot_bytes>*. Segments: the publisher's Segments, the owner's Segment.
+    // Moodycamel lanes: Queue<slot_bytes>*. Segments: the publisher's Segments, the owner's
+    // Segment.
     void* queue = nullptr;
     QueueToken* token = nullptr;  // moodycamel lanes
   };

@@ -1,7 +1,7 @@
 // How many slots has a segment?
 //
-// An idle lane stays small: 2 KiB. A lane in which events wait gets longer ones, up to 16 KiB, which
-// are written in about a microsecond in the middle of a publish.
+// An idle lane stays small: 2 KiB. A lane in which events wait gets longer ones, up to 16 KiB,
+// which are written in about a microsecond in the middle of a publish.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -12,8 +12,7 @@ namespace {
 
 Segment* make(std::uint64_t slots, std::uint32_t slot_bytes) noexcept {
   const std::size_t bytes = sizeof(Segment) + slots * slot_bytes;
-  void* room =
-      std::aligned_alloc(kLineBytes, (bytes + kLineBytes - 1) / kLineBytes * kLineBytes);
+  void* room = std::aligned_alloc(kLineBytes, (bytes + kLineBytes - 1) / kLineBytes * kLineBytes);
   if (room == nullptr) return nullptr;
   auto* made = ::new (room) Segment;
   made->mask = slots - 1;
@@ -82,7 +81,8 @@ bool extend(Lane& lane, std::uint64_t index) noexcept {
     to->next.store(nullptr, std::memory_order_relaxed);    // relaxed: s.linked below
   } else {
     // None has come back: events wait, and there are more of them than the last segment holds.
-    to = make(std::min(2 * (all.writing->mask + 1), slots_at_most(lane.slot_bytes)), lane.slot_bytes);
+    to = make(std::min(2 * (all.writing->mask + 1), slots_at_most(lane.slot_bytes)),
+              lane.slot_bytes);
     if (to == nullptr) return false;
   }
   to->end = index + to->mask + 1;

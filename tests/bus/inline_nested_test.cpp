@@ -139,7 +139,8 @@ TEST_P(InlineNestedTest, FlushAndStopAreRefusedInIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, InlineNestedTest,
-                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring,
+                                           LaneKind::segments),
                          [](const auto& p) {
                            return p.param == LaneKind::ring         ? "ring"
                                   : p.param == LaneKind::moodycamel ? "moodycamel"

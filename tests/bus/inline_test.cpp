@@ -344,7 +344,9 @@ TEST_P(InlineTest, APublishersErrnoIsItsOwn) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, InlineTest, ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+INSTANTIATE_TEST_SUITE_P(Lanes, InlineTest,
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring,
+                                           LaneKind::segments),
                          [](const auto& p) {
                            return p.param == LaneKind::ring         ? "ring"
                                   : p.param == LaneKind::moodycamel ? "moodycamel"

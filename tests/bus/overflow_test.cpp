@@ -166,12 +166,12 @@ std::string name_of(const ::testing::TestParamInfo<OverflowTest::ParamType>& p) 
   }
   return kind + "block";
 }
-INSTANTIATE_TEST_SUITE_P(Policies, OverflowTest,
-                         ::testing::Combine(::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
-                                            ::testing::Values(Overflow::drop_newest,
-                                                              Overflow::drop_oldest,
-                                                              Overflow::block)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Policies, OverflowTest,
+    ::testing::Combine(::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                       ::testing::Values(Overflow::drop_newest, Overflow::drop_oldest,
+                                         Overflow::block)),
+    name_of);
 
 TEST(OverflowOptionsTest, WhatCannotHoldIsRefusedWithASentence) {
   Bus bus(with_workers(1));

@@ -379,7 +379,8 @@ TEST_P(PublishTest, TheLatencyOfEveryNthEventIsMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BothKinds, PublishTest,
-                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring,
+                                           LaneKind::segments),
                          [](const auto& p) {
                            return p.param == LaneKind::ring         ? "ring"
                                   : p.param == LaneKind::moodycamel ? "moodycamel"

@@ -47,7 +47,8 @@ void steady(const Steady& what, const Until& until, std::uint64_t seed, Tally& t
             Faults& faults);
 
 /// Threads that publish a few events each. Lanes stay as many as threads live at once.
-void thread_churn(unsigned workers, LaneKind lanes, const Until& until, Tally& tally, Faults& faults);
+void thread_churn(unsigned workers, LaneKind lanes, const Until& until, Tally& tally,
+                  Faults& faults);
 
 /// Sources of one channel say different things of its threads' lanes, while `takers` threads take
 /// theirs: one of them holds, for all, from the moment on at which it was told so.

@@ -214,7 +214,8 @@ void steady(const Steady& what, const Until& until, std::uint64_t seed, Tally& t
   }
 }
 
-void thread_churn(unsigned workers, LaneKind lanes, const Until& until, Tally& tally, Faults& faults) {
+void thread_churn(unsigned workers, LaneKind lanes, const Until& until, Tally& tally,
+                  Faults& faults) {
   constexpr std::uint32_t kAtOnce = 4;
   constexpr std::uint32_t kEvents = 10;
   constexpr std::uint32_t kBacklog = 16;

@@ -61,7 +61,8 @@ TEST_P(StressTest, LanesOfSegmentsKeepEveryPromise) {
 }
 
 TEST_P(StressTest, MoodycamelLanesKeepEveryPromise) {
-  steady({.workers = GetParam(), .lane = LaneKind::moodycamel}, rounds(200), seed_, tally_, faults_);
+  steady({.workers = GetParam(), .lane = LaneKind::moodycamel}, rounds(200), seed_, tally_,
+         faults_);
   EXPECT_GT(tally_.heard, 0u);
 }
 
@@ -71,8 +72,8 @@ TEST_P(StressTest, RingLanesKeepEveryPromise) {
 }
 
 TEST_P(StressTest, LargeEventsKeepEveryPromise) {
-  steady({.workers = GetParam(), .lane = static_cast<LaneKind>(GetParam() % 3), .large = true}, rounds(60), seed_,
-         tally_, faults_);
+  steady({.workers = GetParam(), .lane = static_cast<LaneKind>(GetParam() % 3), .large = true},
+         rounds(60), seed_, tally_, faults_);
 }
 
 TEST_P(StressTest, ThreadsThatComeAndGoLeaveNoLanesBehind) {

@@ -330,7 +330,8 @@ TEST_P(EvictionTest, APublisherThatNeverStopsIsHeardInOrderAndAccountedFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, EvictionTest,
-                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring,
+                                           LaneKind::segments),
                          [](const auto& p) { return tests::name_of(p.param); });
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST_P(LaneTest, TheFirstEventBehindAnEmptyLookOfARingIsHeardAlone) {
   push_three();  // the last look of drain_all() was an empty one
   EXPECT_EQ(drain_all(), 3u);
   EXPECT_EQ(runs, GetParam() != LaneKind::moodycamel ? std::vector<std::uint32_t>({3, 1, 2})
-                             : std::vector<std::uint32_t>({3, 3}));
+                                                     : std::vector<std::uint32_t>({3, 3}));
 }
 
 TEST_P(LaneTest, AGapInTheSequenceIsAsLongAsTheLoss) {
@@ -385,7 +385,8 @@ TEST_P(LaneTest, AFullBlockingLaneRefusesInsideACallback) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, LaneTest,
-                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring,
+                                           LaneKind::segments),
                          [](const auto& p) { return tests::name_of(p.param); });
 
 }  // namespace

@@ -58,7 +58,8 @@ TEST_P(ThreadLanesTest, AThreadKeepsFewOfTheChannelsThatAreClosed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, ThreadLanesTest,
-                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring, LaneKind::segments),
+                         ::testing::Values(LaneKind::moodycamel, LaneKind::ring,
+                                           LaneKind::segments),
                          [](const auto& p) { return tests::name_of(p.param); });
 
 }  // namespace

@@ -1,4 +1,5 @@
-// In the place of the engine's: so small that a few events reach the end of a segment, and the next.
+// In the place of the engine's: so small that a few events reach the end of a segment, and the
+// next.
 #pragma once
 #include <cstdint>
 
