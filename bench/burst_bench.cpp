@@ -9,6 +9,7 @@ namespace {
 
 using BusQueue = OnQueue<Worker::standard>;
 using BusRing = OnRing<Worker::standard>;
+using BusSegments = OnSegments<Worker::standard>;
 
 template <class E>
 bool alone() {
@@ -17,6 +18,7 @@ bool alone() {
          add("publish_alone", "raw_ring", axes, publish_alone<Raw<RawRing, 300>, E>) &&
          add("publish_alone", "raw_segmented", axes, publish_alone<Raw<SegmentedRing, 300>, E>) &&
          add("publish_alone", "bus_moodycamel", axes, publish_alone<BusQueue, E>) &&
+         add("publish_alone", "bus_segments", axes, publish_alone<BusSegments, E>) &&
          add("publish_alone", "bus_ring", axes, publish_alone<BusRing, E>);
 }
 
@@ -32,6 +34,7 @@ bool alone() {
     add("publish_live", "raw_ring", {}, publish_live<Raw<RawRing, 300>, Payload>),
     add("publish_live", "raw_segmented", {}, publish_live<Raw<SegmentedRing, 300>, Payload>),
     add("publish_live", "bus_moodycamel", {}, publish_live<BusQueue, Payload>),
+    add("publish_live", "bus_segments", {}, publish_live<BusSegments, Payload>),
     add("publish_live", "bus_ring", {}, publish_live<BusRing, Payload>),
 };
 

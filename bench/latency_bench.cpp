@@ -23,8 +23,10 @@ bool at(const char* contender, std::initializer_list<std::int64_t> rates) {
     at<OnQueue<Worker::hot>>("bus_moodycamel",
                              {1'000, 10'000, 100'000, 1'000'000, 3'000'000, 10'000'000}),
     at<OnRing<Worker::hot>>("bus_ring", {1'000, 10'000, 100'000, 1'000'000, 3'000'000, 10'000'000}),
+    at<OnSegments<Worker::hot>>("bus_segments", {1'000, 100'000, 1'000'000, 10'000'000}),
     // As a user gets it: the worker may park, and lingers after short batches.
     at<OnQueue<Worker::standard>>("bus_moodycamel_standard", {1'000, 10'000, 100'000, 1'000'000}),
+    at<OnSegments<Worker::standard>>("bus_segments_standard", {1'000, 100'000, 1'000'000}),
     at<OnRing<Worker::standard>>("bus_ring_standard", {1'000, 10'000, 100'000, 1'000'000}),
 };
 

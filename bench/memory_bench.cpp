@@ -93,8 +93,10 @@ void steady_state(Repetition& repetition) {
 
 [[maybe_unused]] const bool kAdded[] = {
     add("memory_event", "bus_moodycamel", {}, queued_event<LaneKind::moodycamel>),
-    add("memory_channel", "bus_moodycamel", {}, idle_channel),
+    add("memory_event", "bus_segments", {}, queued_event<LaneKind::segments>),
+    add("memory_channel", "bus_segments", {}, idle_channel),  // by default
     add("memory_steady", "bus_moodycamel", {}, steady_state<LaneKind::moodycamel>),
+    add("memory_steady", "bus_segments", {}, steady_state<LaneKind::segments>),
     add("memory_steady", "bus_ring", {}, steady_state<LaneKind::ring>),
 };
 

@@ -83,6 +83,8 @@ struct OnBus {
 template <Worker kWorker>
 using OnQueue = OnBus<LaneKind::moodycamel, kWorker>;
 template <Worker kWorker>
+using OnSegments = OnBus<LaneKind::segments, kWorker>;
+template <Worker kWorker>
 using OnRing = OnBus<LaneKind::ring, kWorker>;
 
 }  // namespace ringmain::bench

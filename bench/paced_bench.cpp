@@ -21,6 +21,7 @@ bool at_both_rates(const char* contender) {
     at_both_rates<Raw<RawRing, 0>>("raw_ring"),
     at_both_rates<Raw<SegmentedRing, 0>>("raw_segmented"),
     at_both_rates<OnQueue<Worker::hot>>("bus_moodycamel"),
+    at_both_rates<OnSegments<Worker::hot>>("bus_segments"),
     at_both_rates<OnRing<Worker::hot>>("bus_ring"),
 };
 

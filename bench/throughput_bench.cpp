@@ -9,6 +9,7 @@ namespace {
 
 using BusQueue = OnQueue<Worker::standard>;
 using BusRing = OnRing<Worker::standard>;
+using BusSegments = OnSegments<Worker::standard>;
 
 template <class E>
 bool of_size() {
@@ -17,6 +18,7 @@ bool of_size() {
          add("throughput", "raw_ring", axes, throughput<Raw<RawRing, 300>, E>) &&
          add("throughput", "raw_segmented", axes, throughput<Raw<SegmentedRing, 300>, E>) &&
          add("throughput", "bus_moodycamel", axes, throughput<BusQueue, E>) &&
+         add("throughput", "bus_segments", axes, throughput<BusSegments, E>) &&
          add("throughput", "bus_ring", axes, throughput<BusRing, E>);
 }
 

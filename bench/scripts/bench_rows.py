@@ -149,7 +149,9 @@ def paced(rate):
         Part(f"moodycamel lane against raw, {word}", "ratio", "<=", 1.05,
              ratio(f"publish_paced/bus_moodycamel/{at}", f"publish_paced/raw_moodycamel/{at}")),
         Part(f"ring lane, {word}", "c2c", "<=", 0.05, in_c2c(f"publish_paced/bus_ring/{at}", "value"),
-             floor=in_c2c(f"publish_paced/raw_ring/{at}", "value")))
+             floor=in_c2c(f"publish_paced/raw_ring/{at}", "value")),
+        Part(f"segments lane against a raw ring, {word}", "ratio", "<=", 2,
+             ratio(f"publish_paced/bus_segments/{at}", f"publish_paced/raw_ring/{at}")))
 
 
 def hot(rate):
@@ -165,6 +167,8 @@ def hot(rate):
         Part(f"moodycamel lane p50 against raw, {word}", "ratio", "<=", 1.05, ratio(queue, raw_queue)),
         Part(f"moodycamel lane quiet p99 against raw, {word}", "ratio", "<=", 1.05, quiet(queue, raw_queue)),
         Part(f"ring lane p50 against raw, {word}", "ratio", "<=", 1.15, ratio(ring, raw_ring)),
+        Part(f"segments lane p50 against a raw ring, {word}", "ratio", "<=", 1.15,
+             ratio(f"latency/bus_segments/{at}", raw_ring)),
         Part(f"ring lane p50, {word}", "c2c", "<=", 1.5, in_c2c(ring, "p50"), floor=in_c2c(raw_ring, "p50")),
         Part(f"ring lane quiet p99, {word}", "c2c", "<=", 2.5, in_c2c(ring, "p99", quietest=True),
              floor=in_c2c(raw_ring, "p99", quietest=True)),
@@ -213,6 +217,8 @@ ROWS = (
         Part("moodycamel lane live, against quill", "ratio", "<=", 0.4,
              ratio("publish_live/bus_moodycamel", "publish_live/quill"),
              floor=ratio("publish_live/raw_moodycamel", "publish_live/quill")),
+        Part("segments lane live, against a raw ring", "ratio", "<=", 1.5,
+             ratio("publish_live/bus_segments", "publish_live/raw_ring")),
         Part("ring lane live, against quill", "ratio", "<=", 0.4, ratio("publish_live/bus_ring", "publish_live/quill"),
              floor=ratio("publish_live/raw_ring", "publish_live/quill")))),
     Row("2b", "publish now and then, worker awake", paced(100000) + paced(1000000)),
@@ -244,6 +250,8 @@ ROWS = (
              margin=NOISE_THROUGHPUT),
         Part("ring lane against a raw ring", "ratio", ">=", 0.9,
              ratio(f"throughput/bus_ring/{SIZE}", f"throughput/raw_ring/{SIZE}"), margin=NOISE_THROUGHPUT),
+        Part("segments lane against a raw ring", "ratio", ">=", 0.9,
+             ratio(f"throughput/bus_segments/{SIZE}", f"throughput/raw_ring/{SIZE}"), margin=NOISE_THROUGHPUT),
         Part("moodycamel lane against eventpp", "ratio", ">=", 15,
              ratio(f"throughput/bus_moodycamel/{SIZE}", f"throughput/eventpp/{SIZE}"), margin=NOISE_THROUGHPUT,
              floor=ratio(f"throughput/raw_moodycamel/{SIZE}", f"throughput/eventpp/{SIZE}")),
@@ -272,10 +280,15 @@ ROWS = (
         + for_lanes("slower flat out", "ratio", "<=", 3, slowed("dispatch_churn", FLAT_OUT), margin=NOISE_THROUGHPUT)),
     Row("7", "memory", (
         Part("queued event above its slot", "bytes", "<=", 10,
+             lambda m: m.median("memory_event/bus_segments") - m.median("memory_event/bus_segments", "slot_bytes"),
+             margin=0.0, by_class=False),
+        Part("queued event above its slot, moodycamel lane", "bytes", "<=", 10,
              lambda m: m.median("memory_event/bus_moodycamel") - m.median("memory_event/bus_moodycamel", "slot_bytes"),
              margin=0.0, by_class=False),
+        Part("allocations in a million events, segments lane", "calls", "<=", 0,
+             lambda m: m.median("memory_steady/bus_segments"), margin=0.0, by_class=False),
         Part("idle channel with subscriber and lane", "bytes", "<=", 10240,
-             lambda m: m.median("memory_channel/bus_moodycamel"), margin=0.0, by_class=False))
+             lambda m: m.median("memory_channel/bus_segments"), margin=0.0, by_class=False))
         + for_lanes("allocations in a million events", "calls", "<=", 0,
                     lambda m, lane: m.median(f"memory_steady/{lane}"), margin=0.0, by_class=False)),
     Row("8a", "CPU for each publish, 16 publishers against 1",

@@ -1,0 +1,166 @@
+// Lanes of segments: how many are there, when do they come back, who goes on in them?
+#include "engine/publish/segments.hpp"
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/publish/segment_size.hpp"
+
+#include "tests/engine/rig.hpp"
+
+namespace ringmain::engine {
+namespace {
+
+using tests::AttachedSubscriber;
+using tests::keep_numbers;
+using tests::make_channel;
+using tests::push_number;
+
+class SegmentsTest : public ::testing::Test {
+ protected:
+  Lane& take(std::uint32_t capacity = 65536) {
+    LaneOptions o;
+    o.capacity = capacity;
+    Lane* lane = channel_->take_lane(o, *channel_);
+    if (lane == nullptr) throw std::bad_alloc();
+    return *lane;
+  }
+  void publish(Lane& lane, std::uint64_t events) {
+    for (std::uint64_t i = 0; i < events; ++i)
+      ASSERT_EQ(push_number(lane, next_++), Pushed::accepted);
+  }
+  void drain_all() {
+    while (drain(drainer_, *channel_, 1u << 20) != 0) {
+    }
+  }
+  void expect_all_in_order() {
+    ASSERT_EQ(got_.size(), next_);
+    for (std::uint64_t i = 0; i < next_; ++i) ASSERT_EQ(got_[i], i);
+  }
+  /// All that the lane owns, each once.
+  static std::set<const Segment*> segments_of(const Lane& lane) {
+    const auto& all = *static_cast<const Segments*>(lane.slots.queue);
+    std::set<const Segment*> found;
+    for (const Segment* first : {all.oldest, all.spare}) {
+      for (const Segment* s = first; s != nullptr; s = s->next.load())
+        EXPECT_TRUE(found.insert(s).second) << "a segment is in two places";
+    }
+    return found;
+  }
+
+  Ref<Engine> workers_ = tests::resting_workers();
+  Ref<ChannelCore> channel_ = make_channel(workers_);
+  Drainer drainer_;
+  std::vector<std::uint64_t> got_;
+  std::uint64_t next_ = 0;
+};
+
+TEST_F(SegmentsTest, ASteadyStreamGoesRoundInFewOfThem) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take();
+  for (int i = 0; i < 20'000; ++i) {
+    publish(lane, 1 + static_cast<std::uint64_t>(i) % 7);
+    drain_all();
+  }
+  expect_all_in_order();
+  EXPECT_LE(segments_of(lane).size(), 3u);
+}
+
+TEST_F(SegmentsTest, ABurstMakesThemLongerAndTheNextOneFindsThem) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take();
+  publish(lane, 20'000);
+  const auto first = segments_of(lane);
+  std::uint64_t slots = 0, longest = 0;
+  for (const Segment* s : first) {
+    slots += s->mask + 1;
+    longest = std::max(longest, s->mask + 1);
+  }
+  EXPECT_EQ(longest, slots_at_most(lane.slot_bytes));
+  EXPECT_LT(slots, 20'000 + longest) << "no more than the last one has slots to spare";
+  drain_all();
+  for (int i = 0; i < 5; ++i) {
+    publish(lane, 19'000);
+    drain_all();
+  }
+  expect_all_in_order();
+  EXPECT_EQ(segments_of(lane), first);
+}
+
+/// At the end of a segment that is consumed to its last event the owner still looks for the next.
+TEST_F(SegmentsTest, TheOneThatTheOwnerStandsAtTheEndOfHasNotComeBack) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take();
+  const std::uint64_t slots = slots_of_first(lane.slot_bytes);
+  publish(lane, slots);
+  drain_all();
+  publish(lane, 1);
+  EXPECT_EQ(segments_of(lane).size(), 2u);
+  const auto& all = *static_cast<const Segments*>(lane.slots.queue);
+  EXPECT_EQ(all.spare, nullptr);
+  EXPECT_NE(all.oldest, all.writing);
+  drain_all();
+  publish(lane, all.writing->end - next_ + 1);
+  drain_all();
+  EXPECT_EQ(segments_of(lane).size(), 2u) << "the first is used again";
+  expect_all_in_order();
+}
+
+TEST_F(SegmentsTest, TheNextPublisherGoesOnWhereTheLastOneStopped) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  for (const std::uint64_t events : {1u, 63u, 64u, 65u, 1000u, 0u, 7u, 5000u, 1u}) {
+    Lane& lane = take(8192);
+    publish(lane, events);
+    drain_all();
+    ChannelCore::give_lane(lane);
+    EXPECT_EQ(channel_->lane_count(), 1u);
+  }
+  expect_all_in_order();
+}
+
+TEST_F(SegmentsTest, ABatchCrossesTheirEnds) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take(4000);
+  std::vector<tests::Numbered> events(5000);
+  for (std::uint64_t i = 0; i < events.size(); ++i) events[i].n = i;
+  const PushedAll pushed = push_all(lane, events.data(), events.size());
+  EXPECT_EQ(pushed.accepted, 4000u);
+  EXPECT_EQ(pushed.refused, 1000u);
+  EXPECT_EQ(pushed.last, Pushed::full);
+  next_ = 4000;
+  drain_all();
+  expect_all_in_order();
+}
+
+/// What is heard lies in the lane: its slots are not written again before the callback is over.
+TEST_F(SegmentsTest, WhatIsHeardStaysWhileItsPublisherGoesOn) {
+  Lane* lane = nullptr;
+  std::uint64_t heard = 0;
+  const AttachedSubscriber attached(*channel_, [&](const engine::Run& run) {
+    if (heard < 3000) publish(*lane, 100);
+    for (std::size_t i = 0; i < run.count; ++i) ASSERT_EQ(tests::number_of(run, i), heard++);
+  });
+  lane = &take();
+  publish(*lane, 10);
+  drain_all();
+  EXPECT_EQ(heard, next_);
+  EXPECT_GE(heard, 3000u);
+}
+
+TEST(SegmentSizeTest, AnIdleLaneIsSmallAndALongSegmentIsWrittenInAMicrosecond) {
+  for (unsigned c = 0; c < slot_sizes().size(); ++c) {
+    const std::uint32_t bytes = slot_bytes(c);
+    const std::uint64_t first = slots_of_first(bytes), most = slots_at_most(bytes);
+    EXPECT_TRUE(std::has_single_bit(first) && std::has_single_bit(most)) << bytes;
+    EXPECT_LE(first, most) << bytes;
+    EXPECT_GE(first, 4u) << bytes;
+    EXPECT_LE(first * bytes, 4u * 1056) << bytes;
+    EXPECT_LE(most * bytes, 16384u) << bytes;
+  }
+}
+
+}  // namespace
+}  // namespace ringmain::engine
