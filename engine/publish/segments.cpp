@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "engine/publish/segment_size.hpp"
 
@@ -36,15 +37,13 @@ void free_all(Segment* first) noexcept {
   }
 }
 
-/// Takes back what the owner has left. It may still look for the next one at the end of a segment,
-/// so a segment has come back only when an event after it is consumed.
-void take_back(Segments& all, std::uint64_t consumed) noexcept {
-  while (all.oldest != all.writing && all.oldest->end < consumed) {
-    Segment* const back = all.oldest;
-    all.oldest = back->next.load(std::memory_order_relaxed);  // relaxed: our own
-    back->next.store(all.spare, std::memory_order_relaxed);   // relaxed: nobody else reads it
-    all.spare = back;
-  }
+/// The first of the lane's segments, if the owner has left it; else nullptr. At the end of a
+/// segment the owner may still look for the next one, so it is left only when an event after it is
+/// consumed.
+Segment* come_back(Segments& all, std::uint64_t consumed) noexcept {
+  if (all.oldest == all.writing || all.oldest->end >= consumed) return nullptr;
+  return std::exchange(all.oldest,
+                       all.oldest->next.load(std::memory_order_relaxed));  // relaxed: our own
 }
 
 }  // namespace
@@ -68,19 +67,16 @@ void free_segments(Lane& lane) noexcept {
   auto* all = static_cast<Segments*>(lane.slots.queue);
   if (all == nullptr) return;
   free_all(all->oldest);
-  free_all(all->spare);
   delete all;
 }
 
 bool extend(Lane& lane, std::uint64_t index) noexcept {
   auto& all = *static_cast<Segments*>(lane.slots.queue);
-  take_back(all, lane.consumed.load(std::memory_order_acquire));  // e.consumed
-  Segment* to = all.spare;
+  Segment* to = come_back(all, lane.consumed.load(std::memory_order_acquire));  // e.consumed
   if (to != nullptr) {
-    all.spare = to->next.load(std::memory_order_relaxed);  // relaxed: our own
-    to->next.store(nullptr, std::memory_order_relaxed);    // relaxed: s.linked below
+    to->next.store(nullptr, std::memory_order_relaxed);  // relaxed: s.linked below
   } else {
-    // None has come back: events wait, and there are more of them than the last segment holds.
+    // Events wait, and there are more of them than the last segment holds.
     to = make(std::min(2 * (all.writing->mask + 1), slots_at_most(lane.slot_bytes)),
               lane.slot_bytes);
     if (to == nullptr) return false;

@@ -3,8 +3,8 @@
 // Segments of slots, linked as they are filled. The publisher writes the last one, the owner reads
 // the first; inside a segment both go by the rules of a ring. A segment comes back to the publisher
 // once the owner has consumed an event of a later one: the ledger says so, and nothing else is
-// stored for it. What came back last is used first, so that a steady stream goes round in two or
-// three segments that are in the cache.
+// stored for it. What came back first is used first: its lines have left the owner's cache, from
+// which the publisher would have to fetch each of those that were just read.
 //
 // A lane that changes its publisher keeps its segments: the next one finds them by e.lane_free.
 // Model: tests/model/segments.pml, edge s.linked by the same name here.
@@ -33,8 +33,7 @@ struct alignas(kLineBytes) Segment {
 /// The publisher's side of a lane's segments.
 struct Segments {
   Segment* writing = nullptr;  // the last one
-  Segment* oldest = nullptr;   // the first that has not come back
-  Segment* spare = nullptr;    // those that have, by `next`
+  Segment* oldest = nullptr;   // the first one, by `next`
 };
 
 /// Gives a new lane its first segment. False: out of memory; free_segments() all the same.

@@ -5,8 +5,8 @@
  *
  *   publisher                                      owner (one at a time)
  *     index == end of the segment:                   consumed == end of the segment:
- *       takes back those with end < consumed           next == none: nothing is there
- *       to = a spare one, or a new one                 goes on to next
+ *       oldest.end < consumed: to = oldest              next == none: nothing is there
+ *       else to = a new one                            goes on to next
  *       to.next = none; to.end = index + its slots   slot's sequence > last: takes it, callback,
  *       writing.next = to                  (s.linked)  consumed++                     (e.consumed)
  *     slot: payload, then sequence     (e.published)
@@ -47,8 +47,7 @@
 byte mem[63];
 chan sb[2] = [SB] of { byte, byte };
 /* the publisher's side, which e.lane_free hands on */
-byte index, writing, oldest, spare, made;
-byte below[NS+1];                 /* `spare` is a stack */
+byte index, writing, oldest, made;
 /* ghosts */
 byte com, heard;
 bool ended;
@@ -78,23 +77,22 @@ byte ends[NS+1];
 
 inline extend() {
   c = mem[CONS];
-  do
+  to = NONE;
+  if
 #ifdef BACK_AT_END                                          /* M */
   :: oldest != writing && ends[oldest] <= c ->
 #else
   :: oldest != writing && ends[oldest] < c ->
 #endif
-     atomic { below[oldest] = spare; spare = oldest; oldest = links[oldest] }
-  :: else -> break
-  od;
-  to = NONE;
-  if
-  :: spare != NONE -> atomic { to = spare; spare = below[to]; below[to] = NONE }
-  :: spare == NONE && made < NS -> atomic { made++; to = made }
+     atomic { to = oldest; oldest = links[oldest] }
+  :: else ->
+     if
+     :: made < NS -> atomic { made++; to = made }
 #ifdef GARBAGE                                              /* M */
-     ; atomic { mem[SEQ(to,0)] = 99; mem[SEQ(to,1)] = 99 }
+        ; atomic { mem[SEQ(to,0)] = 99; mem[SEQ(to,1)] = 99 }
 #endif
-  :: spare == NONE -> skip                                   /* out of memory */
+     :: skip                                                 /* out of memory */
+     fi
   fi;
   if
   :: to != NONE -> atomic { links[writing] = to; ends[to] = index + SZ; links[to] = NONE };
@@ -138,7 +136,7 @@ proctype publisher() {
   sb[0]!LIVE,0;
   (mem[LIVE] == 0 && mem[WORD] == mem[CONS]);               /* the next one */
 #ifdef OWN_SEGMENTS                                         /* M */
-  atomic { made++; writing = made; oldest = made; spare = NONE; ends[writing] = index + SZ };
+  atomic { made++; writing = made; oldest = made; ends[writing] = index + SZ };
 #endif
   stop = ends[writing];
   publish(NB);
