@@ -92,17 +92,19 @@ TEST_F(SegmentsTest, ABurstMakesThemLongerAndTheNextOneFindsThem) {
 TEST_F(SegmentsTest, TheOneThatTheOwnerStandsAtTheEndOfHasNotComeBack) {
   const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take();
-  const std::uint64_t slots = slots_of_first(lane.slot_bytes);
-  publish(lane, slots);
+  const auto& all = *static_cast<const Segments*>(lane.slots.queue);
+  const Segment* const first = all.oldest;
+  publish(lane, first->end);
   drain_all();
   publish(lane, 1);
-  EXPECT_EQ(segments_of(lane).size(), 2u);
-  const auto& all = *static_cast<const Segments*>(lane.slots.queue);
-  EXPECT_NE(all.oldest, all.writing);
+  publish(lane, all.writing->end - next_ + 1);
+  EXPECT_EQ(segments_of(lane).size(), 3u) << "the first is used again, though the owner is in it";
+  EXPECT_EQ(all.oldest, first);
   drain_all();
   publish(lane, all.writing->end - next_ + 1);
+  EXPECT_EQ(segments_of(lane).size(), 3u);
+  EXPECT_EQ(all.writing, first) << "it has come back";
   drain_all();
-  EXPECT_EQ(segments_of(lane).size(), 2u) << "the first is used again";
   expect_all_in_order();
 }
 
