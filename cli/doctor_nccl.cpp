@@ -64,7 +64,12 @@ void look_for_library(Finding& f) {
 void look_at_memory(Finding& f) {
   constexpr std::uint64_t kBytesMin = 128ull << 20;
   struct statvfs there {};
-  if (::statvfs("/dev/shm", &there) != 0) return add(f.found, "there is no /dev/shm");
+  const bool is_there = ::statvfs("/dev/shm", &there) == 0;
+  if (!is_there || (there.f_flag & ST_RDONLY) != 0) {
+    f.state = State::note;
+    add(f.found, is_there ? "/dev/shm cannot be written to" : "there is no /dev/shm");
+    return add(f.mend, "nccl.kernel_channel is left out without a /dev/shm: mount a tmpfs there");
+  }
   const std::uint64_t free = std::uint64_t{there.f_bavail} * there.f_frsize;
   add(f.found, "/dev/shm has " + std::to_string(free >> 20) + " MiB free");
   if (free >= kBytesMin) return;

@@ -191,13 +191,16 @@ std::optional<int> Control::overwritten() noexcept {
 void Control::look_at_shared_memory(Attachment& to) noexcept {
   constexpr std::uint64_t kBytesMin = 128ull << 20;
   struct statvfs there {};
-  if (::statvfs("/dev/shm", &there) != 0) return;
-  if (std::uint64_t{there.f_bavail} * there.f_frsize >= kBytesMin) return;
+  const bool is_usable = ::statvfs("/dev/shm", &there) == 0 && (there.f_flag & ST_RDONLY) == 0;
+  if (is_usable && std::uint64_t{there.f_bavail} * there.f_frsize >= kBytesMin) return;
   to.no_kernel_channels = true;
   if (to.options.kernel_channels != KernelChannels::when_heard || !to.warning.empty()) return;
   to.warning =
-      "kernel channels are left out, as /dev/shm has less than 128 MiB free and NCCL may crash "
-      "there: make it larger (docker run --shm-size=1g), or say nccl:kernel=always";
+      is_usable
+          ? "kernel channels are left out, as /dev/shm has less than 128 MiB free and NCCL may "
+            "crash there: make it larger (docker run --shm-size=1g), or say nccl:kernel=always"
+          : "kernel channels are left out, as there is no /dev/shm that may be written to and NCCL "
+            "may crash without: mount one (a tmpfs), or say nccl:kernel=always";
 }
 
 /// About each second, in the bus's housekeeper.

@@ -12,16 +12,18 @@
 #include "tests/adapters/nccl/plugin_driver.hpp"
 
 namespace {
-/// Bytes that /dev/shm is said to have free.
+/// Bytes that /dev/shm is said to have free; that nobody may write there, or that it is not there.
 std::uint64_t shared_memory = std::uint64_t{1} << 40;
+bool is_read_only = false, is_missing = false;
 }  // namespace
 
 /// The plugin's library calls this one: what is free in /dev/shm is up to the test.
 extern "C" __attribute__((visibility("default"))) int statvfs(const char* path,
                                                               struct statvfs* found) noexcept {
   struct statfs there {};
-  if (::syscall(SYS_statfs, path, &there) != 0) return -1;
+  if (is_missing || ::syscall(SYS_statfs, path, &there) != 0) return -1;
   *found = {};
+  found->f_flag = is_read_only ? ST_RDONLY : 0;
   found->f_frsize = found->f_bsize = 4096;
   found->f_bavail = found->f_bfree = shared_memory / 4096;
   return 0;
@@ -215,7 +217,10 @@ TEST_F(PluginClaimsTest, Q18_ASendThatIsSaidToReceiveIsKnownByWhatItsStepsWaitFo
 /// NCCL opens connections for them, whose memory lies in /dev/shm, and crashes where that is full.
 class PluginSharedMemoryTest : public PluginFixture {
  protected:
-  ~PluginSharedMemoryTest() override { shared_memory = std::uint64_t{1} << 40; }
+  ~PluginSharedMemoryTest() override {
+    shared_memory = std::uint64_t{1} << 40;
+    is_read_only = is_missing = false;
+  }
   std::uint64_t asked(KernelChannels when) {
     auto with = options();
     with.kernel_channels = when;
@@ -250,6 +255,15 @@ TEST_F(PluginSharedMemoryTest, Q19_KernelChannelsAreAskedForByWhoHearsThemWhereT
   EXPECT_EQ(asked(KernelChannels::when_heard), abi::kKernelCh);
   bus.deliver();
   EXPECT_EQ(says("kernel channels"), 1);
+  for (bool* const what : {&is_read_only, &is_missing}) {
+    *what = true;
+    EXPECT_EQ(asked(KernelChannels::when_heard), 0);
+    EXPECT_EQ(asked(KernelChannels::always), abi::kKernelCh);
+    *what = false;
+  }
+  bus.deliver();
+  EXPECT_EQ(says("kernel channels are left out, as there is no /dev/shm that may be written"), 2);
+  EXPECT_EQ(says("kernel channels"), 3);
 }
 
 TEST_F(PluginClaimsTest, Q20_TheRankIsTheCommunicators) {
