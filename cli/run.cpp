@@ -171,6 +171,10 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
         "NCCL never asked for ringmain's plugin in this process, as it does with the first "
         "communicator from 2.27 on; NCCL_DEBUG=INFO tells what it loads, and ringmain doctor what "
         "is in its way";
+    call.plan.unused_by_launcher =
+        "NCCL never asked for ringmain's plugin in this process, which has started others: each of "
+        "those in which it did has a line of its own; where none has one, ringmain doctor tells "
+        "what is in its way";
   }
   return "";
 }

@@ -36,14 +36,17 @@ std::vector<std::string> words(const char* lines) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> Plan::variables() const {
-  return {{kSources, lines(sources)},
-          {kSinks, lines(sinks)},
-          {kExceptVariable, lines(except)},
-          {kFlight, flight},
-          {kOptions, std::string(at_start ? "at_start " : "") + (at_use ? "at_use " : "") +
-                         (summary ? "summary" : "")},
-          {kUnused, unused.empty() ? "" : std::to_string(process) + " " + unused},
-          {formats::kRunStartedVariable, std::to_string(started_ns)}};
+  return {
+      {kSources, lines(sources)},
+      {kSinks, lines(sinks)},
+      {kExceptVariable, lines(except)},
+      {kFlight, flight},
+      {kOptions, std::string(at_start ? "at_start " : "") + (at_use ? "at_use " : "") +
+                     (summary ? "summary" : "")},
+      {kUnused, unused.empty() ? ""
+                               : std::to_string(process) + " " + unused + "\n" +
+                                     (unused_by_launcher.empty() ? unused : unused_by_launcher)},
+      {formats::kRunStartedVariable, std::to_string(started_ns)}};
 }
 
 std::optional<Plan> Plan::from_environment() {
@@ -64,7 +67,11 @@ std::optional<Plan> Plan::from_environment() {
   if (const char* const unused = std::getenv(kUnused); unused != nullptr && *unused != '\0') {
     char* sentence = nullptr;
     plan.process = static_cast<std::int32_t>(std::strtol(unused, &sentence, 10));
-    plan.unused = *sentence == ' ' ? sentence + 1 : "";
+    const auto sentences = words(*sentence == ' ' ? sentence + 1 : "");
+    if (!sentences.empty()) {
+      plan.unused = sentences.front();
+      plan.unused_by_launcher = sentences.back();
+    }
   }
   return plan;
 }

@@ -20,6 +20,7 @@ struct Plan {
   bool summary = false;             // a line at the end of each process
   std::int32_t process = 0;         // that becomes the command; 0: not said
   std::string unused;               // with a summary: what that one says if it joined no run
+  std::string unused_by_launcher;   // what it says instead where it has started others
   std::int64_t started_ns = 0;
 
   /// The plan as environment variables. No word in it may have a line end.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -57,7 +58,7 @@ AtUse* at_use = nullptr;
 
 /// What the command's own process says at its end if it joined no run. Never destroyed.
 struct Unused {
-  std::string sentence;
+  std::string sentence, by_launcher;
   pid_t pid;
 };
 std::atomic<Unused*> unused{nullptr};
@@ -174,13 +175,23 @@ void finish() {
   leave_by(true);
 }
 
+namespace {
+
+/// As a launcher has, or a shell. One system call.
+bool has_waited_for_others() noexcept {
+  rusage theirs{};
+  return ::getrusage(RUSAGE_CHILDREN, &theirs) == 0 && theirs.ru_maxrss > 0;
+}
+
+}  // namespace
+
 void leave_by(bool to_finish) noexcept {
   Running* const here = running;
   if (here == nullptr && to_finish) {
     // Allocates nothing: a handler of a signal may end the process, and so may a child of vfork.
     const Unused* const said = unused;
     if (said == nullptr || said->pid != ::getpid() || unused.exchange(nullptr) == nullptr) return;
-    write_sentence(said->sentence);
+    write_sentence(has_waited_for_others() ? said->by_launcher : said->sentence);
   }
   if (here == nullptr || here->in_child()) return;
   // A second caller waits for the first, because the process must not end meanwhile.
@@ -221,7 +232,9 @@ void start_at_start() noexcept {
     if (plan && !plan->unused.empty() && plan->process == ::getpid()) {
       remember_standard_error();
       const std::string who = process_title(read_rank_identity());
-      unused = new Unused{"ringmain: " + who + ": " + plan->unused + "\n", ::getpid()};
+      const std::string begin = "ringmain: " + who + ": ";
+      unused = new Unused{begin + plan->unused + "\n", begin + plan->unused_by_launcher + "\n",
+                          ::getpid()};
     }
   } catch (const std::exception& failed) {
     tell_unheard(failed.what());

@@ -8,6 +8,7 @@ in for NCCL in $RINGMAIN_FAKE_NCCL
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -101,10 +102,19 @@ class NcclRunTest(unittest.TestCase):
         self.assertRegex(said, r"^ringmain: true \(pid \d+\): NCCL never asked for ringmain's plugin in this process")
         self.assertIn("NCCL_DEBUG=INFO", said)
         self.assertIn("ringmain doctor", said)
+        self.assertNotIn("which has started others", said)
         for command in ((FRONT_END, "1", "1"), ("sh", "-c", "true & exec true"), ("sh", "-c", "(true); true")):
             with self.subTest(command):
                 said = self.run_it(*command).stderr.count("NCCL never asked")
                 self.assertEqual(said, 0 if command[0] == FRONT_END else 1)
+
+    def test_a_launcher_says_that_those_it_started_say_it_themselves(self):
+        run = self.run_it("sh", "-c", f"{FRONT_END} 1 1; {FRONT_END} 1 2; true")
+        self.assertEqual(run.stderr.count("front_end (pid "), 2, run.stderr)
+        (said,) = [line for line in run.stderr.splitlines() if "NCCL never asked" in line]
+        self.assertRegex(said, r"^ringmain: sh \(pid \d+\): NCCL never asked for ringmain's plugin in this process, which has "
+                               r"started others: each of those in which it did has a line of its own")
+        self.assertNotIn("NCCL_DEBUG", said)
 
     def test_a_word_that_is_nearly_right_is_guessed(self):
         run = self.run_it(FRONT_END, "1", "1", source="nccl_calls:end", status=2, sinks=False)
@@ -117,6 +127,36 @@ class NcclRunTest(unittest.TestCase):
         for example in ("nccl:kernel=never,stall=30", "nccl_calls:ends,tags"):
             self.assertIn(f"as in {example}:", said)
             self.run_it("true", source=example)
+
+    def test_a_shared_memory_that_is_full_read_only_or_gone_costs_kernels_and_says_so_once(self):
+        # The recorder's files lie there, and what kernel channels take of NCCL.
+        places = {
+            "full": "mount -t tmpfs -o size=64k none /dev/shm && head -c 64k /dev/zero >/dev/shm/all",
+            "read-only": "mount -t tmpfs -o ro none /dev/shm",
+            "gone": "mount -t tmpfs none /dev && touch /dev/null"}
+        inside = ["unshare", "-rm", "sh", "-c"]
+        if not shutil.which("unshare") or subprocess.run([*inside, places["full"]], capture_output=True, check=False).returncode:
+            self.skipTest("no file systems can be mounted here: unshare -rm is refused")
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("NCCL_", "RINGMAIN_", "XDG_"))}
+        for word, mount in places.items():
+            with self.subTest(word):
+                self.lines.unlink(missing_ok=True)
+                run = subprocess.run(
+                    [*inside, f'{mount} && exec "$@"', "-", BINARY, "run", "--source", "nccl", "--flight", "nccl.>", "--summary",
+                     "--sink", f"json_lines:{self.lines}", "--", FRONT_END, "1", "3"],
+                    capture_output=True, text=True, check=False, env={**env, "XDG_RUNTIME_DIR": "/dev/shm"})
+                self.assertEqual(run.returncode, 0, run.stderr)
+                unrecorded, summary = run.stderr.splitlines()
+                self.assertRegex(unrecorded, r"^ringmain: .* the flight recorder is in memory only, .*/dev/shm/ringmain-flight-\d+ .*; "
+                                             r".*name a folder of your own with mode 0700 in RINGMAIN_FLIGHT_DIR\.$")
+                self.assertIn(": 13 events, 0 lost: nccl.plugin 4, ", summary)
+                self.assertEqual([one["event_sequence"] for one in self.events("nccl.operation")], [0, 1, 2])
+                self.assertEqual(self.events("nccl.kernel_channel"), [])
+                notices = self.events("nccl.plugin")
+                self.assertEqual([one["state"] for one in notices], ["attached", "opened", "closed", "detached"])
+                self.assertRegex(notices[0]["reason"], "^kernel channels are left out, as (/dev/shm has less|there is no /dev/shm)")
+                last = notices[-1]
+                self.assertEqual((last["started"], last["stopped"], last["open"], last["refused"]), (6, 6, 0, 0))
 
     def test_who_hears_nothing_asks_for_nothing(self):
         run = subprocess.run([BINARY, "run", "--source", "nccl", "--sink", "alarms", "--", FRONT_END, "1", "1"],
