@@ -1,10 +1,15 @@
 #include "adapters/sources/collective/torchcomms_calls.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <new>
+#include <unistd.h>
 #include <utility>
 #include <vector>
+
+#include "engine/system/thread_exit.hpp"
 
 namespace ringmain::collective::torchcomms {
 namespace {
@@ -71,23 +76,20 @@ struct Open {
 };
 
 /// The calls that this thread is inside of, the innermost last. Made when the first has been
-/// issued: so at the thread's end it goes before that through which it publishes.
+/// issued, and ended with the thread; the main thread's with the process.
 class OpenHere {
  public:
-  OpenHere() noexcept { here = this; }
-  OpenHere(const OpenHere&) = delete;
-  OpenHere& operator=(const OpenHere&) = delete;
-  ~OpenHere() {
-    leave(0);
-    here = nullptr;
-    over = true;
-  }
   /// nullptr: there is none.
   static OpenHere* get() noexcept { return here; }
-  /// Throws std::bad_alloc.
+  /// Throws std::bad_alloc, also where the system has no key left.
   static void add(std::unique_ptr<Open> call) {
     if (over) return;  // the thread ends: it is said to have returned
-    static thread_local OpenHere made;
+    if (here == nullptr) {
+      auto made = std::make_unique<OpenHere>();
+      if (!at_thread_exit.ask(made.get())) throw std::bad_alloc();
+      here = made.release();
+      if (::gettid() == ::getpid()) (void)std::atexit([] { end(here); });
+    }
     here->all.push_back(std::move(call));
   }
 
@@ -102,11 +104,21 @@ class OpenHere {
   std::vector<std::unique_ptr<Open>> all;
 
  private:
+  static void end(void* its) noexcept {
+    const std::unique_ptr<OpenHere> mine(static_cast<OpenHere*>(its));
+    if (mine) mine->leave(0);
+    here = nullptr;
+    over = true;
+  }
   static constinit thread_local OpenHere* here;
   static constinit thread_local bool over;
+  // Not a thread_local object with a destructor, for which the C library ends the process where
+  // there is no memory.
+  static constinit engine::ThreadExit at_thread_exit;
 };
 constinit thread_local OpenHere* OpenHere::here = nullptr;
 constinit thread_local bool OpenHere::over = false;
+constinit engine::ThreadExit OpenHere::at_thread_exit{&OpenHere::end};
 
 /// The call that is over; those inside of it are, too.
 std::unique_ptr<Open> take(const Calls* calls, std::size_t op_id) {
