@@ -38,13 +38,16 @@ class AlarmsByHandTest : public testing::Test {
     return options;
   }
   void grow_in_step(std::uint64_t number, MemoryClass memory = MemoryClass::device) {
-    bus.channel<step::Step>().post({.step = number, .edge = step::Edge::begin});
+    step::Step now;
+    now.step = number;
+    bus.channel<step::Step>().post(now);
     MemoryAllocation made;
     made.bytes = 4096;
     made.memory = memory;
     made.result = 0;
     bus.channel<MemoryAllocation>().post(made);
-    bus.channel<step::Step>().post({.step = number, .edge = step::Edge::end});
+    now.edge = step::Edge::end;
+    bus.channel<step::Step>().post(now);
   }
 
   TestBus bus;

@@ -30,11 +30,13 @@ class AlarmsMemoryTest : public SourceFixture {
         ASSERT_EQ(cudaEventRecord(done, streams[0]), cudaSuccess);
         ASSERT_EQ(cudaStreamWaitEvent(each, done, 0), cudaSuccess);
       }
-      on.channel<BufferUse>().post({.address = reinterpret_cast<std::uintptr_t>(buffer),
-                                    .bytes = 4096,
-                                    .stream = reinterpret_cast<std::uintptr_t>(each),
-                                    .context = fake_cuda_context_uid(),
-                                    .access = Access::write});
+      BufferUse use;
+      use.address = reinterpret_cast<std::uintptr_t>(buffer);
+      use.bytes = 4096;
+      use.stream = reinterpret_cast<std::uintptr_t>(each);
+      use.context = fake_cuda_context_uid();
+      use.access = Access::write;
+      on.channel<BufferUse>().post(use);
     }
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     ASSERT_EQ(cudaFree(buffer), cudaSuccess);
