@@ -46,6 +46,7 @@ class ChainedPlugin {
       : named_(std::move(named)), version_(version), table_(table) {}
 
   [[nodiscard]] const std::string& named() const noexcept { return named_; }
+  [[nodiscard]] const void* table() const noexcept { return table_; }
   [[nodiscard]] Types needed() const noexcept {
     if (thrown_ != kNothing) return 0;
     const auto mask = static_cast<Types>(__atomic_load_n(&mask_, __ATOMIC_RELAXED));
@@ -196,16 +197,18 @@ class ChainedPlugin {
 
 namespace {
 
-/// As NCCL opens one. STATIC_PLUGIN, or what it begins with, is the program itself with what it is
-/// linked with: ringmain's own is not there, because NCCL opens it RTLD_LOCAL.
+/// As NCCL opens one, but that it stays, whoever closes it. STATIC_PLUGIN, or what it begins with,
+/// is the program itself with what it is linked with: ringmain's own is not there, because NCCL
+/// opens it RTLD_LOCAL.
 void* open_library(const std::string& named) {
   if (::strncasecmp("STATIC_PLUGIN", named.c_str(), named.size()) == 0)
     return ::dlopen(nullptr, RTLD_NOW | RTLD_LOCAL);
-  void* library = ::dlopen(named.c_str(), RTLD_NOW | RTLD_LOCAL);
+  constexpr int kHow = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+  void* library = ::dlopen(named.c_str(), kHow);
   const bool whole =
       named.find('/') != std::string::npos || (named.starts_with("lib") && named.ends_with(".so"));
   if (library == nullptr && !whole)
-    library = ::dlopen(("libnccl-profiler-" + named + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    library = ::dlopen(("libnccl-profiler-" + named + ".so").c_str(), kHow);
   return library;
 }
 
@@ -263,7 +266,14 @@ std::unique_ptr<Chain> Chain::load(std::string_view list, int version,
     }
     Loaded loaded = load_one(named, version);
     if (!loaded.fault.empty()) fault(loaded.fault);
-    if (loaded.plugin) made->plugins_[made->size_++] = std::move(loaded.plugin);
+    const auto is_same = [&](const auto& one) {
+      return one && one->table() == loaded.plugin->table();
+    };
+    if (loaded.plugin && std::ranges::any_of(made->plugins_, is_same)) {
+      fault("the NCCL profiler plugin '" + named + "' is named twice, and called once");
+    } else if (loaded.plugin) {
+      made->plugins_[made->size_++] = std::move(loaded.plugin);
+    }
   }
   if (made->size_ == 0) return nullptr;
   return made;
@@ -316,27 +326,6 @@ void Chain::start(const Communicator* of, Handles& handles, const abi::Descripto
 
 namespace {
 
-/// A descriptor of NCCL's, with the parents that a plugin knows until it is put right again.
-template <class D>
-class WithParents {
- public:
-  WithParents(D& what, void* parent, void* plan) noexcept
-      : what_(what),
-        parent_(std::exchange(what.parent, parent)),
-        plan_(has_plan(what.type) ? std::exchange(plan_of(what), plan) : nullptr) {}
-  WithParents(const WithParents&) = delete;
-  WithParents& operator=(const WithParents&) = delete;
-  ~WithParents() {
-    if (has_plan(what_.type)) plan_of(what_) = plan_;
-    what_.parent = parent_;
-  }
-
- private:
-  D& what_;
-  void* const parent_;
-  void* const plan_;
-};
-
 template <class D>
 constexpr int version_of() noexcept {
   if (std::is_same_v<D, abi::DescriptorV4>) return 4;
@@ -353,8 +342,14 @@ void* Chain::pass(std::size_t which, const Communicator* of, D& what, void* pare
   void* const context = of == nullptr ? nullptr : of->chained[which].load();
   if (!plugin.wants(context, what.type)) return nullptr;
   if (plugin.version() == version_of<D>()) [[likely]] {
-    const WithParents<D> theirs(what, parent, plan);
-    return plugin.start_with(context, what, timed);
+    // One among several has its own: what it writes there is not told to the next.
+    if (size_ == 1) {
+      const WithParents<D> theirs(what, parent, plan);
+      return plugin.start_with(context, what, timed);
+    }
+    D own = what;
+    const WithParents<D> theirs(own, parent, plan);
+    return plugin.start_with(context, own, timed);
   }
   abi::DescriptorV7 widened;
   convert(widened, what, nullptr);

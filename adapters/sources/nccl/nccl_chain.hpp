@@ -69,7 +69,7 @@ class Chain {
   void start(const Communicator* of, Handles& handles, const abi::DescriptorV7& what,
              const Parents& parents, bool timed) noexcept;
   /// The same for one of them, with NCCL's own descriptor, whose parents are that one's for the
-  /// time of the call.
+  /// time of the call, or among several with a copy of it.
   template <class D>
   [[nodiscard]] void* pass(std::size_t which, const Communicator* of, D& what, void* parent,
                            void* plan, bool timed) noexcept;

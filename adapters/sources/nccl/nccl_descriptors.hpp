@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "adapters/sources/nccl/nccl_profiler_abi.hpp"
 
@@ -73,6 +74,30 @@ void*& plan_of(D& what) noexcept {
   else
     return what.type == abi::kColl ? what.coll.parent_group : what.p2p.parent_group;
 }
+
+/// A descriptor of NCCL's, with the parents that a plugin knows until it is put right again, also
+/// where the plugin has written another type into it.
+template <class D>
+class WithParents {
+ public:
+  WithParents(D& what, void* parent, void* plan) noexcept
+      : what_(what),
+        parent_(std::exchange(what.parent, parent)),
+        plan_at_(has_plan(what.type) ? &plan_of(what) : nullptr),
+        plan_(plan_at_ != nullptr ? std::exchange(*plan_at_, plan) : nullptr) {}
+  WithParents(const WithParents&) = delete;
+  WithParents& operator=(const WithParents&) = delete;
+  ~WithParents() {
+    if (plan_at_ != nullptr) *plan_at_ = plan_;
+    what_.parent = parent_;
+  }
+
+ private:
+  D& what_;
+  void* const parent_;
+  void** const plan_at_;
+  void* const plan_;
+};
 
 /// `to` becomes what `from` says, with that parent.
 template <class To, class From>

@@ -219,12 +219,15 @@ TEST_F(ChainTest, WhatIsHeardAndWhatIsPassedOnAreParentsOfEachOther) {
   void* const operation = nccl.enqueue(1);  // heard
   nccl.kernel_stop(nccl.kernel(operation, 0, 10), 20);
   nccl.stop(nccl.step(nccl.proxy_op(operation, 0), 0));
+  const auto call = of(newer, FakeCall::start, abi::kCollApi);
   const auto coll = of(newer, FakeCall::start, abi::kColl);
   const auto plan = of(old, FakeCall::start, abi::kGroup);  // nobody but them
   const auto kernel = of(old, FakeCall::start, abi::kKernelCh);
   const auto op = of(newer, FakeCall::start, abi::kProxyOp);
   const auto step = of(newer, FakeCall::start, abi::kProxyStep);
   ASSERT_EQ(coll.size() + plan.size() + kernel.size() + op.size() + step.size(), 5);
+  ASSERT_EQ(call.size(), 1);
+  EXPECT_EQ(coll[0].parent, call[0].handle);
   EXPECT_EQ(of(old, FakeCall::start, abi::kColl)[0].parent, plan[0].handle);
   EXPECT_EQ(kernel[0].parent, of(old, FakeCall::start, abi::kColl)[0].handle);
   EXPECT_EQ(op[0].parent, coll[0].handle);

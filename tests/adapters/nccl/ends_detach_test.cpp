@@ -2,6 +2,7 @@
 // does with its completions then is looked at, over the stand-ins for NCCL and CUDA.
 #include <atomic>
 #include <functional>
+#include <malloc.h>
 #include <memory>
 #include <thread>
 #include <unistd.h>
@@ -27,6 +28,7 @@ std::function<void()> in_operation;
 class EndsDetachTest : public testing::Test {
  protected:
   EndsDetachTest() {
+    (void)::mallopt(M_PERTURB, 0xa5);  // what is freed cannot be used
     fake_nccl::fake_nccl_reset();
     fake_cuda_reset();
     fake_nccl::fake_nccl_inside([](const char*, const void*) {
@@ -42,6 +44,7 @@ class EndsDetachTest : public testing::Test {
     if (comm_ != nullptr) (void)nccl::CommDestroy(comm_);
     calls_.detach();
     fake_cuda_settle();
+    (void)::mallopt(M_PERTURB, 0);
   }
   void attach() {
     auto made = nccl::Calls::attach(*bus_, {.completions = true});

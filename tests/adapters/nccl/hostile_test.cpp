@@ -1,13 +1,21 @@
 // What if a program's calls, its hooks and its subscribers meet in the worst order, or ask for
 // nonsense?
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <sched.h>
+#include <sys/mman.h>
 #include <thread>
+#include <unistd.h>
 
 #include "tests/adapters/nccl/wrapper_fixture.hpp"
+
+namespace ringmain::nccl::detail {
+void set_gates() noexcept;  // nccl_library.cpp
+}
 
 namespace ringmain::tests {
 namespace {
@@ -132,6 +140,16 @@ TEST_F(HostileTest, OneThatIsMadeWhileItsBusGoesUsesItNoMore) {
   destroy(comm);
 }
 
+/// In the middle of making it: who detaches for a subscriber waits for nobody.
+TEST_F(HostileTest, OneThatIsMadeWhileASubscriberDetachesIsNotKept) {
+  attach();
+  const auto groups = bus_.channel<collective::Group>().subscribe_inline(
+      [this](const collective::Group&) { calls_.detach(); });
+  nccl::ncclComm_t comm = made("dp");
+  EXPECT_FALSE(communicator("dp"));
+  destroy(comm);
+}
+
 TEST_F(HostileTest, SizesOfAnyKindAreToldOrNot) {
   attach();
   nccl::ncclComm_t comm = made("dp");
@@ -208,28 +226,60 @@ TEST_F(HostileTest, AHookMayDetachDestroyOrThrow) {
   destroy(comm);
 }
 
+/// Holds up the first thread that writes the gates, which others may write meanwhile.
+class AtTheGates {
+ public:
+  AtTheGates() {
+    struct sigaction holds {};
+    holds.sa_sigaction = [](int, siginfo_t*, void*) {
+      protect(PROT_READ | PROT_WRITE);
+      stands = true;
+      while (!goes_on) ::sched_yield();
+    };
+    holds.sa_flags = SA_SIGINFO;
+    (void)::sigaction(SIGSEGV, &holds, &before_);
+    stands = goes_on = false;
+    protect(PROT_READ);
+  }
+  AtTheGates(const AtTheGates&) = delete;
+  AtTheGates& operator=(const AtTheGates&) = delete;
+  ~AtTheGates() {
+    protect(PROT_READ | PROT_WRITE);
+    (void)::sigaction(SIGSEGV, &before_, nullptr);
+  }
+  static void wait() {
+    while (!stands) std::this_thread::yield();
+  }
+  static void let_on() { goes_on = true; }
+
+ private:
+  static void protect(int how) {
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto at = reinterpret_cast<std::uintptr_t>(&nccl::detail::gates[0].plain) / page * page;
+    (void)::mprotect(reinterpret_cast<void*>(at), page, how);
+  }
+  static std::atomic<bool> stands, goes_on;
+  struct sigaction before_ {};
+};
+std::atomic<bool> AtTheGates::stands, AtTheGates::goes_on;
+
 TEST_F(HostileTest, GatesStayAsTheLastOneWantedThem) {
   const nccl::Functions functions = nccl::load_functions(nullptr).value();
-  enum : int { kRuns, kRests, kOver };
-  std::atomic<int> asked{kRuns}, does{kRuns};
-  std::thread finder([&] {
-    while (asked != kOver) {
-      if (does = asked.load(); does == kRuns) nccl::use_functions(functions);
-    }
-  });
-  const auto ask = [&](int what) {
-    asked = what;
-    while (does != what) std::this_thread::yield();
-  };
-  for (int i = 0; i < 2000; ++i) {
+  nccl::use_functions(functions);
+  {
+    const AtTheGates gates;
+    std::thread finder([] { nccl::detail::set_gates(); });  // nobody is attached, it has seen
+    AtTheGates::wait();
     attach();
-    ask(kRests);
-    EXPECT_EQ(nccl::detail::gates[0].plain.load(), nullptr);
-    ask(kRuns);
-    calls_.detach();
+    AtTheGates::let_on();
+    finder.join();
   }
-  asked = kOver;
-  finder.join();
+  EXPECT_EQ(nccl::detail::gates[0].plain.load(), nullptr);
+  nccl::ncclComm_t comm = made("dp");
+  EXPECT_EQ(all_reduce(comm), nccl::ncclSuccess);
+  (void)bus_.deliver();
+  EXPECT_EQ(issued_.size(), 1u);
+  destroy(comm);
 }
 
 }  // namespace

@@ -133,6 +133,29 @@ TEST(NcclMemoryTest, EachAllocationOfAFinalizeMayFail) {
             0);
 }
 
+/// It is not the last one, whose end looks for all that is left.
+TEST(NcclMemoryTest, WhatAFinalizeWithoutMemoryLeavesOpenIsAbortedWhenTheNextOneComes) {
+  EXPECT_GT(fail_in_turn([](long k) {
+              PluginTable table{7};
+              TestBus bus;
+              auto groups = bus.heard<Group>();
+              auto source = Source::attach(bus).value();
+              const Counts before = Source::counts();
+              Driver other(table), nccl(table);
+              (void)nccl.plan();
+              bool reached = false;
+              void* const context = std::exchange(nccl.context, nullptr);
+              std::thread([&] {
+                reached =
+                    without_memory(k, [&] { EXPECT_EQ(table.finalize(context), abi::kSuccess); });
+              }).join();
+              Driver next(table);
+              EXPECT_EQ(since(before).aborted, 1) << "it stays open";
+              return reached;
+            }),
+            0);
+}
+
 TEST(NcclMemoryTest, EachAllocationOfAThreadsFirstEventsMayFail) {
   EXPECT_GT(fail_in_turn([](long k) {
               PluginTable table{7};
