@@ -55,7 +55,12 @@ TEST(PluginDetachLaterTest, WhereItIsDetachedInsideACallbackTheySaySoSoon) {
   auto failed = bus.channel<collective::Failed>().subscribe([&](const collective::Failed& one) {
     unknown += one.how == collective::How::unknown ? 1 : 0;
     ++ended;
-    ended.notify_all();
+  });
+  std::atomic<bool> is_over{false};
+  auto notices = bus.channel<PluginNotice>().subscribe([&](const PluginNotice& one) {
+    if (one.state != PluginState::detached) return;
+    is_over = true;
+    is_over.notify_all();
   });
   auto kernels = bus.channel<KernelChannel>().subscribe([](const KernelChannel&) {});
   Options options;
@@ -71,7 +76,8 @@ TEST(PluginDetachLaterTest, WhereItIsDetachedInsideACallbackTheySaySoSoon) {
   void* const kernel = nccl.kernel(operation, 0, 10);
   nccl.stop(nccl.plan());
   nccl.kernel_stop(kernel, 20);
-  ended.wait(0);
+  is_over.wait(false);
+  ASSERT_TRUE(bus.flush(nanoseconds(-1)));
   EXPECT_EQ(ended, 1);
   EXPECT_EQ(unknown, 1);
   EXPECT_EQ(collective::Ledger::of(bus).value()->figures().open, 0);
