@@ -19,9 +19,10 @@ std::vector<CallLog::Begin> CallLog::begins() const {
   return all;
 }
 
-std::vector<void*> CallLog::ends() const {
+std::vector<void*> CallLog::all(std::vector<void*> OfThread::*which) const {
   std::vector<void*> all;
-  for (const OfThread& one : threads_) all.insert(all.end(), one.ends.begin(), one.ends.end());
+  for (const OfThread& one : threads_)
+    all.insert(all.end(), (one.*which).begin(), (one.*which).end());
   return all;
 }
 

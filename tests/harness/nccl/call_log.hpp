@@ -36,10 +36,13 @@ class CallLog {
     mine().begins.push_back({descriptor, context, handle, foreign});
   }
   void ended(void* handle) { mine().ends.push_back(handle); }
+  /// A step is in a state that only sends have.
+  void sent(void* handle) { mine().sends.push_back(handle); }
 
   // Once all threads are done.
   [[nodiscard]] std::vector<Begin> begins() const;
-  [[nodiscard]] std::vector<void*> ends() const;
+  [[nodiscard]] std::vector<void*> ends() const { return all(&OfThread::ends); }
+  [[nodiscard]] std::vector<void*> sends() const { return all(&OfThread::sends); }
   [[nodiscard]] const std::map<void*, Communicator>& communicators() const {
     return communicators_;
   }
@@ -47,9 +50,10 @@ class CallLog {
  private:
   struct OfThread {
     std::vector<Begin> begins;
-    std::vector<void*> ends;
+    std::vector<void*> ends, sends;
   };
   OfThread& mine();
+  [[nodiscard]] std::vector<void*> all(std::vector<void*> OfThread::*which) const;
 
   std::mutex lock_;  // of the two below
   std::deque<OfThread> threads_;

@@ -105,6 +105,7 @@ struct ProxyArguments {
   int slice_steps = 1;
   int chunk_bytes = 0;
   bool send = false;
+  bool over_net = true;  // a send over another transport, as CollNet's, is said to receive
 };
 
 /// A collective operation by the copy engines.

@@ -137,7 +137,7 @@ void Model::proxy_op_begins(ProxyArguments& arguments, std::size_t place) {
   descriptor.proxy_op.peer = sub.peer;
   descriptor.proxy_op.n_steps = divided_up(sub.steps, arguments.slice_steps);
   descriptor.proxy_op.chunk_size = arguments.chunk_bytes * arguments.slice_steps;
-  descriptor.proxy_op.is_send = arguments.send ? 1 : 0;
+  descriptor.proxy_op.is_send = arguments.send && arguments.over_net ? 1 : 0;
   plugin_->start(sub.context, &sub.op, descriptor);
 }
 

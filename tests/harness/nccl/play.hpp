@@ -26,6 +26,7 @@ struct Network {
   int slice_steps = 2;
   bool restarts = false;   // a receive that gets no request begins its step again (Q5)
   int peer_waits_max = 3;  // a send is held up by its peer so often (Q6)
+  bool is_net = true;      // else a transport whose sends are said to receive (Q18)
 };
 
 /// The operations that a proxy thread has under way, in pooled memory that is never cleared.

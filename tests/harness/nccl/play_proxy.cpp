@@ -42,6 +42,7 @@ void Proxy::append_one(const Sub& like, bool send, const Network& network) {
       active_.back().arguments->used == 4) {
     ProxyArguments& fresh = take();
     fresh.send = send;
+    fresh.over_net = network.is_net;
     fresh.slice_steps = network.slice_steps;
     fresh.chunk_bytes = 1 << 19;
     active_.push_back({&fresh, network, {}, false});

@@ -281,6 +281,9 @@ void PluginView::stop(void* handle) {
 
 void PluginView::record(void* handle, int state, const abi::StateArgs* args) {
   if (!passes(version_, state)) return;
+  const bool sends =
+      state == abi::kSendGpuWait || state == abi::kSendWait || state == abi::kSendPeerWait;
+  if (log_ != nullptr && sends) log_->sent(handle);
   const bool null = args == nullptr && version_ == native_;  // conversions make arguments
   const char* const rule =
       rule_of(handle, rules::kRecordDead, null ? rules::kNullArgs : board_.driven());

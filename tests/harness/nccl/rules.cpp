@@ -24,6 +24,7 @@ const Rule kRules[] = {
     {rules::kNullArgs, "the arguments of GroupApi's states are NULL"},
     {rules::kUnknownState, "a state that the plugin does not know is ignored"},
     {rules::kRepeated, "a state may come any number of times"},
+    {rules::kDirection, "steps of what is said to receive may have a send's states: CollNet"},
     {rules::kRecordDead, "a state of an event that stopped is ignored"},
     {rules::kStop, "stopEvent returns 0"},
     {rules::kStopDead, "a handle may be stopped again, long after: NCCL does not clear all"},

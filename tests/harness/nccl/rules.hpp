@@ -34,6 +34,7 @@ inline constexpr char kRecord[] = "record.succeeds";
 inline constexpr char kNullArgs[] = "record.null_args";
 inline constexpr char kUnknownState[] = "record.unknown_state";
 inline constexpr char kRepeated[] = "record.repeated";
+inline constexpr char kDirection[] = "record.direction";
 inline constexpr char kRecordDead[] = "record.dead_handle";
 // stopEvent
 inline constexpr char kStop[] = "stop.succeeds";

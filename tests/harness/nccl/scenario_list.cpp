@@ -23,6 +23,8 @@ const Scenario kScenarios[] = {
     {"abort", "operations, steps and kernels that never end", aborted_operations, true},
     {"masks", "masks that change between a begin and its end, and in a group", changed_masks, true},
     {"processes", "proxy operations that another process asked for (PXN)", other_processes, true},
+    {"transports", "sends over another transport than the network's, said to receive (CollNet)",
+     other_transports, true},
     {"full", "25,600 events open at once", too_many_open, true},
     {"copies", "copy engines, with and without a call above them", copy_engines, true},
     {"network", "requests of the network's plugin, by its threads", network_requests, true},

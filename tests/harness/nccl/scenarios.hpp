@@ -20,6 +20,7 @@ void loading_again_without_unmapping(Stage& stage);
 void aborted_operations(Stage& stage);
 void changed_masks(Stage& stage);
 void other_processes(Stage& stage);
+void other_transports(Stage& stage);
 void too_many_open(Stage& stage);
 void copy_engines(Stage& stage);
 void network_requests(Stage& stage);

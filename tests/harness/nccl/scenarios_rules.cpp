@@ -124,6 +124,22 @@ void other_processes(Stage& stage) {
   stage.front.finalize(communicator);
 }
 
+void other_transports(Stage& stage) {
+  Communicator communicator = stage.communicator(0, 8, 2);
+  stage.open(communicator);
+  Proxy proxy(stage.front, stage.random());
+  for (int i = 0; i < 20; ++i) {
+    const Network collnet{.steps = 3, .restarts = i % 2 != 0, .is_net = false};
+    const Driving driving(stage, rules::kDirection);
+    (void)call(stage.front, some_call(communicator), 2, [&](Plan& plan) {
+      launch(stage.front, plan);
+      enqueue(stage.front, plan, [&] { proxy.append(plan, collnet); });
+    });
+    proxy.progress(communicator.context);
+  }
+  stage.front.finalize(communicator);
+}
+
 void too_many_open(Stage& stage) {
   Communicator communicator = stage.communicator(0, 64, 8);
   stage.open(communicator);

@@ -15,6 +15,7 @@ PLUGINS = Path(os.environ.get("RINGMAIN_NCCL_PLUGINS", "."))
 
 # Each wrong plugin: the scenario that is made for its fault, and the one rule that it breaks there, which names the fault.
 WRONG = {
+    "believes_the_direction": ("transports", "record.direction"),
     "counts_some_types": ("H1", "call.survives"),
     "counts_states": ("dead", "record.repeated"),
     "dead_handle_is_an_error": ("masks", "stop.dead_handle"),
@@ -120,7 +121,7 @@ class OursTest(unittest.TestCase):
             return words, ended
         scenarios = ("H1", "H3", "H6", "H7", "abort", "random")
         if not self.SANITIZED:
-            scenarios += ("H2", "processes", "laps", "H4", "H5", "full", "copies", "network", "phases")
+            scenarios += ("H2", "processes", "transports", "laps", "H4", "H5", "full", "copies", "network", "phases")
         calls = [(scenario, "7", "2.32", "1") for scenario in scenarios]
         if not self.SANITIZED:
             calls += [("random", "7", "2.32", str(seed)) for seed in range(2, 4)]

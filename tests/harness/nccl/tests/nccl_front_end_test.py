@@ -26,7 +26,7 @@ RINGMAIN = os.environ.get("RINGMAIN_BINARY", "")
 OURS = Path(os.environ.get("RINGMAIN_NCCL_PROFILER", "/nowhere"))
 SKIPPED = 77
 
-ALL = ("H1", "H2", "laps", "H3", "H4", "H5", "H6", "H7", "names", "abort", "masks", "processes", "full", "network", "random")
+ALL = ("H1", "H2", "laps", "H3", "H4", "H5", "H6", "H7", "names", "abort", "masks", "processes", "transports", "full", "network", "random")
 COPIES = ("copies",)  # since 2.29
 OF_OLDER = ("H1", "H3", "H5", "masks", "network", "random")
 

@@ -99,7 +99,7 @@ void RealFrontEnd::with_arguments(ProxyArguments& arguments, std::size_t place, 
   native.set("sliceSteps", arguments.slice_steps);
   native.set("chunkSize", static_cast<std::size_t>(arguments.chunk_bytes));
   void* progress = nullptr;
-  if (arguments.send) {
+  if (arguments.send && arguments.over_net) {
     std::byte* const net = static_cast<std::byte**>(symbol("ncclTransports"))[kNet];
     std::memcpy(&progress,
                 net + layout_.member("ncclTransport.send") +

@@ -54,6 +54,7 @@ struct Context {
   int version;
   const std::set<void*>& stopped;
   const std::map<void*, const CallLog::Begin*>& begins;
+  const std::set<void*>& sending;  // proxy operations of which a step sends
 };
 
 /// Whose is it? Steps and requests come with the context of the process that asked for the
@@ -128,7 +129,8 @@ std::string told_line(const CallLog::Begin& begin, const Context& in) {
     case abi::kProxyOp:
       return told_head("proxy_op", begin, in, parent) +
              text(" channel %u peer %d steps %d send %d detached %d", d.proxy_op.channel_id,
-                  d.proxy_op.peer, d.proxy_op.n_steps, d.proxy_op.is_send, begin.foreign);
+                  d.proxy_op.peer, d.proxy_op.n_steps,
+                  d.proxy_op.is_send != 0 || in.sending.contains(begin.handle), begin.foreign);
     case abi::kProxyStep:
       return told_head("proxy_step", begin, in, parent) + text(" %d", d.proxy_step.step);
     case abi::kProxyCtrl:
@@ -155,7 +157,12 @@ std::vector<std::string> lines_of(const CallLog& log, int version) {
   const std::set<void*> stopped(ends.begin(), ends.end());
   std::map<void*, const CallLog::Begin*> by_handle;
   for (const CallLog::Begin& begin : begins) by_handle[begin.handle] = &begin;
-  const Context in{log, version, stopped, by_handle};
+  std::set<void*> sending;
+  for (void* const step : log.sends()) {
+    if (const auto found = by_handle.find(step); found != by_handle.end())
+      sending.insert(found->second->descriptor.parent);
+  }
+  const Context in{log, version, stopped, by_handle, sending};
   std::vector<std::string> lines;
   for (const CallLog::Begin& begin : begins) {
     if (begin.handle != nullptr) lines.push_back(told_line(begin, in));
