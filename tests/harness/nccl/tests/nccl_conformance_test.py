@@ -134,6 +134,22 @@ class OursTest(unittest.TestCase):
                     self.assertEqual(told[1], told[2])
                     self.assertGreater(int(told[1]), 0)
 
+    def test_wrong_plugins_behind_it_take_nothing_from_it(self):
+        if self.SANITIZED:
+            self.skipTest("wrong plugins are built without a sanitizer only")
+        # Of the wrong ones all but those that end the process by an address of their own, or of NULL.
+        ends = {"counts_some_types", "keeps_descriptor", "keeps_name", "wants_arguments", "wants_name"}
+        wrong = sorted(set(WRONG) - ends)
+        def played(words):
+            chain, scenario = words
+            return words, subprocess.run([self.PUBLISHED, self.PLUGIN, scenario, "7", "2.32", "1"], capture_output=True, text=True, check=False,
+                                         env={**os.environ, "RINGMAIN_NCCL_CHAIN": ":".join(str(PLUGINS / f"{one}.so") for one in chain)})
+        calls = [(wrong[at:at + 3], scenario) for at in range(0, len(wrong), 3) for scenario in ("random", "masks")]
+        with ThreadPoolExecutor(2) as pool:
+            for words, ended in pool.map(played, calls):
+                with self.subTest(words):
+                    self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+
 
 class ProgramTest(unittest.TestCase):
     def test_help_and_lists(self):
