@@ -1,6 +1,8 @@
 // May the wrapper be detached, and its bus destroyed, while calls are under way? What a call still
 // does with its completions then is looked at, over the stand-ins for NCCL and CUDA.
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <malloc.h>
 #include <memory>
@@ -25,10 +27,21 @@ namespace {
 
 std::function<void()> in_operation;
 
+/// From here on what this thread frees is overwritten, so that its use shows itself: where the
+/// thread's cache of small blocks is full, and not before.
+void spoil_what_is_freed() {
+  enum : std::size_t { kCached = 7, kSmall = 1040 };
+  (void)::mallopt(M_PERTURB, 0xa5);
+  std::array<void*, kCached> each{};
+  for (std::size_t bytes = 16; bytes < kSmall; bytes += 16) {
+    for (void*& one : each) one = std::malloc(bytes);
+    for (void* const one : each) std::free(one);
+  }
+}
+
 class EndsDetachTest : public testing::Test {
  protected:
   EndsDetachTest() {
-    (void)::mallopt(M_PERTURB, 0xa5);  // what is freed cannot be used
     fake_nccl::fake_nccl_reset();
     fake_cuda_reset();
     fake_nccl::fake_nccl_inside([](const char*, const void*) {
@@ -89,6 +102,7 @@ TEST_F(EndsDetachTest, ACompletionThatIsBeingArmedIsNotDestroyedByADetach) {
   EXPECT_EQ(nccl::CommInitAll(&comm_, 1, nullptr), nccl::ncclSuccess);
   bool detached = false;
   std::function<void()> detach = [&] {
+    spoil_what_is_freed();
     detach_and_destroy_the_bus();
     detached = true;
   };

@@ -44,6 +44,7 @@ WRONG = {
     "unknown_state_is_an_error": ("unknown", "record.unknown_state"),
     "unknown_type_ends_it": ("unknown", "start.unknown_type"),
     "unused_state_is_an_error": ("H1", "record.succeeds"),
+    "uses_what_it_freed": ("dead", "record.dead_handle"),
     "waits_for_room": ("full", "call.returns"),
     "wants_a_live_parent": ("H6", "start.dead_parent"),
     "wants_a_parent": ("copies", "start.null_parent"),
