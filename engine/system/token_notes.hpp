@@ -5,7 +5,7 @@
 // Opening one and ending it are one read-modify-write each. The words of a tenant that has ended
 // can be read until its place is another's: a thread goes through a window of 2,048 places before
 // it comes back to the first. Model of any order of threads: the scenario `notes` of
-// tests/interleave.
+// tests/interleave; of the memory orders: tests/model/notes_relacy.cpp.
 #pragma once
 #include <array>
 #include <cstddef>

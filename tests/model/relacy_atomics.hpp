@@ -74,11 +74,26 @@ class Atomic {
     expected = out(was);
     return done;
   }
+  bool compare_exchange_weak(T& expected, T v, std::memory_order o, RINGMAIN_HERE) {
+    return compare_exchange_weak(expected, v, o, of_failure(o), function, line);
+  }
+  bool compare_exchange_strong(T& expected, T v, std::memory_order o, RINGMAIN_HERE) {
+    Cell was = in(expected);
+    const bool done = cell_.compare_exchange_strong(was, in(v), order_of(o, function), RINGMAIN_AT,
+                                                    order_of(of_failure(o), function), RINGMAIN_AT);
+    expected = out(was);
+    return done;
+  }
   [[nodiscard]] rl::atomic<T>& cell() { return cell_; }
   /// The last value stored, past the memory model: for checks.
   [[nodiscard]] T latest() const { return out(cell_.debug_value()); }
 
  private:
+  /// As std::atomic has it.
+  static std::memory_order of_failure(std::memory_order o) {
+    if (o == std::memory_order_acq_rel) return std::memory_order_acquire;
+    return o == std::memory_order_release ? std::memory_order_relaxed : o;
+  }
   // Relacy prints values and cannot print a pointer to const.
   using Cell = std::conditional_t<std::is_pointer_v<T>, void*, T>;
   static Cell in(T v) {
