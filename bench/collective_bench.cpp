@@ -1,18 +1,15 @@
 // Question: what does a backend pay for reporting one operation, from issue to completion (11a,
 // 11b)?
 #include <cstdint>
-#include <memory>
-
-#include "engine/system/clock.hpp"
 
 #include "bus/test_bus.hpp"
 
 #include "events/collective.hpp"
 
-#include "bench/reference.hpp"
 #include "bench/repetition.hpp"
 #include "bench/reported.hpp"
 #include "bench/time_each.hpp"
+#include "bench/two_enqueues.hpp"
 
 namespace ringmain::bench {
 namespace {
@@ -46,37 +43,10 @@ void heard(Repetition& repetition) {
     repetition.fail("operations were lost");
 }
 
-/// What it is compared with: a bare enqueue of each event by a token, and the two looks at the
-/// clock.
-void bare_enqueues(Repetition& repetition) {
-  auto begins = std::make_unique<RawQueue<Issued>>();
-  auto ends = std::make_unique<RawQueue<Completed>>();
-  std::uint64_t seen = 0;
-  const auto hear = [&seen](const auto&) { ++seen; };
-  repetition.value(time_stretches<kStretch>(
-      [&] {
-        const std::int64_t began = engine::now_ns();
-        (void)begins->push([&]() noexcept {
-          Issued event;
-          event.duration_ns = began;
-          return event;
-        });
-        (void)ends->push([&]() noexcept {
-          Completed event;
-          event.duration_ns = engine::now_ns() - began;
-          return event;
-        });
-      },
-      [&] {
-        while (begins->take(hear) + ends->take(hear) != 0) {
-        }
-      }));
-}
-
 [[maybe_unused]] const bool kAdded[] = {
     add("collective", "unheard", {}, unheard),
     add("collective", "heard", {}, heard),
-    add("collective", "bare_enqueues", {}, bare_enqueues),
+    add("collective", "bare_enqueues", {}, two_enqueues<kStretch>),
 };
 
 }  // namespace

@@ -1,9 +1,6 @@
 // Question: what does a program pay for calling NCCL through the wrapper: while nothing is
 // attached, while nobody listens, and while its operations are heard from issue to end?
 #include <cstdint>
-#include <memory>
-
-#include "engine/system/clock.hpp"
 
 #include "bus/test_bus.hpp"
 
@@ -12,9 +9,9 @@
 #include "adapters/sources/collective/collective_current.hpp"
 #include "adapters/sources/nccl/nccl.hpp"
 
-#include "bench/reference.hpp"
 #include "bench/repetition.hpp"
 #include "bench/time_each.hpp"
+#include "bench/two_enqueues.hpp"
 
 namespace ringmain::bench {
 namespace {
@@ -109,31 +106,6 @@ void heard(Repetition& repetition) {
   if (lost != 0 || issued != completed || issued != std::uint64_t{40} * kStretch)
     repetition.fail("operations were lost");
 }
-/// What it is compared with: a bare enqueue of each event by a token, and two looks at the clock.
-void bare_enqueues(Repetition& repetition) {
-  auto begins = std::make_unique<RawQueue<Issued>>();
-  auto ends = std::make_unique<RawQueue<Completed>>();
-  std::uint64_t seen = 0;
-  const auto hear = [&seen](const auto&) { ++seen; };
-  repetition.value(time_stretches<kStretch>(
-      [&] {
-        const std::int64_t began = engine::now_ns();
-        (void)begins->push([&]() noexcept {
-          Issued event;
-          event.duration_ns = began;
-          return event;
-        });
-        (void)ends->push([&]() noexcept {
-          Completed event;
-          event.duration_ns = engine::now_ns() - began;
-          return event;
-        });
-      },
-      [&] {
-        while (begins->take(hear) + ends->take(hear) != 0) {
-        }
-      }));
-}
 
 [[maybe_unused]] const bool kAdded[] = {
     add("nccl_wrapper", "cycle", {}, [](Repetition& r) { r.value(cycle_ns()); }),
@@ -141,7 +113,7 @@ void bare_enqueues(Repetition& repetition) {
     add("nccl_wrapper", "unattached", {}, unattached),
     add("nccl_wrapper", "unheard", {}, unheard),
     add("nccl_wrapper", "heard", {}, heard),
-    add("nccl_wrapper", "bare_enqueues", {}, bare_enqueues),
+    add("nccl_wrapper", "bare_enqueues", {}, two_enqueues<kStretch>),
 };
 
 }  // namespace

@@ -8,20 +8,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <exception>
 #include <memory>
-#include <new>
 #include <span>
-#include <string_view>
 #include <utility>
 
+#include "adapters/launch/c_answers.hpp"
 #include "adapters/sources/cuda/completions.hpp"
 
 using ringmain::Bus;
 using ringmain::Detached;
-using ringmain::Error;
 using ringmain::Result;
+using ringmain::c_answers::kWrongOptions;
+using ringmain::c_answers::made_by;
+using ringmain::c_answers::say;
 using ringmain::cuda::ArmCode;
 using ringmain::cuda::Armed;
 using ringmain::cuda::CompletionFigures;
@@ -32,7 +31,6 @@ using ringmain::cuda::Strategy;
 
 namespace {
 
-enum MakeCode : int { kMade, kWrongOptions, kRefused, kNoMemory };
 /// In the order of the array that make() reads.
 enum Option : std::size_t {
   kStrategy,
@@ -58,13 +56,6 @@ enum Figure : std::size_t {
   kResult,
   kArms
 };
-
-void say(std::string_view sentence, char* why, std::size_t why_bytes) noexcept {
-  if (why == nullptr || why_bytes == 0) return;
-  const std::size_t bytes = std::min(sentence.size(), why_bytes - 1);
-  std::memcpy(why, sentence.data(), bytes);
-  why[bytes] = '\0';
-}
 
 Completions& completions_of(void* completions) noexcept {
   static Completions none;
@@ -98,28 +89,6 @@ int told(const Armed& armed, std::uint64_t* ticket, std::int32_t* result) noexce
   if (ticket != nullptr) *ticket = armed.ticket;
   if (result != nullptr) *result = armed.result;
   return static_cast<int>(armed.code);
-}
-
-int refused(const Error& error, char* why, std::size_t why_bytes) noexcept {
-  say(error.message, why, why_bytes);
-  return error.code == Error::Code::no_memory ? kNoMemory : kRefused;
-}
-
-/// `make` gives a Result; what it holds goes to `keep`.
-template <class Make, class Keep>
-int made_by(Make make, Keep keep, char* why, std::size_t why_bytes) noexcept {
-  try {
-    auto made = make();
-    if (!made) return refused(made.error(), why, why_bytes);
-    keep(std::move(made).value());
-    return kMade;
-  } catch (const std::bad_alloc&) {
-    say("no memory is left", why, why_bytes);
-    return kNoMemory;
-  } catch (const std::exception& thrown) {
-    say(thrown.what(), why, why_bytes);
-    return kRefused;
-  }
 }
 
 }  // namespace

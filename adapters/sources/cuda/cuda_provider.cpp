@@ -1,36 +1,12 @@
 #include "adapters/sources/cuda/cuda_provider.hpp"
 
-#include <dlfcn.h>
-#include <string>
 #include <string_view>
 
-#include "adapters/library_folder.hpp"
+#include "adapters/registry/own_library.hpp"
 #include "adapters/sources/cuda/cuda_factory.hpp"
 #include "adapters/sources/cuda/cuda_options.hpp"
 
 namespace ringmain::cuda {
-namespace {
-
-/// From the library beside this one, which programs without CUDA never load. It stays loaded.
-Result<registry::Factory> load() {
-  const std::string path = registry::library_folder() + "/" RINGMAIN_CUDA_FILE;
-  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto* const factory =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<decltype(&ringmain_cuda_factory)>(::dlsym(library, kFactory));
-  if (factory == nullptr) {
-    const char* const why = ::dlerror();
-    return Error{Error::Code::not_found,
-                 "the library of the source cuda cannot be loaded; install ringmain again: " +
-                     (why == nullptr ? path : std::string(why))};
-  }
-  registry::Factory made;
-  factory(&made);
-  return made;
-}
-
-}  // namespace
 
 // The driver loads what its variable names when it is initialised. PyTorch is to know of the source
 // too, so that its profiler finds CUPTI free: `ringmain.torch` sees to that where the environment
@@ -39,7 +15,7 @@ registry::Provider provider() {
   using How = registry::EnvironmentEdit::How;
   return {.kind = registry::ProviderKind::source,
           .name = "cuda",
-          .load = &load,
+          .load = [] { return registry::load_own("cuda", RINGMAIN_CUDA_FILE, kFactory); },
           .summary = "events, streams, memory and synchronization of CUDA programs, by CUPTI",
           .argument = "[WORDS]",
           .argument_fault =

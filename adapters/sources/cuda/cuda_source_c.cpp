@@ -4,35 +4,24 @@
 // A function that can fail gives a code, and a sentence of at most `why_bytes` with its zero, if
 // `why` is not null. What else is null has its answer, too: a source that is null is detached.
 // Threads: any; of one source one at a time for release(). Nothing is thrown.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
-#include <memory>
-#include <new>
-#include <string_view>
 
+#include "adapters/launch/c_answers.hpp"
 #include "adapters/sources/cuda/cuda_source.hpp"
 
 using ringmain::Bus;
 using ringmain::Error;
 using ringmain::Result;
+using ringmain::c_answers::say;
 using ringmain::cuda::Options;
 using ringmain::cuda::Source;
 
 namespace {
 
 constexpr int kNoSource = -1;
-enum AttachCode : int { kAttached, kWrongOptions, kRefused, kNoMemory };
 enum AnswerCode : int { kError = -1, kNo, kYes };
-
-void say(std::string_view sentence, char* why, std::size_t why_bytes) noexcept {
-  if (why == nullptr || why_bytes == 0) return;
-  const std::size_t bytes = std::min(sentence.size(), why_bytes - 1);
-  std::memcpy(why, sentence.data(), bytes);
-  why[bytes] = '\0';
-}
 
 template <class F>
 int answer_of(F ask, char* why, std::size_t why_bytes) noexcept {
@@ -68,34 +57,7 @@ extern "C" {
 /// until release(). Without a bus, or a place for `made`: kWrongOptions.
 int ringmain_cuda_attach(void* bus, const char* options, void** made, char* why,
                          std::size_t why_bytes) noexcept {
-  if (bus == nullptr || made == nullptr) {
-    say(bus == nullptr ? "there is no bus to attach to: give one"
-                       : "there is no place for the source: give one",
-        why, why_bytes);
-    return kWrongOptions;
-  }
-  try {
-    const Result<Options> read = Options::read(options == nullptr ? "" : options);
-    if (!read) {
-      say(read.error().message, why, why_bytes);
-      return kWrongOptions;
-    }
-    auto room = std::make_unique<Source>();
-    Result<Source> attached = Source::attach(*static_cast<Bus*>(bus), read.value());
-    if (!attached) {
-      say(attached.error().message, why, why_bytes);
-      return attached.error().code == Error::Code::no_memory ? kNoMemory : kRefused;
-    }
-    *room = std::move(attached).value();
-    *made = room.release();
-    return kAttached;
-  } catch (const std::bad_alloc&) {
-    say("no memory is left", why, why_bytes);
-    return kNoMemory;
-  } catch (const std::exception& thrown) {
-    say(thrown.what(), why, why_bytes);
-    return kRefused;
-  }
+  return ringmain::c_answers::attach<Source, Options>(bus, options, made, why, why_bytes);
 }
 /// Detaches, and ends it.
 void ringmain_cuda_release(void* source) noexcept {

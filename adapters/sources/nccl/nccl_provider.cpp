@@ -1,36 +1,12 @@
 #include "adapters/sources/nccl/nccl_provider.hpp"
 
-#include <dlfcn.h>
-#include <string>
 #include <string_view>
 
-#include "adapters/library_folder.hpp"
+#include "adapters/registry/own_library.hpp"
 #include "adapters/sources/nccl/nccl_factory.hpp"
 #include "adapters/sources/nccl/nccl_options.hpp"
 
 namespace ringmain::nccl {
-namespace {
-
-/// From the library beside this one, which programs without NCCL never load. It stays loaded.
-Result<registry::Factory> load() {
-  const std::string path = registry::library_folder() + "/" RINGMAIN_NCCL_FILE;
-  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto* const factory =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<decltype(&ringmain_nccl_factory)>(::dlsym(library, kFactory));
-  if (factory == nullptr) {
-    const char* const why = ::dlerror();
-    return Error{Error::Code::not_found,
-                 "the library of the source nccl cannot be loaded; install ringmain again: " +
-                     (why == nullptr ? path : std::string(why))};
-  }
-  registry::Factory made;
-  factory(&made);
-  return made;
-}
-
-}  // namespace
 
 // NCCL loads what its variable names when its first communicator is made. It has one place: the
 // plugin that was there is kept, and comes behind ringmain's.
@@ -38,7 +14,7 @@ registry::Provider provider() {
   using How = registry::EnvironmentEdit::How;
   return {.kind = registry::ProviderKind::source,
           .name = "nccl",
-          .load = &load,
+          .load = [] { return registry::load_own("nccl", RINGMAIN_NCCL_FILE, kFactory); },
           .summary = "what NCCL says of its operations, proxies and kernels, by a profiler plugin",
           .argument = "[WORDS]",
           .argument_fault =

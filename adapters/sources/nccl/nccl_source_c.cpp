@@ -7,35 +7,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <exception>
 #include <iterator>
-#include <memory>
-#include <new>
-#include <string_view>
-#include <utility>
 
+#include "adapters/launch/c_answers.hpp"
 #include "adapters/sources/nccl/nccl_source.hpp"
 
-using ringmain::Bus;
-using ringmain::Error;
-using ringmain::Result;
 using ringmain::nccl::Counts;
 using ringmain::nccl::Options;
 using ringmain::nccl::Source;
-
-namespace {
-
-enum AttachCode : int { kAttached, kWrongOptions, kRefused, kNoMemory };
-
-void say(std::string_view sentence, char* why, std::size_t why_bytes) noexcept {
-  if (why == nullptr || why_bytes == 0) return;
-  const std::size_t bytes = std::min(sentence.size(), why_bytes - 1);
-  std::memcpy(why, sentence.data(), bytes);
-  why[bytes] = '\0';
-}
-
-}  // namespace
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -44,34 +23,7 @@ extern "C" {
 /// until release(). Without a bus, or a place for `made`: kWrongOptions.
 int ringmain_nccl_attach(void* bus, const char* options, void** made, char* why,
                          std::size_t why_bytes) noexcept {
-  if (bus == nullptr || made == nullptr) {
-    say(bus == nullptr ? "there is no bus to attach to: give one"
-                       : "there is no place for the source: give one",
-        why, why_bytes);
-    return kWrongOptions;
-  }
-  try {
-    const Result<Options> read = Options::read(options == nullptr ? "" : options);
-    if (!read) {
-      say(read.error().message, why, why_bytes);
-      return kWrongOptions;
-    }
-    auto room = std::make_unique<Source>();
-    Result<Source> attached = Source::attach(*static_cast<Bus*>(bus), read.value());
-    if (!attached) {
-      say(attached.error().message, why, why_bytes);
-      return kRefused;
-    }
-    *room = std::move(attached).value();
-    *made = room.release();
-    return kAttached;
-  } catch (const std::bad_alloc&) {
-    say("no memory is left", why, why_bytes);
-    return kNoMemory;
-  } catch (const std::exception& thrown) {
-    say(thrown.what(), why, why_bytes);
-    return kRefused;
-  }
+  return ringmain::c_answers::attach<Source, Options>(bus, options, made, why, why_bytes);
 }
 /// Detaches, and ends it.
 void ringmain_nccl_release(void* source) noexcept {

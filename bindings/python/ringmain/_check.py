@@ -45,3 +45,8 @@ def text(what: str, value: Any) -> str:
 def instance(what: str, value: Any, of: type, how: str) -> None:
     if not isinstance(value, of):
         raise TypeError(f"{what} is {value!r}; give {how}")
+
+
+def flag(what: str, value: Any) -> bool:
+    instance(what, value, bool, "True or False")
+    return bool(value)

@@ -123,7 +123,7 @@ def attach(bus: Bus | None = None, *, hold: bool = False, own: bool = False, dri
     _check.instance("bus", bus, Bus, "a ringmain.Bus")
     words = [word for word, wanted in (("hold", hold), ("own", own), ("driver", driver_only),
                                        ("wrapped", wrapped_only), ("lossless", lossless))
-             if _flag(word, wanted)]
+             if _check.flag(word, wanted)]
     words.append(f"lane={_check.whole('lane_events', lane_events, *_LANE_EVENTS)}")
     words.append(f"handles={_check.whole('handles', handles, *_HANDLES)}")
     if _check.text("cupti", cupti):
@@ -135,11 +135,6 @@ def attach(bus: Bus | None = None, *, hold: bool = False, own: bool = False, dri
     source = Source._of(bus, _library.attach(bus._native, ",".join(words)))
     _step_aside()
     return source
-
-
-def _flag(name: str, value: object) -> bool:
-    _check.instance(name, value, bool, "True or False")
-    return bool(value)
 
 
 def _release(source: int, bus: Bus) -> None:

@@ -125,10 +125,10 @@ def attach(bus: Bus | None = None, *, kernel_channels: Literal["when_heard", "al
     _check.instance("bus", bus, Bus, "a ringmain.Bus")
     if kernel_channels not in _KERNELS:
         raise ValueError(f"kernel_channels is {kernel_channels!r}; give one of {', '.join(_KERNELS)}")
-    words = [*_KERNELS[kernel_channels], *([] if _flag("proxy_steps", proxy_steps) else ["steps=never"])]
+    words = [*_KERNELS[kernel_channels], *([] if _check.flag("proxy_steps", proxy_steps) else ["steps=never"])]
     words.append(f"lane={_check.whole('lane_events', lane_events, *_LANE_EVENTS)}")
     words.append(f"stall={_check.whole('stall_seconds', stall_seconds, *_STALL_SECONDS)}")
-    before = os.environ.get(_NAMED) if _flag("name_plugin", name_plugin) else plugin()
+    before = os.environ.get(_NAMED) if _check.flag("name_plugin", name_plugin) else plugin()
     source = Source._of(bus, _library.attach(bus._native, ",".join(words)))
     if before != plugin():
         if before is not None:
@@ -145,11 +145,6 @@ def plugin() -> str:
 def tell_stalled() -> int:
     """As Source.tell_stalled(), of the process's source, whoever attached it, `ringmain run` say; 0 where there is none."""
     return _library.tell_stalled(None)
-
-
-def _flag(name: str, value: object) -> bool:
-    _check.instance(name, value, bool, "True or False")
-    return bool(value)
 
 
 def _release(source: int, bus: Bus) -> None:
