@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -64,6 +65,21 @@ class NcclRunTest(unittest.TestCase):
         self.run_it(FRONT_END, "100", "2")
         self.assertEqual(len(self.events("nccl.operation")), 200)
         self.assertEqual([one["state"] for one in self.events("nccl.plugin")].count("closed"), 100)
+
+    def test_a_job_that_hangs_says_so_while_it_does(self):
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("NCCL_", "RINGMAIN_NCCL"))}
+        with subprocess.Popen([BINARY, "run", "--source", "nccl:kernel=always,stall=1", "--sink", f"json_lines:{self.lines}", "--",
+                               FRONT_END, "1", "3", "hang"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=env) as job:
+            while not (self.lines.exists() and '"nccl.stalled"' in self.lines.read_text()):
+                self.assertIsNone(job.poll(), "it ended before it was said to hang")
+                time.sleep(0.02)
+            (stalled,) = [json.loads(line) for line in self.lines.read_text().splitlines() if '"nccl.stalled"' in line]
+            job.stdin.close()
+            self.assertEqual(job.wait(), 0)
+        self.assertEqual((stalled["func"], stalled["group"], stalled["rank"], stalled["event_sequence"], stalled["reading"]),
+                         ("AllReduce", "0:default_pg", 1, 2, "not_begun"))
+        self.assertGreaterEqual(stalled["waited_ns"], 1_000_000_000)
+        self.assertEqual(len(self.events("nccl.stalled")), 1)  # once
 
     def test_another_plugin_comes_behind(self):
         run = self.run_it(FRONT_END, "1", "4", NCCL_PROFILER_PLUGIN=FAKE, FAKE_PLUGIN=FAKE)

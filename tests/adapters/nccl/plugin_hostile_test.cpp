@@ -48,6 +48,31 @@ TEST_F(PluginHostileTest, WhatBelongsToNoCommunicatorEndsWithTheLastOne) {
   EXPECT_EQ(counts().aborted, 4);
 }
 
+using PluginUnloadedTest = PluginFixture;
+
+TEST_F(PluginUnloadedTest, OneThatIsUnloadedInTheMiddleGoesOnWhereItWas) {
+  auto groups = bus.heard<Group>();
+  attach();
+  auto table = std::make_unique<PluginTable>(7);
+  int mask = 0;
+  void *context = nullptr, *plan = nullptr;
+  ASSERT_EQ(table->init(&context, &mask, "dp", 1, 1, 2, 1), abi::kSuccess);
+  ASSERT_EQ(table->start(context, &plan, Driver::descriptor(abi::kGroup)), abi::kSuccess);
+  table.reset();
+  const PluginTable again(6);
+  {
+    Driver next(again, "tp");
+    next.stop(next.plan());
+  }
+  ASSERT_EQ(again.stop(plan), abi::kSuccess);
+  ASSERT_EQ(again.finalize(context), abi::kSuccess);
+  bus.deliver();
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_EQ(groups[1].group.view(), "dp");
+  EXPECT_EQ(groups[1].ending, Ending::stopped);
+  EXPECT_EQ(counts().started, counts().stopped);
+}
+
 TEST_F(PluginHostileTest, CallsWhoseOperationsNeverComeLeaveRoomForOthers) {
   auto all = bus.subscribe("nccl.*", [](const EventView&) {});
   attach();

@@ -1,8 +1,13 @@
 // Does each span that NCCL begins and ends become one event that says what it was, in every ABI
 // version?
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "bus/test_bus.hpp"
+
+#include "events/steps/join.hpp"
+#include "events/steps/source.hpp"
 
 #include "adapters/launch/tid.hpp"
 
@@ -229,6 +234,30 @@ TEST_F(PluginSpansTest, CopyEnginesPhasesAndRequestsAreTold) {
   EXPECT_EQ(requests[0].bytes, 512);
   EXPECT_EQ(requests[0].rank, 3);
   EXPECT_EQ(requests[1].kind, NetKind::unknown);
+}
+
+/// Published in NCCL's thread when the span ends, so that it is in the step of its end.
+TEST_F(PluginSpansTest, AnEventIsInTheStepInWhichItsSpanEnds) {
+  std::vector<StepPlace> places;
+  const auto groups = step::subscribe_with_step<Group>(
+      bus, [&](const Group&, const StepPlace& in) { places.push_back(in); });
+  auto steps = step::Source::attach(bus).value();
+  attach();
+  Driver nccl(table);
+  void* plan = nullptr;
+  for (std::uint64_t n = 1; n <= 2; ++n) {
+    const auto step = steps.step(n);
+    const auto phase = steps.phase(Name("backward"));
+    std::thread([&] {
+      nccl.stop(plan);  // which the step before has begun
+      plan = nccl.plan();
+    }).join();
+  }
+  nccl.stop(plan);
+  bus.deliver();
+  ASSERT_EQ(places.size(), 2);
+  EXPECT_EQ(places[0], (StepPlace{true, 2, Name("backward"), 0}));
+  EXPECT_FALSE(places[1].inside);
 }
 
 TEST_F(PluginSpansTest, AGroupSaysHowLongItsPartsTook) {

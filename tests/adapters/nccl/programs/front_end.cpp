@@ -1,10 +1,12 @@
 // A program with a communicator that tells a profiler plugin of collectives, as NCCL does.
 //
-// usage: front_end CYCLES COLLECTIVES [leave]; leave: by _exit, with the communicator open
+// usage: front_end CYCLES COLLECTIVES [leave|hang]; leave: by _exit, with the communicator open;
+// hang: the last collective's kernel does not end before standard input does
 #include "tests/adapters/nccl/programs/front_end.hpp"
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -42,8 +44,12 @@ int main(int count, char** words) {
     FrontEnd front;
     if (!front.open()) return 3;
     mask = front.mask();
-    for (int i = 0; i < collectives; ++i) front.collective(static_cast<std::uint64_t>(i));
-    if (count == 4) {
+    const bool hangs = count == 4 && std::strcmp(words[3], "hang") == 0;
+    for (int i = 0; i < collectives; ++i)
+      front.collective(static_cast<std::uint64_t>(i), !hangs || i + 1 < collectives);
+    while (hangs && std::getchar() != EOF) {
+    }
+    if (count == 4 && !hangs) {
       std::printf("mask %#x\n", static_cast<unsigned>(mask));
       std::fflush(stdout);
       ::_exit(0);
