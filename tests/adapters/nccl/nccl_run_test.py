@@ -2,8 +2,8 @@
 """Does `ringmain run --source nccl` hear a program whose NCCL loads its profiler plugin?
 
 usage: nccl_run_test.py TESTCASE, with the program in $RINGMAIN_BINARY, the front end in $RINGMAIN_FRONT_END and a plugin
-of somebody else's in $RINGMAIN_FAKE, a front end that has one itself in $RINGMAIN_STATIC, and the folder of what stands
-in for NCCL in $RINGMAIN_FAKE_NCCL
+of somebody else's in $RINGMAIN_FAKE, a front end that has one itself in $RINGMAIN_STATIC, and the folders of what stands
+in for NCCL in $RINGMAIN_FAKE_NCCL and, for one that is too old, in $RINGMAIN_OLD_NCCL
 """
 
 import json
@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 from cases import main
 
-BINARY, FRONT_END, FAKE, STATIC, FAKE_NCCL = (
-    os.environ[f"RINGMAIN_{name}"] for name in ("BINARY", "FRONT_END", "FAKE", "STATIC", "FAKE_NCCL"))
+BINARY, FRONT_END, FAKE, STATIC, FAKE_NCCL, OLD_NCCL = (
+    os.environ[f"RINGMAIN_{name}"] for name in ("BINARY", "FRONT_END", "FAKE", "STATIC", "FAKE_NCCL", "OLD_NCCL"))
 
 
 class NcclRunTest(unittest.TestCase):
@@ -191,6 +191,10 @@ class NcclRunTest(unittest.TestCase):
         self.assertRegex(found, r"^a plugin for NCCL 2\.27 and later at /.*/ringmain/libnccl-profiler-ringmain\.so; ")
         self.assertIn(f"NCCL 2.32.3 at {FAKE_NCCL}/libnccl.so.2; ", found)
         self.assertRegex(found, r"/dev/shm has \d+ MiB free")
+        old = doctor(LD_LIBRARY_PATH=OLD_NCCL)
+        self.assertEqual(old["state"], "note")
+        self.assertIn("NCCL 2.26.2 at ", old["found"])
+        self.assertIn("take 2.27 or later", old["mend"])
         other = doctor(NCCL_PROFILER_PLUGIN="inspector")
         self.assertEqual(other["state"], "note")
         self.assertIn("NCCL_PROFILER_PLUGIN is set to inspector", other["found"])
