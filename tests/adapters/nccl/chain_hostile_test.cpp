@@ -233,8 +233,8 @@ TEST(ChainHostileTest, AThousandReplaysAreUnderTheCallThatWasCaptured) {
 TEST(ChainHostileTest, ManyThreadsAmongHostileOnesLoseNothing) {
   expect_fine([] {
     const Behind behind = chain({RINGMAIN_HOSTILE_6, RINGMAIN_WITNESS, RINGMAIN_HOSTILE_4});
-    for (const std::size_t i : {0, 2}) {
-      HostilePlugin& one = *behind.plugins[i];
+    for (HostilePlugin* const each : {behind.plugins[0], behind.plugins[2]}) {
+      HostilePlugin& one = *each;
       one.gives_null = one.fails = one.scribbles = one.closes_itself = true;
       one.takes_its_time = one.changes_mask = true;
     }
