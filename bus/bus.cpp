@@ -15,6 +15,7 @@
 
 #include "bus/copies.hpp"
 #include "bus/core/bus_core.hpp"
+#include "bus/core/door_core.hpp"
 #include "bus/core/first_use.hpp"
 #include "bus/core/mailbox_hold.hpp"
 #include "bus/core/ordered.hpp"
@@ -26,11 +27,14 @@ Bus::Bus(const BusOptions& options) : Bus(new detail::BusCore(options)) {}
 
 Bus::Bus(detail::BusCore* core) noexcept : core_(core) {
   core_->hold();
+  detail::list_bus(*core);
+  detail::open_door_of_environment();
 }
 
 Bus::~Bus() {
   const auto end = [](detail::BusCore* core) noexcept {
     core->end();
+    detail::unlist_bus(*core);
     core->release();
   };
   if (!engine::in_callback()) {
@@ -197,17 +201,21 @@ Stopped Bus::stop(StopMode mode, nanoseconds limit) {
 }
 
 Stats Bus::stats() const {
+  return detail::stats_of(*core_);
+}
+
+Stats detail::stats_of(const BusCore& bus) {
   Stats all;
-  if (core_->forked()) return all;
-  for (const auto& c : core_->channels()) all.channels.push_back(detail::stats_of(*c));
-  for (const auto& c : core_->engine().channels()) {
-    if (c->options().mailbox) all.channels.push_back(detail::stats_of(*c));
+  if (bus.forked()) return all;
+  for (const auto& c : bus.channels()) all.channels.push_back(stats_of(*c));
+  for (const auto& c : bus.engine().channels()) {
+    if (c->options().mailbox) all.channels.push_back(stats_of(*c));
   }
-  for (const auto& w : core_->engine().counts())
+  for (const auto& w : bus.engine().counts())
     all.workers.push_back({w.parks, w.wakes, w.batches, w.events});
-  core_->for_each_subscription(
-      [&all](const detail::SubscriptionCore& a) { all.subscriptions.push_back(a.row()); });
-  all.housekeeper = {core_->engine().house().running(), core_->engine().house().wakes()};
+  bus.for_each_subscription(
+      [&all](const SubscriptionCore& a) { all.subscriptions.push_back(a.row()); });
+  all.housekeeper = {bus.engine().house().running(), bus.engine().house().wakes()};
   return all;
 }
 

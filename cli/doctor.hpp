@@ -26,5 +26,7 @@ struct Finding {
 [[nodiscard]] Finding examine_nccl();
 /// Of the flight recorder: where its files go, for how long, and how many find room there.
 [[nodiscard]] Finding examine_flight();
+/// Of doors: where their sockets go, and how many processes answer there.
+[[nodiscard]] Finding examine_door();
 
 }  // namespace ringmain::cli

@@ -289,6 +289,7 @@ std::vector<Finding> examine() {
   all.push_back(examine_cuda());
   all.push_back(examine_nccl());
   all.push_back(examine_flight());
+  all.push_back(examine_door());
   all.push_back(rank());
   return all;
 }

@@ -35,6 +35,7 @@ struct RunCall {
   run::Plan plan;
   std::vector<ProviderInfo> sources;
   std::vector<std::string> command;
+  bool door = false;
   bool to_files = true;  // every sink writes a file, and does nothing else
 };
 
@@ -148,9 +149,10 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
   }
   if (auto sentence = read_providers(arguments, call); !sentence.empty()) return sentence;
   if (auto sentence = read_flight(arguments, call.plan); !sentence.empty()) return sentence;
-  if (call.plan.sinks.empty() && !call.plan.summary && call.plan.flight.empty()) {
-    return "nobody would hear the events; give --sink json_lines:FILE, --flight PATTERNS, or "
-           "--summary, or several of them";
+  call.door = arguments.has("--door");
+  if (call.plan.sinks.empty() && !call.plan.summary && call.plan.flight.empty() && !call.door) {
+    return "nobody would hear the events; give --sink json_lines:FILE, --flight PATTERNS, --door, "
+           "or --summary, or several of them";
   }
   // A run without a source is for programs that publish: these are heard from the start.
   call.plan.at_start =
@@ -214,6 +216,14 @@ bool is_in_list(const std::string& variable, const std::string& value) {
   const char* const list = std::getenv(variable.c_str());
   return list != nullptr &&
          (":" + std::string(list) + ":").find(":" + value + ":") != std::string::npos;
+}
+
+/// A folder that is named already stays, as a whole path: the command's processes may be elsewhere.
+void ask_for_door() {
+  const char* const said = std::getenv("RINGMAIN_DOOR");
+  const std::string folder = said == nullptr ? "" : said;
+  const bool is_path = folder.find('/') != folder.npos;
+  set("RINGMAIN_DOOR", is_path ? (std::filesystem::current_path() / folder).string() : "1");
 }
 
 /// Why a library is not preloaded into the command itself.
@@ -307,6 +317,7 @@ int run(const Arguments& arguments) {
     }
   }
   anchor_plugins();
+  if (call.door) ask_for_door();
   const bool wanted = call.plan.at_start || call.plan.at_use || hears_to_the_end(call);
   if (wanted || keep_earlier) {
     const NotLoaded run = preload(call.command[0], libraries + "/" RINGMAIN_RUN_FILE);
@@ -328,6 +339,9 @@ const Verb& run_verb() {
       {"--flight", "PATTERNS",
        "record the last events of channels such as collective.>,train.* in a file that outlives\n"
        "each process; 'ringmain post-mortem' reads it; may be given more than once"},
+      {"--door", "",
+       "each process answers 'ringmain door' while it runs or hangs: its figures, its dumps, its\n"
+       "Python stacks"},
       {"--except", "NAME",
        "a command that is left alone, with all that it starts, wherever it is started; may be\n"
        "given more than once"},

@@ -37,6 +37,7 @@ struct Verb {
 [[nodiscard]] const Verb& replay_verb();
 [[nodiscard]] const Verb& sort_verb();
 [[nodiscard]] const Verb& post_mortem_verb();
+[[nodiscard]] const Verb& door_verb();
 [[nodiscard]] const Verb& fr_verb();
 [[nodiscard]] const Verb& fr_analyze_verb();
 [[nodiscard]] const Verb& fr_convert_verb();

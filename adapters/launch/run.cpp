@@ -16,7 +16,9 @@
 
 #include "engine/publish/missed.hpp"
 
+#include "bus/core/door_core.hpp"
 #include "bus/core/first_use.hpp"
+#include "bus/core/python_stacks.hpp"
 
 #include "adapters/formats/output_open.hpp"
 #include "adapters/launch/files.hpp"
@@ -186,6 +188,7 @@ bool has_waited_for_others() noexcept {
 }  // namespace
 
 void leave_by(bool to_finish) noexcept {
+  if (to_finish) detail::leave_no_door();
   Running* const here = running;
   if (here == nullptr && to_finish) {
     // Allocates nothing: a handler of a signal may end the process, and so may a child of vfork.
@@ -227,6 +230,8 @@ void start_at_start() noexcept {
   try {
     clear_of_run();
     const auto plan = Plan::from_environment();
+    // It is worth its thread where nothing uses the bus, too, if there are stacks to tell.
+    if (plan && detail::has_python()) detail::open_door_of_environment();
     if (plan && plan->at_start) (void)started();
     if (plan && plan->at_use) wait_for_use(*plan);
     if (plan && !plan->unused.empty() && plan->process == ::getpid()) {

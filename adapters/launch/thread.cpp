@@ -5,13 +5,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 
 #include "engine/system/clock.hpp"
 #include "engine/system/configure_thread.hpp"
+#include "engine/system/own_descriptors.hpp"
 
 #include "bus/bus.hpp"
 
@@ -22,19 +22,13 @@
 namespace ringmain::run {
 namespace {
 
-constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
-
 /// True in the run's thread itself. Read in signal handlers, so it must not be made by a call.
 [[gnu::tls_model("initial-exec")]] thread_local bool is_run_thread = false;
 
 /// Gives this thread a table of descriptors of its own, which has none of the program's but
 /// standard error and, if asked for, standard output. False: the system refuses.
 bool take_own_table(bool standard_output) noexcept {
-  if (::syscall(SYS_close_range, 3u, ~0u, kUnshare) != 0) {
-    if (::unshare(CLONE_FILES) != 0) return false;
-    const long end = ::sysconf(_SC_OPEN_MAX);
-    for (int fd = 3; fd < end && fd < 65536; ++fd) (void)::close(fd);
-  }
+  if (!engine::take_own_descriptors(3)) return false;
   // No file may get a number below 3, or printed text would land in it.
   (void)::close(STDIN_FILENO);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);

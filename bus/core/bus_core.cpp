@@ -125,7 +125,9 @@ engine::WorkersOptions manual() {
 }  // namespace
 
 BusCore::BusCore(const BusOptions& options)
-    : engine_(new engine::Engine(engine_options(options))), reporter_(new BusReporter(*engine_)) {
+    : name_(options.name),
+      engine_(new engine::Engine(engine_options(options))),
+      reporter_(new BusReporter(*engine_)) {
   engine_->house().set_reporter(reporter_.get());
   if (engine_->start() == 0) {
     (void)engine_->stop(true, 0);
@@ -264,6 +266,15 @@ void BusCore::end_recording(RecordingCore& recording) noexcept {
   const std::lock_guard lock(mutex_);
   show_to_none(recording);
   recordings_[recording.place()] = nullptr;
+}
+
+std::vector<std::string> BusCore::recording_paths() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> paths;
+  for (const RecordingCore* r : recordings_) {
+    if (r != nullptr) paths.push_back(r->file().path());
+  }
+  return paths;
 }
 
 void BusCore::add_pattern(SubscriptionCore& subscription, std::string_view pattern) {

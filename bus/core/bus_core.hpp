@@ -13,6 +13,8 @@
 #include "../event.hpp"
 #include "../options.hpp"
 #include "../result.hpp"
+#include "../stats.hpp"
+#include "buses.hpp"
 #include "recording_core.hpp"
 #include "subscription_host.hpp"
 
@@ -31,6 +33,9 @@ class BusCore final : public SubscriptionHost, public RecordingHost {
   explicit BusCore(ByHand);
 
   [[nodiscard]] engine::Engine& engine() const noexcept { return *engine_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Among the buses of the process: buses.hpp.
+  BusPlace among_buses;
   /// Finds or makes the channel. With `options` it must be new.
   Result<engine::ChannelCore*> channel(std::string_view name, const Schema& schema,
                                        const ChannelOptions* options);
@@ -48,6 +53,8 @@ class BusCore final : public SubscriptionHost, public RecordingHost {
   /// can. Throws std::bad_alloc.
   [[nodiscard]] bool begin_recording(RecordingCore& recording);
   void end_recording(RecordingCore& recording) noexcept override;
+  /// Where its recordings are, the place of one in memory only being "". Throws std::bad_alloc.
+  [[nodiscard]] std::vector<std::string> recording_paths() const;
   /// Ends the bus: stops it, and detaches the subscriptions that were kept. Not inside callbacks.
   void end() noexcept;
 
@@ -76,6 +83,7 @@ class BusCore final : public SubscriptionHost, public RecordingHost {
   Result<engine::ChannelCore*> find_or_make(std::string_view name, const Schema& schema,
                                             const ChannelOptions* options);
 
+  const std::string name_ = "test";
   const engine::Ref<engine::Engine> engine_;
   const engine::Ref<BusReporter> reporter_;
   mutable engine::ForkMutex mutex_{engine::kForkBus};
@@ -89,5 +97,8 @@ class BusCore final : public SubscriptionHost, public RecordingHost {
   mutable std::mutex attachments_mutex_;
   std::unordered_set<SubscriptionCore*> subscriptions_;
 };
+
+/// What Bus::stats() returns.
+[[nodiscard]] Stats stats_of(const BusCore& bus);
 
 }  // namespace ringmain::detail

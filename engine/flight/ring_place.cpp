@@ -69,7 +69,11 @@ bool is_on_a_network(int fd) noexcept {
   return std::find(std::begin(kServed), std::end(kServed), type) != std::end(kServed);
 }
 
-constexpr const char kMend[] = " a folder of your own with mode 0700 in RINGMAIN_FLIGHT_DIR";
+constexpr const char kVariable[] = "RINGMAIN_FLIGHT_DIR";
+
+std::string mend_in(const char* variable) {
+  return std::string(" a folder of your own with mode 0700 in ") + variable;
+}
 
 bool make_folder(const std::string& folder, bool with_parents) {
   if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return true;
@@ -82,40 +86,6 @@ bool make_folder(const std::string& folder, bool with_parents) {
 bool is_link(const std::string& path) noexcept {
   struct stat about {};
   return ::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode);
-}
-
-/// The folder, made if it is not there; -1 and a sentence that says how to mend it.
-int open_folder(const std::string& folder, bool with_parents, std::string& complaint) {
-  if (folder.empty() || folder.front() != '/') {
-    complaint = "'" + folder + "' is no absolute path; name one in RINGMAIN_FLIGHT_DIR";
-    return -1;
-  }
-  if (!make_folder(folder, with_parents)) {
-    complaint = "the folder " + folder + " cannot be made: " + in_words(errno) + "; name" + kMend;
-    return -1;
-  }
-  Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd.get() < 0) {
-    const int error = errno;
-    complaint = "the folder " + folder + " cannot be opened: " +
-                (is_link(folder) ? "it is a link, and none is followed" : in_words(error)) +
-                "; name" + kMend;
-    return -1;
-  }
-  struct stat about {};
-  if (::fstat(fd.get(), &about) != 0 || about.st_uid != ::geteuid() || (about.st_mode & 022) != 0) {
-    complaint = "the folder " + folder +
-                " is another user's, or others may write to it; close it to others (chmod 700), "
-                "or name" +
-                kMend;
-    return -1;
-  }
-  if (is_on_a_network(fd.get())) {
-    complaint = "the folder " + folder +
-                " is on a network or FUSE file system; name a local one in RINGMAIN_FLIGHT_DIR";
-    return -1;
-  }
-  return fd.release();
 }
 
 /// A file that would be larger than the process may write would cost it a SIGXFSZ.
@@ -211,6 +181,41 @@ bool take_number(std::string_view& text, char after, Number& number) noexcept {
 
 }  // namespace
 
+int open_private_folder(const std::string& folder, bool with_parents, const char* variable,
+                        std::string& complaint) {
+  const std::string mend = mend_in(variable);
+  if (folder.empty() || folder.front() != '/') {
+    complaint = "'" + folder + "' is no absolute path; name one in " + variable;
+    return -1;
+  }
+  if (!make_folder(folder, with_parents)) {
+    complaint = "the folder " + folder + " cannot be made: " + in_words(errno) + "; name" + mend;
+    return -1;
+  }
+  Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd.get() < 0) {
+    const int error = errno;
+    complaint = "the folder " + folder + " cannot be opened: " +
+                (is_link(folder) ? "it is a link, and none is followed" : in_words(error)) +
+                "; name" + mend;
+    return -1;
+  }
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0 || about.st_uid != ::geteuid() || (about.st_mode & 022) != 0) {
+    complaint = "the folder " + folder +
+                " is another user's, or others may write to it; close it to others (chmod 700), "
+                "or name" +
+                mend;
+    return -1;
+  }
+  if (is_on_a_network(fd.get())) {
+    complaint = "the folder " + folder +
+                " is on a network or FUSE file system; name a local one in " + variable;
+    return -1;
+  }
+  return fd.release();
+}
+
 bool parse_flight_name(const std::string& name, FlightName& parsed) noexcept {
   std::string_view text = name;
   if (text.substr(0, kPrefix.size()) != kPrefix) return false;
@@ -234,7 +239,7 @@ std::vector<std::string> flight_folders(const std::string& asked) {
 MadeFile make_flight_file(const WantedFile& wanted) {
   MadeFile made;
   const std::string& folder = wanted.folder;
-  const Descriptor in(open_folder(folder, wanted.with_parents, made.complaint));
+  const Descriptor in(open_private_folder(folder, wanted.with_parents, kVariable, made.complaint));
   if (in.get() < 0) return made;
   if (!is_allowed(wanted.bytes)) {
     made.complaint =
@@ -250,20 +255,20 @@ MadeFile make_flight_file(const WantedFile& wanted) {
     if (fd.get() < 0 && errno == EEXIST) continue;
     if (fd.get() < 0) {
       made.complaint =
-          "no file can be made in " + folder + ": " + in_words(errno) + "; name" + kMend;
+          "no file can be made in " + folder + ": " + in_words(errno) + "; name" + mend_in(kVariable);
       return made;
     }
     if (const int error = allocate(in.get(), fd.get(), wanted); error != 0) {
       (void)::unlinkat(in.get(), name.c_str(), 0);
       made.complaint = folder + " has no room for " + std::to_string(wanted.bytes) +
-                       " bytes: " + in_words(error) + "; free some, or name" + kMend;
+                       " bytes: " + in_words(error) + "; free some, or name" + mend_in(kVariable);
       return made;
     }
     made.path = folder + "/" + name;
     made.fd = fd.release();
     return made;
   }
-  made.complaint = folder + " has a thousand files of this process; delete some, or name" + kMend;
+  made.complaint = folder + " has a thousand files of this process; delete some, or name" + mend_in(kVariable);
   return made;
 }
 
@@ -278,7 +283,7 @@ std::size_t staying(const std::vector<std::uint64_t>& bytes, std::size_t kept,
 void prune_flight_files(const std::string& folder, std::size_t kept) {
   if (kept == kKeepAll) return;
   std::string complaint;
-  const Descriptor in(open_folder(folder, false, complaint));
+  const Descriptor in(open_private_folder(folder, false, kVariable, complaint));
   if (in.get() < 0) return;
   const std::vector<Dead> dead = dead_files(in.get());
   std::vector<std::uint64_t> bytes;

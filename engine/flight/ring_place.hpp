@@ -17,6 +17,12 @@ namespace ringmain::engine::flight {
 /// if it is not empty, stands for it. Throws std::bad_alloc.
 [[nodiscard]] std::vector<std::string> flight_folders(const std::string& asked);
 
+/// Opens a folder that is this user's own, local, no link, and writable by nobody else; it is made
+/// if it is not there. -1, and a sentence that says how to mend it in `variable`. Throws
+/// std::bad_alloc.
+[[nodiscard]] int open_private_folder(const std::string& folder, bool with_parents,
+                                      const char* variable, std::string& complaint);
+
 /// A new file in a folder, with room for all its bytes; or no file, and a sentence why not and how
 /// to mend it.
 struct MadeFile {

@@ -64,7 +64,8 @@ enum : unsigned {
   kForkSchemas = 2,
   kForkNames = 3,
   kForkWorkers = 4,
-  kForkFlight = 5
+  kForkFlight = 5,
+  kForkBuses = 6
 };
 
 /// A lock that is free in every child: nobody else holds it while the process forks.

@@ -12,6 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "bus/core/dump_requests.hpp"
+#include "bus/rank.hpp"
+
 #include "adapters/sources/collective/communicator_core.hpp"
 #include "adapters/sources/collective/flight_recorder_file.hpp"
 #include "adapters/sources/collective/flight_recorder_ring.hpp"
@@ -81,9 +84,24 @@ struct FlightHooks {
     if (hangs && !failed.exchange(true)) dump();
   }
 
+  /// For who asks the whole process: its rank is the job's where the recorder was given none.
+  void dump_on_request(std::vector<ringmain::detail::Dumped>& written) {
+    if (::getpid() != process || !ring->enabled()) return;
+    const std::int64_t rank =
+        options.rank >= 0 ? options.rank : std::int64_t{read_rank_identity().rank};
+    const auto path = flight_path(options.variables, rank);
+    const bool is_there = path && std::any_of(written.begin(), written.end(), [&](const auto& one) {
+                            return one.path == path.value() && one.fault.empty();
+                          });
+    if (is_there && !options.isolated) return;  // they share a ring
+    const auto file = write_file(*ring, options, rank, true);
+    written.push_back({path ? path.value() : "", file ? "" : file.error().message});
+  }
+
   const FlightRecorderOptions options;
   const std::shared_ptr<FlightRing> ring;
   const pid_t process = ::getpid();
+  ringmain::detail::DumpRequest on_request;
   std::atomic<std::uint64_t> lost{0};
   std::atomic<bool> failed{false};
 
@@ -157,6 +175,10 @@ FlightRecorderHook::FlightRecorderHook(const FlightRecorderOptions& options)
       hooks_(std::make_shared<detail::FlightHooks>(options, ring_)),
       on_signal_(detail::on_signal(options, hooks_)) {
   if (options.dumps_at_exit) detail::dump_at_exit(hooks_);
+  hooks_->on_request = ringmain::detail::DumpRequest(
+      [held = std::weak_ptr(hooks_)](std::vector<ringmain::detail::Dumped>& written) {
+        if (const auto hooks = held.lock()) hooks->dump_on_request(written);
+      });
 }
 
 FlightRecorderHook::~FlightRecorderHook() {

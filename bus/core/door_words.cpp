@@ -1,0 +1,224 @@
+#include "bus/core/door_words.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <pthread.h>
+#include <string>
+#include <sys/mman.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "engine/system/clock.hpp"
+
+#include "bus/core/bus_core.hpp"
+#include "bus/core/buses.hpp"
+#include "bus/core/dump_requests.hpp"
+#include "bus/core/python_stacks.hpp"
+#include "bus/core/stats_json.hpp"
+#include "bus/door.hpp"
+#include "bus/json_text.hpp"
+#include "bus/rank.hpp"
+
+namespace ringmain::detail {
+namespace {
+
+using engine::door::Reply;
+using formats::JsonText;
+
+constexpr auto kDumpLimit = std::chrono::seconds(8);
+
+/// Every answer ends in an empty line; without it, it was cut.
+constexpr const char kHelp[] =
+    "A door of ringmain. Say one word on a line:\n"
+    "  stats   the buses of this process, with all their figures, as JSON\n"
+    "  dump    has its flight recorders write their dumps, and says which files, as JSON\n"
+    "  stacks  the Python stacks of all threads\n"
+    "  who     which process this is, as JSON\n"
+    "  help    this\n"
+    "\n";
+
+void say_sentence(Reply& reply, const std::string& sentence) {
+  reply.say("ringmain: " + sentence + "\n\n");
+}
+
+void add_process(JsonText& json) {
+  const RankIdentity me = read_rank_identity();
+  json.open('{').key("ringmain").text(RINGMAIN_VERSION).key("pid").number(::getpid());
+  json.key("program").text(::program_invocation_short_name).key("host").text(me.host);
+  json.key("rank").number(me.rank).key("world_size").number(me.world_size);
+  json.key("job").text(me.job).key("launcher").text(me.launcher);
+}
+
+void finish(JsonText& json, Reply& reply) {
+  json.close('}');
+  reply.say(json.str() + "\n\n");
+}
+
+std::vector<std::string> recordings() {
+  std::vector<std::string> paths;
+  for (const auto& bus : buses()) {
+    for (std::string& path : bus->recording_paths()) paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+void answer_who(Reply& reply) {
+  JsonText json;
+  add_process(json);
+  finish(json, reply);
+}
+
+void answer_stats(Reply& reply) {
+  JsonText json;
+  add_process(json);
+  json.key("monotonic_ns").number(engine::now_ns()).key("buses").open('[');
+  for (const auto& bus : buses()) {
+    json.open('{').key("name").text(bus->name());
+    add_stats(json, stats_of(*bus));
+    json.key("recordings").open('[');
+    for (const std::string& path : bus->recording_paths()) json.text(path);
+    json.close(']').close('}');
+  }
+  json.close(']');
+  finish(json, reply);
+}
+
+std::string process_in_words() {
+  const RankIdentity me = read_rank_identity();
+  std::string words = "Process " + std::to_string(::getpid()) + " (" +
+                      ::program_invocation_short_name + ")";
+  if (me.launcher != "none")
+    words += ", rank " + std::to_string(me.rank) + " of " + std::to_string(me.world_size);
+  return words;
+}
+
+/// A file in memory: it takes all that is written without blocking.
+class MemoryFile {
+ public:
+  MemoryFile() noexcept : fd_(::memfd_create("ringmain-stacks", MFD_CLOEXEC)) {}
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+constexpr const char kNoFile[] = "the system gives no file in memory (memfd_create)";
+
+/// Allocates nothing from the heap, unless there are no stacks: a thread may hang in malloc.
+void answer_stacks(Reply& reply, const char* process) {
+  const MemoryFile file;
+  if (file.get() < 0) return say_sentence(reply, kNoFile);
+  if (const char* const why = write_python_stacks(file.get(), process))
+    return say_sentence(reply, why);
+  (void)!::write(file.get(), "\n", 1);
+  if (!reply.show(file.get())) reply.say_static("ringmain: there was no memory to answer\n\n");
+}
+
+}  // namespace
+
+/// One dump of all recorders at a time.
+struct DoorWords::Dumping {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool running = false;
+  std::int64_t since_ns = 0;
+  std::vector<Dumped> written;
+
+  void run() noexcept {
+    std::vector<Dumped> made;
+    try {
+      made = dump_all();
+    } catch (const std::exception&) {  // what was written stays
+    }
+    const std::lock_guard lock(mutex);
+    written = std::move(made);
+    running = false;
+    changed.notify_all();
+  }
+};
+
+DoorWords::DoorWords() : process_(process_in_words()), dumping_(std::make_shared<Dumping>()) {}
+
+void DoorWords::dump(Reply& reply) {
+  Dumping& it = *dumping_;
+  std::unique_lock lock(it.mutex);
+  if (!it.running) {
+    it.running = true;
+    it.since_ns = engine::now_ns();
+    // In a thread of its own: a file system that hangs holds up no other answer.
+    try {
+      std::thread([held = dumping_] {
+        (void)::pthread_setname_np(::pthread_self(), "ringmain:dump");
+        held->run();
+      }).detach();
+    } catch (const std::system_error&) {
+      lock.unlock();
+      it.run();
+      lock.lock();
+    }
+  }
+  const bool done = it.changed.wait_for(lock, kDumpLimit, [&it] { return !it.running; });
+  if (!done) {
+    const std::int64_t seconds = (engine::now_ns() - it.since_ns) / 1'000'000'000;
+    return say_sentence(reply, "a dump has been under way for " + std::to_string(seconds) +
+                                   " s; does the file system hang? Ask again later");
+  }
+  const std::vector<std::string> rings = recordings();
+  if (it.written.empty() && rings.empty()) {
+    return say_sentence(reply,
+                        "nothing is recorded in this process: give it a FlightRecorderHook, or "
+                        "record a bus (ringmain run --flight PATTERNS)");
+  }
+  JsonText json;
+  add_process(json);
+  json.key("files").open('[');
+  for (const Dumped& one : it.written) {
+    json.open('{').key("path").text(one.path).key("error");
+    one.fault.empty() ? json.null() : json.text(one.fault);
+    json.close('}');
+  }
+  json.close(']').key("recordings").open('[');
+  for (const std::string& path : rings) json.text(path);
+  json.close(']');
+  finish(json, reply);
+}
+
+void DoorWords::answer(std::string_view word, Reply& reply) {
+  if (word == "stats") return answer_stats(reply);
+  if (word == "dump") return dump(reply);
+  if (word == "stacks") return answer_stacks(reply, process_.c_str());
+  if (word == "who") return answer_who(reply);
+  if (word == "help") return reply.say_static(kHelp);
+  reply.say_static("ringmain: a door answers stats, dump, stacks, who and help\n\n");
+}
+
+}  // namespace ringmain::detail
+
+namespace ringmain {
+
+Result<std::string> python_stacks() {
+  static std::mutex& one_at_a_time = *new std::mutex;
+  const std::lock_guard lock(one_at_a_time);
+  const detail::MemoryFile file;
+  if (file.get() < 0) return Error{Error::Code::system, detail::kNoFile};
+  const std::string process = detail::process_in_words();
+  if (const char* const why = detail::write_python_stacks(file.get(), process.c_str()))
+    return Error{Error::Code::refused, why};
+  engine::door::Reply reply;
+  if (!reply.show(file.get())) return Error{Error::Code::no_memory, "there was no memory for it"};
+  return std::string(reply.view());
+}
+
+}  // namespace ringmain

@@ -1,0 +1,37 @@
+// Who writes a dump when somebody asks this process for one? The bus knows no recorder of
+// operations; those that are there say so here.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ringmain::detail {
+
+/// A file that was written, or why it was not.
+struct Dumped {
+  std::string path;   // "": it has none
+  std::string fault;  // one sentence, or ""
+};
+/// Adds what it wrote to what others have written; it need not write a file that is there already.
+/// Called in a thread of ringmain's, one call at a time, with no lock held.
+using DumpFn = std::function<void(std::vector<Dumped>& written)>;
+
+/// While it lives, its function is called at each request. The end does not wait for a call that
+/// is running. Threads: any.
+class [[nodiscard]] DumpRequest {
+ public:
+  DumpRequest() noexcept = default;
+  /// Throws std::bad_alloc.
+  explicit DumpRequest(DumpFn dump);
+  DumpRequest(DumpRequest&&) noexcept = default;
+  DumpRequest& operator=(DumpRequest&&) noexcept = default;
+
+ private:
+  std::shared_ptr<const DumpFn> dump_;
+};
+
+/// Has all of them write. Throws std::bad_alloc.
+[[nodiscard]] std::vector<Dumped> dump_all();
+
+}  // namespace ringmain::detail

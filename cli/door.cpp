@@ -1,0 +1,212 @@
+// `ringmain door`: what a process that runs, or hangs, says of itself: its figures, its dumps, its
+// Python stacks.
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <simdjson.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/formats/json_text.hpp"
+
+#include "cli/arguments.hpp"
+#include "cli/door_client.hpp"
+#include "cli/verbs.hpp"
+
+namespace ringmain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DoorCall {
+  std::string word;                  // "": they are listed
+  std::vector<std::string> targets;  // processes and sockets
+  std::string folder;
+  std::int64_t limit_ns = 0;
+  bool all = false, json = false;
+};
+
+bool is_word(std::string_view operand) {
+  return operand == "stats" || operand == "dump" || operand == "stacks" || operand == "who" ||
+         operand == "help";
+}
+
+bool is_number(const std::string& word) {
+  return !word.empty() && word.size() <= 9 &&
+         word.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// Fills `call`; returns a sentence for a wrong call.
+std::string read_call(const Arguments& arguments, DoorCall& call) {
+  call.json = arguments.has("--json");
+  call.all = arguments.has("--all");
+  call.folder = arguments.value("--folder").value_or("");
+  const std::string limit = arguments.value("--timeout").value_or("15");
+  const auto seconds = parse_number(limit, 0.001, 86400);
+  if (!seconds) return "--timeout is a number of seconds up to 86400, and not '" + limit + "'";
+  call.limit_ns = static_cast<std::int64_t>(*seconds * 1e9);
+  if (!call.folder.empty()) call.folder = (fs::current_path() / call.folder).string();
+  for (const std::string& operand : arguments.operands()) {
+    if (!is_word(operand)) {
+      if (!is_number(operand) && operand.find('/') == operand.npos) {
+        return "'" + operand + "' is neither a word that doors answer (stats, dump, stacks) nor a "
+               "process, nor a socket's path";
+      }
+      call.targets.push_back(operand);
+    } else if (!call.word.empty() && call.word != operand) {
+      return "one word at a time: '" + call.word + "' or '" + operand + "'";
+    } else {
+      call.word = operand;
+    }
+  }
+  if (call.word.empty() && !call.targets.empty())
+    return "say what is to be asked: stats, dump or stacks";
+  if (call.all && !call.targets.empty()) return "--all asks all doors; name none beside it";
+  return "";
+}
+
+std::string places(const std::string& folder) {
+  std::string words;
+  for (const std::string& one : door_places(folder)) words += (words.empty() ? "" : ", ") + one;
+  return words;
+}
+
+/// Why has that process no door?
+std::string no_door_of(const std::string& pid, const std::string& folder) {
+  const bool gone = ::kill(static_cast<pid_t>(std::stoul(pid)), 0) != 0 && errno == ESRCH;
+  if (gone) return "there is no process " + pid;
+  if (errno == EPERM) {
+    return "process " + pid +
+           " is another user's; if it has a door, that lets in this user and root only";
+  }
+  return "process " + pid + " has no door in " + places(folder) +
+         "; start it with 'ringmain run --door' or RINGMAIN_DOOR=1, and name its folder by "
+         "--folder where it has another";
+}
+
+/// The doors that are meant; or a sentence.
+std::string doors_meant(const DoorCall& call, std::vector<DoorAt>& doors) {
+  const DoorsFound found = find_doors(call.folder);
+  for (const std::string& sentence : found.unread) (void)failed(sentence);
+  for (const std::string& target : call.targets) {
+    if (!is_number(target)) {
+      const fs::path path = fs::current_path() / target;
+      doors.push_back({path.parent_path().string(), path.filename().string(), 0});
+      continue;
+    }
+    const std::size_t before = doors.size();
+    for (const DoorAt& one : found.doors) {
+      if (std::to_string(one.pid) == target) doors.push_back(one);
+    }
+    errno = 0;
+    if (doors.size() == before) return no_door_of(target, call.folder);
+  }
+  if (!call.targets.empty()) return "";
+  doors = found.doors;
+  if (doors.empty()) {
+    return "there is no door in " + places(call.folder) +
+           "; open one with: ringmain run --door -- COMMAND";
+  }
+  if (call.word.empty() || call.all || doors.size() == 1) return "";
+  return "there are " + std::to_string(doors.size()) +
+         " doors, which 'ringmain door' lists: name processes, or say --all";
+}
+
+bool is_json(std::string_view word) {
+  return word == "stats" || word == "dump" || word == "who";
+}
+
+/// The document's member as text, or "".
+std::string member(const std::string& document, const char* key) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element value;
+  if (parser.parse(document).at_key(key).get(value) != simdjson::SUCCESS) return "";
+  std::string_view text;
+  if (value.get(text) == simdjson::SUCCESS) return std::string(text);
+  return simdjson::minify(value);
+}
+
+void print_listed(const DoorAt& door, const DoorAnswer& answer) {
+  if (!answer.fault.empty()) {
+    std::printf("%7u  %s\n", door.pid, answer.fault.c_str());
+    return;
+  }
+  std::printf("%7s  rank %-5s %-15s  %s\n", member(answer.text, "pid").c_str(),
+              member(answer.text, "rank").c_str(), member(answer.text, "program").c_str(),
+              door.path().c_str());
+}
+
+void add_json(formats::JsonText& json, const DoorAt& door, const DoorAnswer& answer, bool is_json) {
+  json.open('{').key("pid").number(answer.pid != 0 ? answer.pid : static_cast<pid_t>(door.pid));
+  json.key("socket").text(door.path());
+  json.key("answer");
+  if (!answer.fault.empty()) {
+    json.null();
+  } else {
+    is_json ? json.json(answer.text.substr(0, answer.text.find_last_not_of('\n') + 1))
+            : json.text(answer.text);
+  }
+  json.key("error");
+  answer.fault.empty() ? json.null() : json.text(answer.fault);
+  json.close('}');
+}
+
+int run(const Arguments& arguments) {
+  DoorCall call;
+  if (const std::string sentence = read_call(arguments, call); !sentence.empty())
+    return wrong_usage("door", sentence);
+  std::vector<DoorAt> doors;
+  if (const std::string sentence = doors_meant(call, doors); !sentence.empty())
+    return failed(sentence);
+  const std::string word = call.word.empty() ? "who" : call.word;
+  int status = kDone;
+  formats::JsonText json;
+  json.open('{').key("doors").open('[');
+  for (const DoorAt& door : doors) {
+    const DoorAnswer answer = ask_door(door, word, call.limit_ns);
+    if (!answer.fault.empty()) status = kFailed;
+    if (call.json) {
+      add_json(json, door, answer, is_json(word));
+    } else if (call.word.empty()) {
+      print_listed(door, answer);
+    } else if (!answer.fault.empty()) {
+      const std::string whose = doors.size() > 1 ? door.path() + ": " : "";
+      (void)failed(whose + answer.fault);
+    } else {
+      std::fwrite(answer.text.data(), 1, answer.text.size(), stdout);
+      if (doors.size() > 1 && !is_json(word)) std::printf("\n");
+    }
+  }
+  if (call.json) std::printf("%s\n", json.close(']').close('}').str().c_str());
+  return status;
+}
+
+}  // namespace
+
+const Verb& door_verb() {
+  static const Option kOptions[] = {
+      {"--all", "", "ask all doors that answer"},
+      {"--json", "", "one JSON object with a row for each door"},
+      {"--folder", "FOLDER", "where the sockets are, if RINGMAIN_DOOR does not say it"},
+      {"--timeout", "SECONDS", "how long each is waited for: 15 unless said"}};
+  static const Verb kVerb{
+      "door",
+      "[stats|dump|stacks] [PID|SOCKET]…",
+      "what a process that runs, or hangs, says of itself",
+      "Asks processes that have a door, by 'ringmain run --door', RINGMAIN_DOOR=1 or\n"
+      "ringmain::open_door(). Without a word, lists those that answer.\n\n"
+      "  stats   its buses with all their figures, as JSON\n"
+      "  dump    its flight recorders write their dumps; says which files, as JSON\n"
+      "  stacks  the Python stacks of all its threads, also while one of them holds the GIL\n"
+      "  who     which process it is, as JSON\n"
+      "  help    what doors answer\n\n"
+      "With one door, or --all, no process need be named. A door lets in its own user and root.\n\n"
+      "exit status: 0; 1 where there is no door, or one gave no answer; 2 for a wrong call.",
+      kOptions,
+      run};
+  return kVerb;
+}
+
+}  // namespace ringmain::cli
