@@ -51,7 +51,8 @@ std::string read_call(const Arguments& arguments, DoorCall& call) {
   for (const std::string& operand : arguments.operands()) {
     if (!is_word(operand)) {
       if (!is_number(operand) && operand.find('/') == operand.npos) {
-        return "'" + operand + "' is neither a word that doors answer (stats, dump, stacks) nor a "
+        return "'" + operand +
+               "' is neither a word that doors answer (stats, dump, stacks) nor a "
                "process, nor a socket's path";
       }
       call.targets.push_back(operand);

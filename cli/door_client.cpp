@@ -139,8 +139,7 @@ DoorAnswer ask_door(const DoorAt& door, std::string_view word, std::int64_t limi
       return answer.fault = door.path() + " is answered by another user's process", answer;
   }
   const std::string line = std::string(word) + "\n";
-  if (::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(line.size()))
+  if (::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
     return answer.fault = "the door " + door.path() + " takes no word: " + in_words(errno), answer;
   std::string fault = read_all(fd.get(), answer.text, deadline);
   std::string& text = answer.text;

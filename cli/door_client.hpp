@@ -31,7 +31,6 @@ struct DoorAnswer {
   std::string fault;  // "": there is an answer
   pid_t pid = 0;      // who answers, as this process numbers it; 0: not known
 };
-[[nodiscard]] DoorAnswer ask_door(const DoorAt& door, std::string_view word,
-                                  std::int64_t limit_ns);
+[[nodiscard]] DoorAnswer ask_door(const DoorAt& door, std::string_view word, std::int64_t limit_ns);
 
 }  // namespace ringmain::cli

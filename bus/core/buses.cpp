@@ -32,8 +32,10 @@ void list_bus(BusCore& bus) noexcept {
 void unlist_bus(BusCore& bus) noexcept {
   Buses& list = all();
   const std::lock_guard lock(list.mutex);
-  (bus.among_buses.before == nullptr ? list.first : bus.among_buses.before->among_buses.next) = bus.among_buses.next;
-  if (bus.among_buses.next != nullptr) bus.among_buses.next->among_buses.before = bus.among_buses.before;
+  (bus.among_buses.before == nullptr ? list.first : bus.among_buses.before->among_buses.next) =
+      bus.among_buses.next;
+  if (bus.among_buses.next != nullptr)
+    bus.among_buses.next->among_buses.before = bus.among_buses.before;
 }
 
 std::vector<engine::Ref<BusCore>> buses() {

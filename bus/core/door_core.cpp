@@ -42,8 +42,7 @@ std::string folder_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-std::shared_ptr<door::Door> open_in(const std::string& folder, bool asked,
-                                    std::string& complaint) {
+std::shared_ptr<door::Door> open_in(const std::string& folder, bool asked, std::string& complaint) {
   door::DoorOptions options;
   options.folder = folder;
   options.with_parents = asked;
@@ -60,13 +59,11 @@ Result<std::shared_ptr<ProcessDoor>> open_process_door(const std::string& asked)
   const std::lock_guard lock(process.mutex);
   if (auto there = process.door.lock(); there != nullptr && !there->door().forked()) {
     if (asked.empty() || asked == folder_of(there->door().path())) return there;
-    return Error{Error::Code::conflict, "this process has a door already, " +
-                                            there->door().path() +
+    return Error{Error::Code::conflict, "this process has a door already, " + there->door().path() +
                                             "; close that one, or name no folder"};
   }
-  const DoorAsked said = read_door_variable(asked.empty() && ::secure_getenv(kVariable) != nullptr
-                                                ? ::secure_getenv(kVariable)
-                                                : "");
+  const DoorAsked said = read_door_variable(
+      asked.empty() && ::secure_getenv(kVariable) != nullptr ? ::secure_getenv(kVariable) : "");
   const std::string& folder = asked.empty() ? said.folder : asked;
   std::string complaints;
   for (const std::string& one : door::door_folders(folder)) {

@@ -92,8 +92,8 @@ void answer_stats(Reply& reply) {
 
 std::string process_in_words() {
   const RankIdentity me = read_rank_identity();
-  std::string words = "Process " + std::to_string(::getpid()) + " (" +
-                      ::program_invocation_short_name + ")";
+  std::string words =
+      "Process " + std::to_string(::getpid()) + " (" + ::program_invocation_short_name + ")";
   if (me.launcher != "none")
     words += ", rank " + std::to_string(me.rank) + " of " + std::to_string(me.world_size);
   return words;

@@ -123,8 +123,8 @@ bool walk_in_child(int fd, int& status) noexcept {
   void* const stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return false;
-  const pid_t child = ::clone(in_child, static_cast<char*>(stack) + kStackBytes,
-                              CLONE_VM | CLONE_VFORK, &fd);
+  const pid_t child =
+      ::clone(in_child, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &fd);
   if (child > 0) {
     while (::waitpid(child, &status, __WALL) < 0 && errno == EINTR) {
     }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "engine/door/door_place.hpp"
+#include "engine/system/atomics.hpp"
 #include "engine/system/configure_thread.hpp"
 #include "engine/system/fork.hpp"
 #include "engine/system/own_descriptors.hpp"
@@ -66,6 +67,11 @@ struct Door::Shared {
 
   void run() noexcept;
   [[nodiscard]] std::string open_here();
+  /// Once: a socket that another door makes afterwards may have its name, and its inode's number.
+  void remove(int folder, const char* name) noexcept {
+    const bool is_gone = removed.exchange(true, std::memory_order_relaxed);  // relaxed: one does it
+    if (!is_gone) remove_socket(folder, name, made.device, made.inode);
+  }
   void change(Phase to) noexcept {
     const std::lock_guard lock(mutex);
     phase = to;
@@ -82,6 +88,7 @@ struct Door::Shared {
   std::condition_variable changed;
   Phase phase = Phase::opening;
   bool ends = false;
+  Atomic<bool> removed{false};
 };
 
 std::string Door::Shared::open_here() {
@@ -108,7 +115,7 @@ void Door::Shared::run() noexcept {
     Server server(made.fd, options.server);
     server.run();
   }
-  remove_socket(made.folder, made.name.c_str(), made.device, made.inode);
+  remove(made.folder, made.name.c_str());
   ::close(made.fd);
   ::close(made.folder);
   change(Phase::ended);
@@ -147,8 +154,8 @@ std::shared_ptr<Door> Door::open(DoorOptions options, std::string& complaint) {
   (void)::pthread_attr_destroy(&attributes);
   if (error != 0) {
     shared->phase = Shared::Phase::ended;
-    complaint = "the system gives no thread for it: " +
-                std::generic_category().message(error) + " (ulimit -u)";
+    complaint = "the system gives no thread for it: " + std::generic_category().message(error) +
+                " (ulimit -u)";
     return nullptr;
   }
   (void)held.release();
@@ -177,7 +184,7 @@ bool Door::forked() const noexcept {
 
 void Door::remove_file() const noexcept {
   if (::getpid() != shared_->process) return;
-  remove_socket(AT_FDCWD, shared_->made.path.c_str(), shared_->made.device, shared_->made.inode);
+  shared_->remove(AT_FDCWD, shared_->made.path.c_str());
 }
 
 void Door::close() noexcept {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/door/door_server.hpp"
+#include "door_server.hpp"
 
 namespace ringmain::engine::door {
 

@@ -86,13 +86,13 @@ void remove_what_dead_ones_left(int folder, const std::string& path_of_folder) {
     return;
   }
   std::size_t seen = 0;
-  for (const dirent* entry = nullptr;
-       seen < kEntriesMax && (entry = ::readdir(entries)) != nullptr; ++seen) {
+  for (const dirent* entry = nullptr; seen < kEntriesMax && (entry = ::readdir(entries)) != nullptr;
+       ++seen) {
     const std::string name = entry->d_name;
     DoorName numbers;
     struct stat about {};
     if (!is_socket(folder, name, about) || about.st_uid != ::geteuid()) continue;
-    const bool goes = parse(name, kSuffix, numbers)  ? is_left(folder, path_of_folder, name)
+    const bool goes = parse(name, kSuffix, numbers)   ? is_left(folder, path_of_folder, name)
                       : parse(name, kUnborn, numbers) ? is_unborn_and_dead(numbers)
                                                       : false;
     if (goes) remove_socket(folder, name.c_str(), about.st_dev, about.st_ino);
@@ -105,13 +105,31 @@ std::string name_of(std::uint64_t start, unsigned number, std::string_view suffi
          std::to_string(number) + std::string(suffix);
 }
 
+/// Gives the socket a name that nothing has: what has this process's name by now is another copy of
+/// the library's.
+int name_it(MadeSocket& made, const std::string& unborn, std::uint64_t start) {
+  for (unsigned number = 0; number < 100; ++number) {
+    made.name = name_of(start, number, kSuffix);
+    if (::renameat2(made.folder, unborn.c_str(), made.folder, made.name.c_str(),
+                    RENAME_NOREPLACE) == 0)
+      return 0;
+    if (errno == EEXIST) continue;
+    if (errno != EINVAL && errno != ENOSYS) break;
+    struct stat about {};  // a file system that does not know it
+    if (is_socket(made.folder, made.name, about)) continue;
+    if (::renameat(made.folder, unborn.c_str(), made.folder, made.name.c_str()) == 0) return 0;
+    break;
+  }
+  return errno;
+}
+
 /// Listens before it has its name, so that a name that refuses is always a dead one's.
-std::string listen_as(MadeSocket& made, const std::string& folder, std::uint64_t start,
-                      unsigned number) {
-  const std::string unborn = name_of(start, number, kUnborn);
+std::string listen_in(MadeSocket& made, const std::string& folder) {
+  const std::uint64_t start = flight::this_process().start;
+  const std::string unborn = name_of(start, static_cast<unsigned>(::gettid()), kUnborn);
   sockaddr_un address{};
   if (!address_of(made.folder, folder, unborn, address)) {
-    return "the path " + folder + "/" + made.name +
+    return "the path " + folder + "/" + unborn +
            " is too long for a socket, of 107 bytes at most where there is no /proc";
   }
   // Its file takes the mode of the descriptor: at no moment may others connect.
@@ -122,11 +140,12 @@ std::string listen_as(MadeSocket& made, const std::string& folder, std::uint64_t
   struct stat about {};
   const bool listens = is_socket(made.folder, unborn, about) && (about.st_mode & 077) == 0 &&
                        ::listen(made.fd, kBacklog) == 0;
-  if (!listens || ::renameat(made.folder, unborn.c_str(), made.folder, made.name.c_str()) != 0) {
-    const int error = errno;
+  const int error = listens ? name_it(made, unborn, start) : errno;
+  if (!listens || error != 0) {
     (void)::unlinkat(made.folder, unborn.c_str(), 0);
     return "no socket can be opened in " + folder + ": " + in_words(error);
   }
+  made.path = folder + "/" + made.name;
   made.device = about.st_dev;
   made.inode = about.st_ino;
   return "";
@@ -176,20 +195,9 @@ MadeSocket make_socket(const std::string& folder, bool with_parents) {
   made.folder = flight::open_private_folder(folder, with_parents, kVariable, made.complaint);
   if (made.folder < 0) return made;
   remove_what_dead_ones_left(made.folder, folder);
-  const std::uint64_t start = flight::this_process().start;
   made.fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (made.fd < 0) {
-    made.complaint = "the system gives no socket: " + in_words(errno);
-  } else {
-    // What has this process's name was left by an image of it before an exec, or is another copy of
-    // the library's.
-    unsigned number = 0;
-    struct stat about {};
-    while (number < 100 && is_socket(made.folder, name_of(start, number, kSuffix), about)) ++number;
-    made.name = name_of(start, number, kSuffix);
-    made.path = folder + "/" + made.name;
-    made.complaint = listen_as(made, folder, start, number);
-  }
+  made.complaint =
+      made.fd < 0 ? "the system gives no socket: " + in_words(errno) : listen_in(made, folder);
   if (made.complaint.empty()) return made;
   if (made.fd >= 0) ::close(made.fd);
   ::close(made.folder);

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <sys/types.h>
 
-#include "engine/door/reply.hpp"
+#include "reply.hpp"
 
 namespace ringmain::engine::door {
 

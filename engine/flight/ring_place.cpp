@@ -254,8 +254,8 @@ MadeFile make_flight_file(const WantedFile& wanted) {
         ::openat(in.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (fd.get() < 0 && errno == EEXIST) continue;
     if (fd.get() < 0) {
-      made.complaint =
-          "no file can be made in " + folder + ": " + in_words(errno) + "; name" + mend_in(kVariable);
+      made.complaint = "no file can be made in " + folder + ": " + in_words(errno) + "; name" +
+                       mend_in(kVariable);
       return made;
     }
     if (const int error = allocate(in.get(), fd.get(), wanted); error != 0) {
@@ -268,7 +268,8 @@ MadeFile make_flight_file(const WantedFile& wanted) {
     made.fd = fd.release();
     return made;
   }
-  made.complaint = folder + " has a thousand files of this process; delete some, or name" + mend_in(kVariable);
+  made.complaint =
+      folder + " has a thousand files of this process; delete some, or name" + mend_in(kVariable);
   return made;
 }
 

@@ -1,8 +1,8 @@
 // A program with a bus, which does what it is told on standard input, a word a line, and prints a
-// line after each: say (publishes 10 events), fds (how many descriptors it has), threads, close (all
-// descriptors from 3 on), fork (a child that goes on without an exec, and has ended), child (a child
-// that makes a bus of its own, and waits for its own end), exec (becomes itself anew), _exit, door
-// (opens one), path (of that), shut (closes it).
+// line after each: say (publishes 10 events), fds (how many descriptors it has), threads, close
+// (all descriptors from 3 on), fork (a child that goes on without an exec, and has ended), child (a
+// child that makes a bus of its own, and waits for its own end), exec (becomes itself anew), _exit,
+// door (opens one), path (of that), shut (closes it).
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

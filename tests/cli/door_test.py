@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Does `ringmain door` tell what a process says of itself: one that runs, forks, becomes another, is killed, or hangs with the GIL?
+
+usage: door_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the test programs in $RINGMAIN_PROGRAMS
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from cases import main
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("RINGMAIN_BINARY", str(ROOT / "build/release/bin/ringmain"))
+PROGRAMS = Path(os.environ.get("RINGMAIN_PROGRAMS", Path(BINARY).parent))
+DOORED = str(PROGRAMS / "run_doored")
+SANITIZED = bool(os.environ.get("RINGMAIN_SANITIZED"))
+# What each of them lends: docs/door.md.
+WALKS = not (3, 13) <= sys.version_info[:2] <= (3, 14)
+
+HANGS = """
+import ctypes, faulthandler, os, sys, threading
+
+def waits_for_a_lock(lock):
+    lock.acquire()
+
+def holds_the_gil(path):
+    return ctypes.PyDLL(None).open(path.encode(), os.O_RDONLY)
+
+lock = threading.Lock()
+lock.acquire()
+threading.Thread(target=waits_for_a_lock, args=(lock,), daemon=True).start()
+faulthandler.dump_traceback_later(1000000)
+print("ready", flush=True)
+holds_the_gil(sys.argv[1])
+print("done", flush=True)
+"""
+
+
+class DoorCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.doors = self.folder / "doors"
+        self.environment = {**os.environ, "RINGMAIN_DOOR": str(self.doors), "RINGMAIN_FLIGHT_DIR": str(self.folder / "flight")}
+        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+            self.environment.pop(name, None)
+
+    def ringmain(self, *words, **environment):
+        return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                              env={**self.environment, **environment})
+
+    def said(self, *words):
+        run = self.ringmain("door", *words)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        return run.stdout
+
+    def complained(self, *words, status=1):
+        run = self.ringmain("door", *words)
+        self.assertEqual((run.returncode, run.stdout), (status, ""))
+        return run.stderr
+
+    def start(self, *command, **environment):
+        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   env={**self.environment, **environment})
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def end(self, process):
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+    def tell(self, process, word):
+        process.stdin.write(word + "\n")
+        process.stdin.flush()
+        return process.stdout.readline().strip()
+
+    def sockets(self):
+        return sorted(self.doors.iterdir()) if self.doors.exists() else []
+
+
+class ProgramTest(DoorCase):
+    """A program in C++."""
+
+    def doored(self, *before, **environment):
+        process = self.start(*before, DOORED, **environment)
+        self.assertEqual(self.tell(process, "say"), "done")
+        return process
+
+    def test_stats_have_its_channels_with_their_figures(self):
+        process = self.doored()
+        document = json.loads(self.said("stats", process.pid))
+        self.assertEqual((document["pid"], document["program"], document["rank"]), (process.pid, "run_doored", 0))
+        [channel] = [c for c in document["buses"][0]["channels"] if c["name"] == "program.said"]
+        self.assertEqual((channel["offered"], channel["accepted"]), (0, 0))  # nobody listens
+        self.assertTrue(document["buses"][0]["housekeeper"]["running"])
+
+    def test_a_bus_that_is_recorded_says_where_and_how_many_it_was_offered(self):
+        process = self.doored(BINARY, "run", "--door", "--flight", "program.*", "--")
+        [bus] = json.loads(self.said("stats", process.pid))["buses"]
+        [channel] = [c for c in bus["channels"] if c["name"] == "program.said"]
+        self.assertEqual((channel["offered"], channel["delivered"]), (10, 10))
+        dump = json.loads(self.said("dump", process.pid))
+        self.assertEqual(dump["files"], [])
+        self.assertEqual(dump["recordings"], bus["recordings"])
+        read = json.loads(self.ringmain("post-mortem", "--json", *dump["recordings"]).stdout)
+        self.assertEqual(sum(ring["written"] for ring in read["rings"]), 10)
+
+    def test_without_a_recorder_or_python_there_is_a_sentence(self):
+        process = self.doored()
+        self.assertIn("nothing is recorded in this process", self.complained("dump", process.pid))
+        self.assertIn("there is no Python in this process", self.complained("stacks", process.pid))
+
+    def test_unasked_there_is_no_thread_and_no_file(self):
+        process = self.doored(RINGMAIN_DOOR="")
+        threads = int(self.tell(process, "threads"))
+        self.assertEqual(self.sockets(), [])
+        self.assertIn("has no door in", self.complained("stats", process.pid))
+        other = self.doored()
+        self.assertEqual(int(self.tell(other, "threads")), threads + 1)
+
+    def test_a_value_that_means_nothing_is_said_and_the_program_runs(self):
+        run = subprocess.run([DOORED], input="say\n", capture_output=True, text=True, check=False,
+                             env={**self.environment, "RINGMAIN_DOOR": "yes"})
+        self.assertEqual(run.stdout, "ready\ndone\n")
+        self.assertIn("RINGMAIN_DOOR: 'yes' is neither 1 nor a folder's whole path", run.stderr)
+
+    def test_a_folder_that_others_may_write_to_is_refused_with_a_sentence(self):
+        self.doors.mkdir()
+        self.doors.chmod(0o777)
+        run = subprocess.run([DOORED], input="say\n", capture_output=True, text=True, check=False, env=self.environment)
+        self.assertEqual((run.returncode, run.stdout), (0, "ready\ndone\n"))
+        self.assertIn("others may write to it", run.stderr)
+        self.assertEqual(self.sockets(), [])
+
+    def test_it_survives_a_program_that_closes_all_descriptors(self):
+        process = self.doored()
+        self.assertEqual(self.tell(process, "close"), "done")
+        self.assertEqual(json.loads(self.said("who", process.pid))["pid"], process.pid)
+
+    def test_the_program_has_no_descriptor_more(self):
+        with_door, without = self.doored(), self.doored(RINGMAIN_DOOR="0")
+        self.assertEqual(self.tell(with_door, "fds"), self.tell(without, "fds"))
+
+    def test_a_forked_child_takes_nothing_away_and_one_with_a_bus_of_its_own_has_a_door(self):
+        process = self.doored()
+        self.assertEqual(self.tell(process, "fork"), "ended 0")
+        self.assertEqual(json.loads(self.said("who", process.pid))["pid"], process.pid)
+        child = int(self.tell(process, "child"))
+        self.assertEqual(json.loads(self.said("who", child))["pid"], child)
+        self.assertEqual(len(self.sockets()), 2)
+        os.kill(child, signal.SIGKILL)
+        self.assertEqual(process.stdout.readline(), f"ended {int(signal.SIGKILL)}\n")
+        self.assertEqual(json.loads(self.said("who"))["pid"], process.pid)  # the only one that answers
+
+    def test_what_it_becomes_by_an_exec_has_the_same_door_anew(self):
+        process = self.doored()
+        before = self.sockets()
+        self.assertEqual(self.tell(process, "exec"), "ready")
+        self.assertIn("has no door", self.complained("who", process.pid))  # until it has a bus again
+        self.tell(process, "say")
+        self.assertEqual(self.sockets(), before)
+        self.assertEqual(json.loads(self.said("who", process.pid))["pid"], process.pid)
+
+    def test_nothing_is_left_at_an_end_that_can_be_seen(self):
+        process = self.doored()
+        self.assertEqual(len(self.sockets()), 1)
+        process.stdin.close()
+        process.wait()
+        self.assertEqual(self.sockets(), [])
+
+    @unittest.skipIf(SANITIZED, "nothing can be preloaded into a sanitized program")
+    def test_nothing_is_left_at_an_underscore_exit_in_a_run(self):
+        process = self.doored(BINARY, "run", "--door", "--")
+        self.assertEqual(len(self.sockets()), 1)
+        self.tell(process, "_exit")
+        process.wait()
+        self.assertEqual(self.sockets(), [])
+
+    def test_what_a_killed_process_left_answers_nobody_and_goes_with_the_next_door(self):
+        process = self.doored()
+        [left] = self.sockets()
+        process.kill()
+        process.wait()
+        self.assertIn(f"there is no process {process.pid}", self.complained("who", process.pid))
+        self.assertIn("its process has ended", self.complained("who", left))
+        self.assertIn("there is no door in", self.complained())
+        other = self.doored()
+        self.assertNotIn(left, self.sockets())
+        self.assertEqual(json.loads(self.said("who"))["pid"], other.pid)
+
+    def test_the_program_itself_opens_and_closes_one(self):
+        process = self.doored(RINGMAIN_DOOR="0")
+        folder = self.folder / "runtime"
+        folder.mkdir()
+        process = self.doored(RINGMAIN_DOOR="0", XDG_RUNTIME_DIR=str(folder))
+        self.assertEqual(self.tell(process, "door"), "done")
+        path = self.tell(process, "path")
+        self.assertEqual(Path(path).parent, folder / "ringmain-door")
+        self.assertEqual(json.loads(self.said("who", path))["pid"], process.pid)
+        self.assertEqual(json.loads(self.said("who", "--folder", folder / "ringmain-door"))["pid"], process.pid)
+        self.tell(process, "shut")
+        self.assertFalse(Path(path).exists())
+
+    def test_several_doors_are_listed_and_asked_by_name_or_all(self):
+        first, second = self.doored(RANK="3", WORLD_SIZE="8"), self.doored()
+        lines = sorted(self.said().splitlines(), key=lambda line: int(line.split()[0]))
+        self.assertEqual([int(line.split()[0]) for line in lines], sorted([first.pid, second.pid]))
+        self.assertEqual(sum("rank 3" in line for line in lines), 1)
+        self.assertIn("there are 2 doors", self.complained("stats"))
+        rows = json.loads(self.said("who", "--all", "--json"))["doors"]
+        self.assertEqual({row["pid"] for row in rows}, {first.pid, second.pid})
+        self.assertEqual({row["answer"]["rank"] for row in rows}, {3, 0})
+        run = self.ringmain("door", "stacks", "--all", "--json")
+        self.assertEqual(run.returncode, 1)
+        for row in json.loads(run.stdout)["doors"]:
+            self.assertIsNone(row["answer"])
+            self.assertIn("no Python", row["error"])
+
+    def test_a_wrong_call_is_one_sentence(self):
+        for words, sentence in [(["stat"], "neither a word that doors answer"), (["1"], "say what is to be asked"),
+                                (["stats", "dump"], "one word at a time"), (["stats", "1", "--all"], "name none beside it"),
+                                (["stats", "--timeout", "0"], "--timeout is a number of seconds")]:
+            self.assertIn(sentence, self.complained(*words, status=2))
+
+    def test_a_stopped_process_is_not_waited_for_for_ever_and_answers_when_it_goes_on(self):
+        process = self.doored()
+        process.send_signal(signal.SIGSTOP)
+        self.assertIn("does not answer within the time", self.complained("who", process.pid, "--timeout", "0.2"))
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(json.loads(self.said("who", process.pid))["pid"], process.pid)
+
+    def test_the_doctor_says_where_doors_are(self):
+        self.doored()
+        findings = {f["name"]: f for f in json.loads(self.ringmain("doctor", "--json").stdout)["findings"]}
+        self.assertEqual(findings["door"]["state"], "good")
+        self.assertIn(f"sockets go to {self.doors}; 1 process has one open", findings["door"]["found"])
+        self.assertEqual(len(self.sockets()), 1)
+
+
+@unittest.skipIf(SANITIZED, "nothing can be preloaded into a sanitized program")
+class PythonTest(DoorCase):
+    """A program in Python that uses no bus."""
+
+    def setUp(self):
+        super().setUp()
+        self.fifo = self.folder / "fifo"
+        os.mkfifo(self.fifo)
+        (self.folder / "hangs.py").write_text(HANGS)
+        self.process = self.start(BINARY, "run", "--door", "--", sys.executable, self.folder / "hangs.py", self.fifo)
+
+    def stacks(self):
+        """Once its main thread is in the call that holds the GIL."""
+        while True:
+            said = self.said("stacks", self.process.pid)
+            if "holds_the_gil" in said:
+                return said
+            time.sleep(0.01)
+
+    def of_process(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        threads = sorted(os.listdir(f"/proc/{self.process.pid}/task"))
+        return threads, re.findall(r"^Sig(?:Cgt|Ign):.*$", status, re.M), re.findall(r"^(?:Shd|Sig)Pnd:.*$", status, re.M)
+
+    @unittest.skipUnless(WALKS, "this Python does not lend the function")
+    def test_stacks_come_while_a_thread_holds_the_gil_and_nothing_is_touched(self):
+        said = self.stacks()
+        before = self.of_process()
+        for _ in range(20):
+            said = self.stacks()
+        self.assertEqual(self.of_process(), before)  # no thread, no handler, no signal; faulthandler's own thread is there
+        self.assertRegex(said, rf"^Process {self.process.pid} \(\S+\), Python 3\.")
+        self.assertRegex(said, r'File "[^"]*hangs.py", line \d+ in waits_for_a_lock')
+        self.assertRegex(said, r'File "[^"]*hangs.py", line \d+ in holds_the_gil\n  File "[^"]*hangs.py", line \d+ in <module>')
+        self.assertIsNone(self.process.poll())
+        self.fifo.write_text("")  # now the call returns, and with it the GIL
+        self.assertEqual(self.process.stdout.readline(), "done\n")
+        self.assertEqual(self.process.wait(), 0)
+        self.assertEqual(self.sockets(), [])
+
+    @unittest.skipIf(WALKS, "this Python lends the function")
+    def test_a_python_that_does_not_lend_the_function_says_so(self):
+        self.assertIn("does not lend the function", self.complained("stacks", self.process.pid))
+
+    def test_stats_and_dump_are_answered_too(self):
+        self.assertEqual(json.loads(self.said("stats", self.process.pid))["buses"], [])
+        self.assertIn("nothing is recorded", self.complained("dump", self.process.pid))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
