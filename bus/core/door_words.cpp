@@ -32,8 +32,6 @@ namespace {
 using engine::door::Reply;
 using formats::JsonText;
 
-constexpr auto kDumpLimit = std::chrono::seconds(8);
-
 /// Every answer ends in an empty line; without it, it was cut.
 constexpr const char kHelp[] =
     "A door of ringmain. Say one word on a line:\n"
@@ -133,6 +131,7 @@ struct DoorWords::Dumping {
   std::mutex mutex;
   std::condition_variable changed;
   bool running = false;
+  bool owed = false;  // somebody was told that it is under way, and not yet what became of it
   std::int64_t since_ns = 0;
   std::vector<Dumped> written;
 
@@ -149,12 +148,13 @@ struct DoorWords::Dumping {
   }
 };
 
-DoorWords::DoorWords() : process_(process_in_words()), dumping_(std::make_shared<Dumping>()) {}
+DoorWords::DoorWords(nanoseconds dump_limit)
+    : process_(process_in_words()), dump_limit_(dump_limit), dumping_(std::make_shared<Dumping>()) {}
 
 void DoorWords::dump(Reply& reply) {
   Dumping& it = *dumping_;
   std::unique_lock lock(it.mutex);
-  if (!it.running) {
+  if (!it.running && !it.owed) {
     it.running = true;
     it.since_ns = engine::now_ns();
     // In a thread of its own: a file system that hangs holds up no other answer.
@@ -169,7 +169,8 @@ void DoorWords::dump(Reply& reply) {
       lock.lock();
     }
   }
-  const bool done = it.changed.wait_for(lock, kDumpLimit, [&it] { return !it.running; });
+  const bool done = it.changed.wait_for(lock, dump_limit_, [&it] { return !it.running; });
+  it.owed = !done;
   if (!done) {
     const std::int64_t seconds = (engine::now_ns() - it.since_ns) / 1'000'000'000;
     return say_sentence(reply, "a dump has been under way for " + std::to_string(seconds) +
