@@ -149,7 +149,9 @@ struct DoorWords::Dumping {
 };
 
 DoorWords::DoorWords(nanoseconds dump_limit)
-    : process_(process_in_words()), dump_limit_(dump_limit), dumping_(std::make_shared<Dumping>()) {}
+    : process_(process_in_words()),
+      dump_limit_(dump_limit),
+      dumping_(std::make_shared<Dumping>()) {}
 
 void DoorWords::dump(Reply& reply) {
   Dumping& it = *dumping_;

@@ -4,6 +4,7 @@
 #include <climits>
 #include <condition_variable>
 #include <cstddef>
+#include <dlfcn.h>
 #include <exception>
 #include <fcntl.h>
 #include <mutex>
@@ -20,8 +21,31 @@
 #include "engine/system/fork.hpp"
 #include "engine/system/own_descriptors.hpp"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RINGMAIN_DOOR_SHARES_TABLE 1
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define RINGMAIN_DOOR_SHARES_TABLE 1
+#endif
+
 namespace ringmain::engine::door {
 namespace {
+
+#ifdef RINGMAIN_DOOR_SHARES_TABLE
+// ThreadSanitizer knows one table of descriptors, and takes equal numbers for one file: a build
+// with it, which is for tests, keeps to that.
+constexpr bool kOwnTable = false;
+bool is_misunderstood() noexcept {
+  return false;
+}
+#else
+constexpr bool kOwnTable = true;
+/// A program that was built with it, with a library that was not.
+bool is_misunderstood() noexcept {
+  return ::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
+}
+#endif
 
 constexpr std::size_t kStackBytes = 256u << 10;
 constexpr auto kCloseLimit = std::chrono::seconds(5);
@@ -43,7 +67,7 @@ bool knock(const std::string& path) noexcept try {
   const BlockedSignals blocked;
   std::thread([&] {
     (void)::pthread_setname_np(::pthread_self(), "ringmain:knock");
-    if (!take_own_descriptors(0)) return;
+    if (kOwnTable && !take_own_descriptors(0)) return;
     const std::size_t end = path.rfind('/');
     const std::string folder = path.substr(0, end);
     const int in = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -78,7 +102,7 @@ struct Door::Shared {
     changed.notify_all();
   }
 
-  const Born born;
+  Born born;
   const pid_t process = ::getpid();
   DoorOptions options;
   MadeSocket made;  // set before it is open
@@ -93,10 +117,10 @@ struct Door::Shared {
 
 std::string Door::Shared::open_here() {
   // Also what the program has open in the first three: nobody is to wait for its end.
-  if (!take_own_descriptors(0))
+  if (kOwnTable && !take_own_descriptors(0))
     return "the system gives a thread no table of descriptors of its own (a filter of system calls "
            "refuses close_range and unshare)";
-  occupy_the_first_three();
+  if (kOwnTable) occupy_the_first_three();
   made = make_socket(options.folder, options.with_parents);
   return made.complaint;
 }
@@ -122,6 +146,12 @@ void Door::Shared::run() noexcept {
 }
 
 std::shared_ptr<Door> Door::open(DoorOptions options, std::string& complaint) {
+  if (is_misunderstood()) {
+    complaint =
+        "the program was built with ThreadSanitizer, which would take the door's descriptors for "
+        "the program's";
+    return nullptr;
+  }
   auto shared = std::make_shared<Shared>();
   shared->options = std::move(options);
   shared->options.server.ends = [at = shared.get()] {

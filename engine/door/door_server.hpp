@@ -16,7 +16,7 @@ inline constexpr std::size_t kPeersMax = 8;
 inline constexpr std::size_t kRequestBytesMax = 255;  // without the end of the line
 
 /// Is a peer of this user let in by a process of that one? Its own user is, and root.
-[[nodiscard]] constexpr bool is_let_in(uid_t peer, uid_t own) noexcept {
+[[nodiscard]] inline bool is_let_in(uid_t peer, uid_t own) noexcept {
   return peer == own || peer == 0;
 }
 

@@ -111,11 +111,14 @@ TEST(DoorWordsTest, WithoutPythonThereAreNoStacks) {
 
 TEST(DoorWordsTest, ADumpIsOfAllThatAreThereAndSaysWhatWentWrong) {
   const DumpRequest good([](std::vector<Dumped>& written) { written.push_back({"/made/3", ""}); });
-  const DumpRequest bad(
-      [](std::vector<Dumped>& written) { written.push_back({"/made/4", "a disk is full"}); });
+  const DumpRequest bad([](std::vector<Dumped>& written) {
+    written.push_back({"/made/4", "a disk is full"});
+  });
   std::size_t before = 0;
   const DumpRequest last([&](std::vector<Dumped>& written) { before = written.size(); });
-  { const DumpRequest gone([](std::vector<Dumped>&) { ADD_FAILURE() << "it has ended"; }); }
+  {
+    const DumpRequest gone([](std::vector<Dumped>&) { ADD_FAILURE() << "it has ended"; });
+  }
   const std::string dump = answer_of("dump");
   EXPECT_EQ(before, 2u);
   EXPECT_TRUE(has(dump, "\"path\": \"/made/3\"")) << dump;
