@@ -1,10 +1,13 @@
 // What does a process say at its door, and has it one at most?
 #include "bus/door.hpp"
 
+#include <atomic>
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -100,6 +103,21 @@ TEST(DoorWordsTest, StatsTellAllBusesThatLive) {
     EXPECT_TRUE(has(stats, "\"pending\": 7")) << stats;
   }
   EXPECT_FALSE(has(answer_of("stats"), "one of two"));
+}
+
+TEST(DoorWordsTest, StatsMayBeAskedWhileBusesComePublishAndEnd) {
+  std::atomic<bool> over{false};
+  std::thread asking([&over] {
+    detail::DoorWords words;
+    while (!over) EXPECT_TRUE(answer_of(words, "stats").ends_with("}\n\n"));
+  });
+  for (int round = 0; round < 30; ++round) {
+    Bus bus(with_workers(1));
+    const auto seen = bus.channel<Tick>().subscribe([](const Tick&) {});
+    for (int i = 0; i < 20; ++i) bus.channel<Tick>().post({});
+  }
+  over = true;
+  asking.join();
 }
 
 TEST(DoorWordsTest, WithoutPythonThereAreNoStacks) {

@@ -376,7 +376,7 @@ class DoctorTest(CliTest):
         self.assertTrue(said["ok"], said)
         names = [finding["name"] for finding in said["findings"]]
         for name in ("library", "workers", "barrier", "waking", "cores", "clock", "memory", "libraries", "rank",
-                     "flight recorder"):
+                     "flight recorder", "door"):
             self.assertIn(name, names)
         run = ringmain("doctor")
         self.assertEqual(run.returncode, 0)
