@@ -73,7 +73,8 @@ Result<std::shared_ptr<ProcessDoor>> open_process_door(const std::string& asked)
       process.door = held;
       return held;
     }
-    complaints += (complaints.empty() ? "" : ", and ") + complaint;
+    if (complaints.find(complaint) == complaints.npos)
+      complaints += (complaints.empty() ? "" : ", and ") + complaint;
   }
   return Error{Error::Code::system, "there is no door here: " + complaints};
 }

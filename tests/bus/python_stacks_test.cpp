@@ -65,7 +65,7 @@ void* PyInterpreterState_ThreadHead(void*) {
 void* PyThreadState_Next(void* thread) {
   return static_cast<Thread*>(thread)->next;
 }
-#ifdef RINGMAIN_TESTS_UNSANITIZED
+#if defined(RINGMAIN_TESTS_UNSANITIZED) && !RINGMAIN_TESTS_LENDS
 void __tsan_init() {}
 #endif
 #if RINGMAIN_TESTS_LENDS

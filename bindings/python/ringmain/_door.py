@@ -13,6 +13,8 @@ class Door:
     child it is not there. Threads: one at a time."""
 
     def __init__(self, native: _native.Door) -> None:
+        if not isinstance(native, _native.Door):
+            raise TypeError("a door is opened by ringmain.open_door()")
         self._native = native
 
     @property
@@ -42,4 +44,7 @@ def open_door(folder: str | os.PathLike[str] | None = None) -> Door:
     can be had. ValueError: it is open in another folder."""
     if folder is not None and not isinstance(folder, (str, os.PathLike)):
         raise TypeError(f"folder is {folder!r}; give a path, or nothing")
-    return Door(_native.open_door("" if folder is None else os.fsdecode(folder)))
+    path = "" if folder is None else os.fsdecode(folder)
+    if "\0" in path or any(0xd800 <= ord(c) < 0xe000 for c in path):
+        raise ValueError(f"folder is {folder!r}, which no folder is called; give a whole path")
+    return Door(_native.open_door(path))
