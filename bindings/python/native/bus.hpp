@@ -111,5 +111,6 @@ void bind_collective(nb::module_& m);
 void bind_compile(nb::module_& m);
 void bind_cuda_watch(nb::module_& m);
 void bind_guard_hook(nb::module_& m);
+void bind_door(nb::module_& m);
 
 }  // namespace ringmain::python

@@ -18,6 +18,7 @@ NB_MODULE(_native, m) {
   ringmain::python::bind_collective(m);
   ringmain::python::bind_compile(m);
   ringmain::python::bind_cuda_watch(m);
+  ringmain::python::bind_door(m);
   ringmain::python::bind_guard_hook(m);
   ringmain::python::bind_communicator(m);
   ringmain::python::bind_flight_recorder(m);
