@@ -105,7 +105,6 @@ class NativeBus {
 void shut_down();
 void bind_bus(nb::module_& m);
 void bind_recording(nb::module_& m);
-void bind_door(nb::module_& m);
 void bind_steps(nb::module_& m);
 void bind_collective(nb::module_& m);
 void bind_compile(nb::module_& m);

@@ -13,7 +13,6 @@ NB_MODULE(_native, m) {
   ringmain::python::bind_channel(m);
   ringmain::python::bind_bus(m);
   ringmain::python::bind_recording(m);
-  ringmain::python::bind_door(m);
   ringmain::python::bind_steps(m);
   ringmain::python::bind_collective(m);
   ringmain::python::bind_compile(m);

@@ -25,7 +25,6 @@ import atexit
 from . import _native, _thread, events
 from ._bus import Bus, Subscription, in_subscriber
 from ._channel import Channel
-from ._bus import Bus, Channel, Subscription, in_subscriber
 from ._door import Door, open_door
 from ._mailbox import Mailbox
 from ._native import Batch, BatchResult, PublishResult, Record, Stamp
@@ -40,11 +39,8 @@ __version__: str = _native.__version__
 atexit.register(_thread.at_exit)
 
 __all__ = [
-    "Batch", "BatchResult", "Bus", "Channel", "ChannelStats", "EventType", "Mailbox", "PublishResult",
-    "PythonStats", "Record", "Recording", "Stamp", "Stats", "StepFollow", "StepPlace", "Subscription", "SubscriberStats", "Text", "Unit",
-    "cmake_prefix", "event", "events", "get_include", "in_subscriber", "name", "name_text", "program",
     "Batch", "BatchResult", "Bus", "Channel", "ChannelStats", "Door", "EventType", "Mailbox", "PublishResult",
-    "PythonStats", "Record", "Stamp", "Stats", "StepFollow", "StepPlace", "Subscription", "SubscriberStats", "Text", "Unit",
+    "PythonStats", "Record", "Recording", "Stamp", "Stats", "StepFollow", "StepPlace", "Subscription", "SubscriberStats", "Text", "Unit",
     "cmake_prefix", "event", "events", "get_include", "in_subscriber", "name", "name_text", "open_door",
     "program",
 ]

@@ -13,7 +13,6 @@ WRONG = (object(), b"bytes", [], {}, "no such", -1, 10**30, -(10**30), 1.5, math
 
 @pytest.fixture
 def things(bus, ticks, tick, keep, long, tmp_path, monkeypatch):
-def things(bus, ticks, tick, keep, long, tmp_path):
     """One of each public class, by its name."""
     hear, box, follow = bus.subscribe("test.*", keep), bus.mailbox("test.*"), bus.follow_steps()
     mine = bus.mailbox(ticks)
@@ -28,8 +27,8 @@ def things(bus, ticks, tick, keep, long, tmp_path):
     recording = bus.record("test.>")
     place = next(follow.at(record) for found in keep.batches for record in found if record.channel == ticks.name and record.n == 7)
     yield {"Batch": batch, "BatchResult": rows, "Bus": bus, "Channel": ticks, "ChannelStats": stats.channels[ticks.name],
-           "EventType": ticks.type, "Mailbox": box, "PublishResult": told, "PythonStats": stats.python, "Record": batch[0], "Recording": recording,
-           "Door": ringmain.open_door(tmp_path), "EventType": ticks.type, "Mailbox": box, "PublishResult": told, "PythonStats": stats.python, "Record": batch[0],
+           "Door": ringmain.open_door(tmp_path), "EventType": ticks.type, "Mailbox": box, "PublishResult": told, "PythonStats": stats.python,
+           "Record": batch[0], "Recording": recording,
            "Stamp": batch[0].stamp, "Stats": stats, "StepFollow": follow, "StepPlace": place, "Subscription": hear,
            "SubscriberStats": hear.stats(), "Text": ringmain.Text(8), "Unit": ringmain.Unit.BYTES,
            # What one gets without a name for its class.
