@@ -71,21 +71,24 @@ constexpr std::uint64_t generation_at(std::uint64_t position) noexcept {
 /// forged. The folded product of 64 by 64 bits mixes all of both words.
 class Sum {
  public:
-  explicit constexpr Sum(std::uint64_t salt) noexcept : state_(salt ^ kFirst) {}
-  constexpr void add(std::uint64_t a, std::uint64_t b) noexcept {
+  explicit Sum(std::uint64_t salt) noexcept : state_(salt ^ kFirst) {}
+  void add(std::uint64_t a, std::uint64_t b) noexcept {
     state_ = fold(a ^ state_, b ^ kSecond) + (a ^ b << 1);
   }
-  [[nodiscard]] constexpr std::uint64_t value() const noexcept {
-    return fold(state_ ^ kSecond, kFirst);
-  }
+  [[nodiscard]] std::uint64_t value() const noexcept { return fold(state_ ^ kSecond, kFirst); }
 
  private:
   // Odd, drawn at random, with as many bits set as not.
   static constexpr std::uint64_t kFirst = 0x9d3c5a71e86b42f5, kSecond = 0x4be197d2c0735a9d;
-  static constexpr std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
+  static std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
     __extension__ using Wide = unsigned __int128;
     const Wide product = static_cast<Wide>(a) * b;
-    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+    auto low = static_cast<std::uint64_t>(product),
+         high = static_cast<std::uint64_t>(product >> 64);
+    // Keeps both in registers: GCC makes a way through the stack of it, for which each step of a
+    // sum waits.
+    asm("" : "+r"(low), "+r"(high));
+    return low ^ high;
   }
   std::uint64_t state_;
 };

@@ -19,40 +19,35 @@ constinit std::array<Atomic<std::uint32_t>, Recording::kThreadsMax> places{};
 /// Events whose thread could not get inside.
 constinit Atomic<std::uint64_t> not_inside{0};
 
-enum : std::uint32_t { kNoPlace = 0, kNever = ~0u };
-// All trivially destructible, so that a thread can still look after its end.
-thread_local std::uint32_t my_place __attribute__((tls_model("initial-exec"))) = kNoPlace;
 // Set while a place is taken: signal handlers must not come in then.
 thread_local bool taking __attribute__((tls_model("initial-exec"))) = false;
 
 }  // namespace
 
-struct ThreadPlace {
-  /// The thread ends: its rings are for the next ones of their patterns.
-  static void end(void*) {
-    const std::uint32_t mine = my_place;
-    my_place = kNever;
-    if (mine == kNoPlace || mine == kNever) return;
-    if (Recording::enter()) {
-      for (Atomic<Recording*>& one : live) {
-        Recording* const recording = one.load(std::memory_order_acquire);  // z.recorded
-        if (recording != nullptr) recording->release_rings_of(mine - 1);
-      }
-      Recording::leave();
+thread_local constinit std::uint32_t ThreadPlace::mine __attribute__((tls_model("initial-exec"))) =
+    ThreadPlace::kNone;
+
+void ThreadPlace::end(void*) {
+  const std::uint32_t had = mine;
+  mine = kNever;
+  if (had == kNone || had == kNever) return;
+  if (Recording::enter()) {
+    for (Atomic<Recording*>& one : live) {
+      Recording* const recording = one.load(std::memory_order_acquire);  // z.recorded
+      if (recording != nullptr) recording->release_rings_of(had - 1);
     }
-    // Rings that were not released are the next thread's that takes the place.
-    places[mine - 1].store(0, std::memory_order_release);  // z.claimed
+    Recording::leave();
   }
-  /// From 1 on; kNoPlace: not now, kNever: none is left, or no memory.
-  static std::uint32_t take() noexcept;
-};
+  // Rings that were not released are the next thread's that takes the place.
+  places[had - 1].store(0, std::memory_order_release);  // z.claimed
+}
 
 namespace {
 constinit ThreadExit at_thread_exit{&ThreadPlace::end};
 }  // namespace
 
 std::uint32_t ThreadPlace::take() noexcept {
-  if (taking) return kNoPlace;
+  if (taking) return kNone;
   taking = true;
   order_for_handlers();
   std::uint32_t found = kNever;
@@ -70,7 +65,7 @@ std::uint32_t ThreadPlace::take() noexcept {
     places[found - 1].store(0, std::memory_order_release);  // z.claimed
     found = kNever;
   }
-  my_place = found;
+  mine = found;
   order_for_handlers();
   taking = false;
   return found;
@@ -100,10 +95,8 @@ Recording::~Recording() {
   wait_until_none_inside();  // threads that end have looked at the list
 }
 
-bool Recording::enter() noexcept {
-  if (presence.enter()) return true;
+void Recording::count_not_inside() noexcept {
   not_inside.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count
-  return false;
 }
 
 const Recorded* Recording::add_channel(std::string_view name, std::size_t pattern,
@@ -121,7 +114,7 @@ const Recorded* Recording::add_channel(std::string_view name, std::size_t patter
 }
 
 std::uint16_t Recording::add_source(const Recorded& as, std::uint32_t publisher) noexcept {
-  if (my_place == kNoPlace) (void)ThreadPlace::take();
+  if (ThreadPlace::mine == ThreadPlace::kNone) (void)ThreadPlace::take();
   char name[16] = {};
   (void)::prctl(PR_GET_NAME, name, 0, 0, 0);
   const auto thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
@@ -129,17 +122,13 @@ std::uint16_t Recording::add_source(const Recorded& as, std::uint32_t publisher)
   return made != 0 ? made : as.source;
 }
 
-RingWriter* Recording::ring(std::uint32_t pattern) noexcept {
-  std::uint32_t mine = my_place;
-  if (mine == kNoPlace) [[unlikely]]
-    mine = ThreadPlace::take();
-  if (mine == kNoPlace || mine == kNever) [[unlikely]]
-    return nullptr;
-  Atomic<std::uintptr_t>& word = rings_[(mine - 1) * patterns_.size() + pattern];
-  const std::uintptr_t has = word.load(std::memory_order_relaxed);  // relaxed: our own
-  if (has > kRefused) [[likely]]
-    return reinterpret_cast<RingWriter*>(has);       // NOLINT(performance-no-int-to-ptr)
-  if (has != kNone) return nullptr;                  // kClaiming: a handler in the middle of this
+RingWriter* Recording::claim(std::uint32_t pattern) noexcept {
+  std::uint32_t mine = ThreadPlace::mine;
+  if (mine == ThreadPlace::kNone) mine = ThreadPlace::take();
+  if (mine == ThreadPlace::kNone || mine == ThreadPlace::kNever) return nullptr;
+  Atomic<std::uintptr_t>& word = ring_of(mine - 1, pattern);
+  if (word.load(std::memory_order_relaxed) != kNone)  // relaxed: our own
+    return nullptr;  // kRefused, or kClaiming: a handler in the middle of this
   word.store(kClaiming, std::memory_order_relaxed);  // relaxed: our own
   order_for_handlers();
   RingWriter* const claimed = file_->claim(patterns_[pattern]);
@@ -151,29 +140,23 @@ RingWriter* Recording::ring(std::uint32_t pattern) noexcept {
 
 void Recording::release_rings_of(std::size_t thread) noexcept {
   for (std::size_t i = 0; i < patterns_.size(); ++i) {
-    Atomic<std::uintptr_t>& word = rings_[thread * patterns_.size() + i];
+    Atomic<std::uintptr_t>& word = ring_of(thread, i);
     const std::uintptr_t has = word.exchange(kNone, std::memory_order_relaxed);  // relaxed: ours
     if (has > kRefused)
       file_->release(*reinterpret_cast<RingWriter*>(has));  // NOLINT(performance-no-int-to-ptr)
   }
 }
 
-void Recording::record(const Recorded& as, const RecordHead& head, const void* payload,
-                       std::size_t bytes) noexcept {
-  if (as.operation.read != nullptr) {
-    OpenOperation operation;
-    as.operation.read(payload, operation);
-    operation.time_ns = head.time_ns;
-    operation.source = head.source;
-    if (as.operation.ends)
-      (void)file_->operations().end(operation.id);
-    else
-      (void)file_->operations().open(operation);
-  }
-  if (RingWriter* const mine = ring(as.pattern)) [[likely]]
-    mine->record_signal_safe(head, payload, bytes);
+void Recording::note_operation(const Recorded& as, const RecordHead& head,
+                               const void* payload) noexcept {
+  OpenOperation operation;
+  as.operation.read(payload, operation);
+  operation.time_ns = head.time_ns;
+  operation.source = head.source;
+  if (as.operation.ends)
+    (void)file_->operations().end(operation.id);
   else
-    count_unrecorded();
+    (void)file_->operations().open(operation);
 }
 
 void Recording::note() noexcept {

@@ -23,6 +23,17 @@
 
 namespace ringmain::engine::flight {
 
+/// This thread's place in all recordings.
+struct ThreadPlace {
+  enum : std::uint32_t { kNone = 0, kNever = ~0u };
+  /// From 1 on; kNone: not yet, kNever: none is left, or no memory, or the thread has ended.
+  // Initial-exec, trivially destructible: a thread can still look after its end.
+  static thread_local constinit std::uint32_t mine __attribute__((tls_model("initial-exec")));
+  static std::uint32_t take() noexcept;
+  /// The thread ends: its rings are for the next ones of their patterns.
+  static void end(void*);
+};
+
 /// Threads: any, but for what a function says.
 class Recording final : public Counted {
  public:
@@ -45,7 +56,14 @@ class Recording final : public Counted {
   /// first one, if it has no lane of its own. Progress: wait-free after the thread's first record
   /// of a pattern; no lock, no allocation, no system call then.
   void record(const Recorded& as, const RecordHead& head, const void* payload,
-              std::size_t bytes) noexcept;
+              std::size_t bytes) noexcept {
+    if (as.operation.read != nullptr) [[unlikely]]
+      note_operation(as, head, payload);
+    if (RingWriter* const mine = ring(as.pattern)) [[likely]]
+      mine->record_signal_safe(head, payload, bytes);
+    else
+      count_unrecorded();
+  }
   /// An event was published and could not be recorded. Inside only.
   void count_unrecorded() noexcept { file_->count_unrecorded(); }
 
@@ -55,7 +73,12 @@ class Recording final : public Counted {
   // --- being inside ---
   /// False, and counted: no memory for it, or a signal handler came in the middle of the thread's
   /// first entry.
-  [[nodiscard]] static bool enter() noexcept;
+  [[nodiscard]] static bool enter() noexcept {
+    if (presence.enter()) [[likely]]
+      return true;
+    count_not_inside();
+    return false;
+  }
   static void leave() noexcept { presence.leave(); }
   /// Waits until each thread that was inside has left. The channels show it to nobody any more.
   static void wait_until_none_inside() noexcept { (void)presence.wait_until_none(-1); }
@@ -64,15 +87,30 @@ class Recording final : public Counted {
   enum : std::uintptr_t { kNone, kClaiming, kRefused };  // in place of a ring
 
   friend struct ThreadPlace;
+  [[nodiscard]] Atomic<std::uintptr_t>& ring_of(std::size_t thread, std::size_t pattern) noexcept {
+    return rings_[pattern * kThreadsMax + thread];
+  }
+  static void count_not_inside() noexcept;
+  void note_operation(const Recorded& as, const RecordHead& head, const void* payload) noexcept;
   /// This thread's; nullptr: it has none.
-  [[nodiscard]] RingWriter* ring(std::uint32_t pattern) noexcept;
+  [[nodiscard]] RingWriter* ring(std::uint32_t pattern) noexcept {
+    if (ThreadPlace::mine - 1 < kThreadsMax) [[likely]] {
+      const std::uintptr_t has = ring_of(ThreadPlace::mine - 1, pattern)
+                                     .load(std::memory_order_relaxed);  // relaxed: our own
+      if (has > kRefused) [[likely]]
+        return reinterpret_cast<RingWriter*>(has);  // NOLINT(performance-no-int-to-ptr)
+    }
+    return claim(pattern);
+  }
+  /// The thread's first record of a pattern, or it gets no ring.
+  [[nodiscard]] RingWriter* claim(std::uint32_t pattern) noexcept;
   void release_rings_of(std::size_t thread) noexcept;
 
   static Presence presence;
 
   const std::unique_ptr<RingFile> file_;
   std::vector<std::uint32_t> patterns_;  // their numbers in the file
-  /// Of each thread's place, for each pattern: a RingWriter's address, or one of the above. Written
+  /// Of each pattern, for each thread's place: a RingWriter's address, or one of the above. Written
   /// by the thread that has the place.
   std::unique_ptr<Atomic<std::uintptr_t>[]> rings_;
   std::mutex mutex_;

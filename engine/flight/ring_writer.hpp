@@ -29,18 +29,7 @@ class alignas(kLineBytes) RingWriter {
   /// Async-signal-safe, also in the middle of another record of the same thread: then it goes to
   /// the annex, and in the middle of that one it is counted as missed, and not recorded. Progress:
   /// wait-free; no lock, no allocation, no system call.
-  void record_signal_safe(const RecordHead& head, const void* payload, std::size_t bytes) noexcept {
-    // A handler that comes before the store has ended by then, and leaves the depth as it was.
-    const std::uint32_t depth = depth_.load(std::memory_order_relaxed);  // relaxed: our own
-    depth_.store(depth + 1, std::memory_order_relaxed);                  // relaxed: our own
-    order_for_handlers();
-    if (depth < kTracks) [[likely]]
-      write(tracks_[depth], head, payload, bytes);
-    else
-      miss();
-    order_for_handlers();
-    depth_.store(depth, std::memory_order_relaxed);  // relaxed: our own
-  }
+  void record_signal_safe(const RecordHead& head, const void* payload, std::size_t bytes) noexcept;
   /// The same.
   void record(const RecordHead& head, const void* payload, std::size_t bytes) noexcept {
     record_signal_safe(head, payload, bytes);
@@ -52,11 +41,13 @@ class alignas(kLineBytes) RingWriter {
     std::uint64_t* words = nullptr;  // the cells
     std::uint64_t word_mask = 0;
     Track* shown = nullptr;
-    std::uint64_t position = 0, number = 0;
+    std::uint64_t position = 0;
     std::uint32_t cells_before = 0;
+    std::uint64_t number = 0;
   };
 
   void write(Own& own, const RecordHead& head, const void* payload, std::size_t bytes) noexcept;
+  void write_annex(const RecordHead& head, const void* payload, std::size_t bytes) noexcept;
   void miss() noexcept;
 
   Own tracks_[kTracks];

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engine/channel/channel_core.hpp"
-#include "engine/flight/recording.hpp"
 #include "engine/publish/inline_phase.hpp"
+#include "engine/publish/leave_record.hpp"
 #include "engine/publish/missed.hpp"
 #include "engine/publish/queue_ops.hpp"
 #include "engine/publish/segments.hpp"
@@ -301,18 +301,9 @@ template <class Number>
   return push_shown(lane, depth.level(), event, time_ns, NoSequence{});
 }
 
-/// Leaves a record in each recording of its channel.
-void record(const Lane& lane, flight::RecordHead head, const Built& event) noexcept {
-  if (!flight::Recording::enter()) return;
-  for (std::size_t place = 0; place < flight::kRecordingsMax; ++place) {
-    const flight::Recorded* const as = lane.channel->recorded(place);
-    if (as == nullptr) continue;
-    head.source = lane.sources[place].load(std::memory_order_relaxed);  // relaxed: z.recorded
-    head.schema = as->schema;
-    as->in->record(*as, head, event.bytes, event.size);
-  }
-  flight::Recording::leave();
-}
+enum : std::uint32_t {
+  kOnlyRecorded = ChannelLine::kHeard | ChannelLine::kUnqueued | ChannelLine::kRecorded
+};
 
 /// As push_slowly(), of a recorded channel.
 [[gnu::noinline]] PushResult push_recorded(Lane& lane, std::uint32_t state, BuildFn* build,
@@ -348,16 +339,33 @@ void record(const Lane& lane, flight::RecordHead head, const Built& event) noexc
   }
   if (result == Pushed::forked) return result;
   head.code = result;
-  // Only what is queued shows others its number; that of the others is this one or, after a signal
-  // handler's publish, a later one.
-  const std::uint64_t number =
-      sequence.number != 0 ? sequence.number
-                           : (lane.word.load(std::memory_order_relaxed) >> 1) +  // relaxed: our own
-                                 lane.refused.load(std::memory_order_relaxed);   // relaxed: our own
-  head.sequence =
-      number - lane.tenure.first_sequence.load(std::memory_order_relaxed);  // relaxed: ours
-  record(lane, head, event);
+  head.sequence = sequence_of(lane, sequence.number != 0 ? sequence.number : number_unqueued(lane));
+  leave_record(lane, head, event.bytes, event.size);
   return result;
+}
+
+PushResult push_otherwise(Lane& lane, std::uint32_t state, BuildFn* build, void* from,
+                          std::int64_t time_ns, std::uint64_t ticket) noexcept;
+
+/// The same where nobody but a recording hears it: as observe(), built in between.
+[[gnu::noinline]] PushResult push_only_recorded(Lane& lane, BuildFn* build, void* from) noexcept {
+  const std::uint64_t word = begin(lane);
+  if (word == 0) return push_recorded(lane, kOnlyRecorded, build, from, 0, kNoTicket);
+  asymmetric_fence_light();  // l.closing
+  if (lane.line->closing()) [[unlikely]] {
+    end(lane, word, 0);
+    return push_otherwise(lane, lane.line->look(), build, from, 0, kNoTicket);
+  }
+  alignas(16) std::byte event[kPayloadBytesMax];
+  build(event, from);
+  flight::RecordHead head;
+  head.time_ns = lane.channel->stamp_ns();
+  count_one(lane.refused);
+  count_one(lane.unqueued.observed);
+  head.sequence = sequence_of(lane, (word >> 1) + lane.refused.load(std::memory_order_relaxed));
+  end(lane, word, 0);  // stop() counts what is after it
+  leave_record(lane, head, event, lane.source->options().payload_bytes);
+  return Pushed::accepted;
 }
 
 /// In a forked child, of a channel that closes, or of one that is recorded.
@@ -365,6 +373,8 @@ void record(const Lane& lane, flight::RecordHead head, const Built& event) noexc
                                             void* from, std::int64_t time_ns,
                                             std::uint64_t ticket) noexcept {
   if ((state & ChannelLine::kForked) != 0) return forked(state);  // in a child no lane counts
+  if (state == kOnlyRecorded) [[likely]]
+    return push_only_recorded(lane, build, from);
   if ((state & ChannelLine::kRecorded) != 0)
     return push_recorded(lane, state, build, from, time_ns, ticket);
   return refuse(lane, Pushed::closed);
