@@ -1,5 +1,10 @@
-// Peer: an LTTng-UST tracepoint of 32 bytes, which is on only while a session of its daemon wants
-// it. While off, it is a peer of row 1; while on, it records and has no callbacks.
+// Peer: LTTng-UST tracepoints, which are on only while a session of its daemon wants them. While
+// off, one of 32 bytes is a peer of row 1; while on it records and has no callbacks: one of 48
+// bytes, in a session in snapshot mode, is the peer of 13c (bench/scripts/with_lttng.sh).
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "bench/peers/lttng_provider.hpp"
@@ -17,7 +22,25 @@ void tracepoint_off(Repetition& repetition) {
   }));
 }
 
+void tracepoint_on(Repetition& repetition) {
+  for (int i = 0; !lttng_ust_tracepoint_enabled(ringmain_bench, recorded); ++i) {
+    if (i == 5000) return repetition.fail("the session did not turn its tracepoint on within 5 s");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  enum : int { kStretch = 4096 };
+  std::uint64_t number = 0;
+  const auto record = [&number] {
+    ++number;
+    lttng_ust_tracepoint(ringmain_bench, recorded, number, 0, number, number, number, number);
+  };
+  for (int i = 0; i < kStretch; ++i) record();  // touches its buffers
+  repetition.value(time_stretches<kStretch>(record, [] {}));
+}
+
 [[maybe_unused]] const bool kAdded = add("unheard", "lttng_ust_off", {}, tracepoint_off);
+/// with_lttng.sh says that there is a session.
+[[maybe_unused]] const bool kAddedOn = std::getenv("RINGMAIN_BENCH_LTTNG") != nullptr &&
+                                       add("flight", "lttng_ust_on", {}, tracepoint_on);
 
 }  // namespace
 }  // namespace ringmain::bench

@@ -389,6 +389,18 @@ ROWS = (
     Row("12k", "a plugin behind ringmain's", (
         Part("an operation, begin and end, against the same plugin called directly", "ratio", "<=", 1.2,
              ratio("nccl_chain/chained", "nccl_chain/called_directly"), by_class=False),)),
+    Row("13a", "a publish that is only recorded", (
+        Part("against a bare enqueue of its slot with a look at the clock", "ratio", "<=", 1.5,
+             ratio("flight/recorded", "flight/bare_enqueue"), by_class=False),)),
+    Row("13b", "eight threads that record", (
+        Part("CPU time for each event against one thread", "ratio", "<=", 1.2,
+             lambda m: m.median("flight_threads/recorded", "times_one"), by_class=False),)),
+    Row("13c", "a publish that is only recorded, beside LTTng", (
+        Part("against an LTTng-UST tracepoint of the same bytes, on, in snapshot mode", "ratio", "<=", 0.5,
+             ratio("flight/recorded", "flight/lttng_ust_on"), by_class=False),)),
+    Row("13d", "memory of a record", (
+        Part("more than payload and 48 bytes, rounded up to 64", "bytes", "<=", 0,
+             lambda m: m.median("flight_memory/surplus"), margin=0.0, by_class=False),)),
 )
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CASES_MAX = 60
 OTHERS_MAX = 0.10
 HANGS_S = 150
+LTTNG = "flight/lttng_ust_on"  # known to the program only while there is a session for it
 PLENTY = 15  # repetitions of a judged case in its commonest class, after which no more is learnt
 
 
@@ -82,17 +84,42 @@ class Others:
         return max(0.0, others - 0.03) / max(seconds * os.cpu_count(), 1e-3)
 
 
-def call(program, *options):
+def call(program, *options, beside=()):
+    """One run of a benchmark program, below the command `beside`, whose processes end with it."""
     environment = {**os.environ, "LTTNG_UST_REGISTER_TIMEOUT": "0"}
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        run = subprocess.Popen(
+            [*beside, str(program), *options, f"--benchmark_out={out.name}", "--benchmark_out_format=json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
         try:
-            run = subprocess.run([str(program), *options, f"--benchmark_out={out.name}", "--benchmark_out_format=json"],
-                                 capture_output=True, text=True, check=False, env=environment, timeout=HANGS_S)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"{Path(program).name} {options[0]} did not end within {HANGS_S} s") from None
+            _, errors = run.communicate(timeout=HANGS_S)
+        except BaseException as why:
+            os.killpg(run.pid, signal.SIGTERM)
+            try:
+                run.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)
+                run.wait()
+            if isinstance(why, subprocess.TimeoutExpired):
+                raise RuntimeError(f"{Path(program).name} {options[0]} did not end within {HANGS_S} s") from None
+            raise
         if run.returncode != 0:
-            raise RuntimeError(f"{Path(program).name} ended with status {run.returncode}: {run.stderr.strip()[-400:]}")
+            raise RuntimeError(f"{Path(program).name} ended with status {run.returncode}: {errors.strip()[-400:]}")
         return json.loads(out.read() or b"{}")
+
+
+def lttng_session():
+    """What runs a command beside an LTTng session; () and a word where there can be none."""
+    script = str(ROOT / "bench" / "scripts" / "with_lttng.sh")
+    try:
+        run = subprocess.run([script, "true"], capture_output=True, text=True, check=False, timeout=60)
+        why = run.stderr.strip().rsplit("with_lttng.sh: ", 1)[-1] if run.returncode else ""
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    if why:
+        say(f"  LTTng's recording tracepoint is left out: {why}")
+        return ()
+    return (script,)
 
 
 def python_with_ringmain():
@@ -118,8 +145,12 @@ class Program:
         self.path = Path(path)
         if not self.path.is_file():
             raise FileNotFoundError(f"{path} was not built; run ./dev bench, which builds it.")
-        listed = subprocess.run([str(self.path), "--benchmark_list_tests"], capture_output=True, text=True, check=True)
+        listed = subprocess.run([str(self.path), "--benchmark_list_tests"], capture_output=True, text=True, check=True,
+                                env={**os.environ, "RINGMAIN_BENCH_LTTNG": "listed"})
         self.cases = [line.split("/iterations:")[0] for line in listed.stdout.splitlines() if "/" in line]
+        self.lttng = lttng_session() if LTTNG in self.cases else ()
+        if not self.lttng:
+            self.cases = [case for case in self.cases if case != LTTNG]
 
     def questions(self, cases):
         return sorted({case.split("/")[0] for case in self.cases if case in cases})
@@ -127,7 +158,7 @@ class Program:
     def repeat(self, question, cases, times):
         mine = [re.escape(case) for case in self.cases if case in cases and case.split("/")[0] == question]
         return call(self.path, f"--benchmark_filter=^({'|'.join(mine)})/iterations:", f"--benchmark_repetitions={times}",
-                    "--benchmark_enable_random_interleaving=true")
+                    "--benchmark_enable_random_interleaving=true", beside=self.lttng if question == LTTNG.split("/")[0] and LTTNG in cases else ())
 
 
 class Run:
