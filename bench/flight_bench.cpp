@@ -135,7 +135,7 @@ double cpu_each(Recorder& recorder, unsigned count) {
         std::uint64_t number = 0;
         for (; number < kWarm; ++number) publish(publisher, number);
         const std::int64_t before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-        for (std::uint64_t i = 0; i < kEach; ++i) publish(publisher, ++number);
+        for (; number < kWarm + kEach; ++number) publish(publisher, number);
         mine = static_cast<double>(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before) / double{kEach};
       });
     }
