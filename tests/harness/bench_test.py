@@ -261,9 +261,9 @@ class WholeRun(unittest.TestCase):
         self.assertIn("fault: latency/bus_ring/per_second:100000: events were lost", run.stdout)
 
     def test_more_cases_than_a_run_may_have_are_told(self):
-        run = self.bench({f"q{i}/bus": {"value": 1.0} for i in range(61)}, "--only", "q0/")
+        run = self.bench({f"q{i}/bus": {"value": 1.0} for i in range(101)}, "--only", "q0/")
         self.assertEqual(run.returncode, 1)
-        self.assertIn("61 cases; at most 60", run.stdout)
+        self.assertIn("101 cases; at most 100", run.stdout)
 
     def test_only_shows_figures_without_a_verdict(self):
         run = self.bench({"q/bus": {"value": 12.0}, "r/bus": {"value": 13.0}}, "--only", "^q/")
