@@ -3,12 +3,12 @@
  *
  *   a thread that arms, on its own lane            the poller
  *     head - tail < CAP? else refused                each lane: h = head; w = word
- *     sealed? refused: else busy (one CAS)             while tail < h and slot[tail % CAP] <= w:
+ *     busy; sealed? refused, not busy                  while tail < h and slot[tail % CAP] <= w:
  *     value += 1; slot[head % CAP] = value               it completed; tail += 1
  *     the driver: the stream writes value to word      nothing armed: asleep = 1; look at the heads
  *       (or an error: not armed, the lane is burnt)      once more; wait until asleep is 0
- *     sealed? refused, burnt: else head += 1, and     the GPU is broken: seal all lanes, look once
- *     not busy (one CAS); asleep? asleep = 0, wake  more, fail the rest
+ *     sealed? refused, burnt: else head += 1 (one     the GPU is broken: seal all lanes, look once
+ *     CAS); not busy; asleep? asleep = 0, wake      more, fail the rest
  *   another stream takes the lane: only if
  *     tail = head, and not burnt                     given up: the same, but abandoned; over:
  *                                                      the words are unpinned if nothing is open and
@@ -16,7 +16,8 @@
  *
  *   the GPU, each stream: writes in order             who ends: seals all lanes, wakes; later gives up
  *
- * All words are sequentially consistent, so memory is not modelled.  A lane has two streams (handles of
+ * All words are sequentially consistent, busy and sealed by the asymmetric barrier between storing one
+ * and reading the other, so memory is not modelled.  A lane has two streams (handles of
  * a stream that is destroyed come again), whose writes overtake each other.  The GPU may break at any
  * moment; then nothing is written.  A failed call of the driver's may have put its write on the stream
  * all the same (-DHALF).
@@ -71,16 +72,15 @@ proctype arms(byte l) {
      :: h - tail[l] >= CAP -> goto next          /* refused: full */
      :: else -> skip
      fi;
-     atomic {
-       if
-#ifndef NO_SEAL                    /* M */
-       :: sealed[l] -> goto next
-       :: !sealed[l] -> busy[l] = 1
+#ifdef LOOK_FIRST                  /* M: or no barrier, here or where it is sealed            */
+     if :: sealed[l] -> goto next :: else -> skip fi;
+     busy[l] = 1;
 #else
-       :: true -> busy[l] = 1
+     busy[l] = 1;
+#ifndef NO_SEAL                    /* M */
+     if :: sealed[l] -> busy[l] = 0; goto next :: else -> skip fi;
 #endif
-       fi
-     };
+#endif
      value++;
      slot[PLACE(l,h)] = value;
      if
@@ -107,9 +107,10 @@ proctype arms(byte l) {
 #else
        :: true ->
 #endif
-          busy[l] = 0; assert(head[l] == h); head[l] = h + 1; armed[l]++
+          assert(head[l] == h); head[l] = h + 1; armed[l]++
        fi
      };
+     busy[l] = 0;
 #ifndef WAKE_FIRST
      if :: asleep -> wake() :: else -> skip fi;
 #endif

@@ -228,6 +228,7 @@ void CompletionsCore::seal() noexcept {
     sealed = true;
   }
   for_each_lane([](Lane& lane) { lane.seal(); });
+  engine::CallFlag::closed();
 }
 
 Detached CompletionsCore::end(nanoseconds limit) noexcept {

@@ -4,7 +4,8 @@
 // A lane is of one thread, so that its tickets are on the stream in the order of their numbers:
 // when the word has a number, all tickets up to it are reached. A number is used once, also if the
 // driver refused it, as the refused write might come all the same. What is sealed gets no ticket
-// any more, and is not taken away while the driver is called for it. Model:
+// any more, and is not taken away while the driver is called for it: its thread says that it calls,
+// then looks whether it is sealed, and who seals it looks whether it calls (call_flag.hpp). Model:
 // tests/model/completions.pml.
 #pragma once
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <memory>
 
 #include "engine/system/cache_line.hpp"
+#include "engine/system/call_flag.hpp"
 
 namespace ringmain::cuda {
 
@@ -52,8 +54,11 @@ struct alignas(engine::kLineBytes) Lane {
   }
   /// From here until commit() or give_up() the driver is called. False: the lane is sealed.
   [[nodiscard]] bool begin() noexcept {
-    std::uint64_t now = head & ~kSealed;
-    return head.compare_exchange_strong(now, now | kBusy);
+    in_driver.enter();
+    if ((head & kSealed) == 0) [[likely]]
+      return true;
+    leave();
+    return false;
   }
   /// After begin(): the next ticket's. Its number is used up.
   [[nodiscard]] Slot& next(std::uint64_t tag, std::int64_t now_ns) noexcept {
@@ -65,13 +70,16 @@ struct alignas(engine::kLineBytes) Lane {
   }
   /// The ticket is the poller's from here on. False: the lane was sealed meanwhile.
   [[nodiscard]] bool commit() noexcept {
-    std::uint64_t now = (head | kBusy) & ~kSealed;
-    if (head.compare_exchange_strong(now, (now & ~kBusy) + kOne)) return true;
-    give_up();
-    return false;
+    std::uint64_t now = head & ~kSealed;
+    if (!head.compare_exchange_strong(now, now + kOne)) [[unlikely]] {
+      give_up();
+      return false;
+    }
+    leave();
+    return true;
   }
-  /// Nothing was asked of the driver.
-  void leave() noexcept { head &= ~kBusy; }
+  /// Nothing was asked of the driver, or what was asked for is the poller's.
+  void leave() noexcept { in_driver.leave(); }
   /// The driver refused, or the lane was sealed: what was asked for may come all the same.
   void give_up() noexcept {
     burnt = true;
@@ -87,12 +95,14 @@ struct alignas(engine::kLineBytes) Lane {
 
   // --- the poller, and who ends ---
 
+  /// CallFlag::closed() comes after it, before may_come().
   void seal() noexcept { head |= kSealed; }
   [[nodiscard]] std::uint64_t armed() const noexcept { return head / kOne; }
-  /// After seal(): can a call of the driver's for this lane still come, or what it asked for?
-  [[nodiscard]] bool may_come() const noexcept { return (head & kBusy) != 0 || burnt; }
+  /// After that: can a call of the driver's for this lane still come, or what it
+  /// asked for?
+  [[nodiscard]] bool may_come() const noexcept { return in_driver.inside() || burnt; }
 
-  static constexpr std::uint64_t kSealed = 1, kBusy = 2, kOne = 4;
+  static constexpr std::uint64_t kSealed = 1, kOne = 2;
   static constexpr unsigned kValueBits = 44;
 
   const std::uint32_t number;
@@ -103,9 +113,10 @@ struct alignas(engine::kLineBytes) Lane {
   void* stream = nullptr;  // written while nothing is armed
   std::int32_t thread = 0;
   std::uint64_t value = 0, tail_seen = 0;  // of its thread alone
+  engine::CallFlag in_driver;              // its thread calls the driver, or is about to
   std::atomic<bool> burnt{false};          // a call of the driver's has failed
   std::atomic<Owner> owner{Owner::none};
-  alignas(engine::kLineBytes) std::atomic<std::uint64_t> head{0};  // 4 × tickets, + bits
+  alignas(engine::kLineBytes) std::atomic<std::uint64_t> head{0};  // 2 × tickets, + kSealed
   alignas(engine::kLineBytes) std::atomic<std::uint64_t> tail{0};  // tickets that have ended
   std::uint32_t errors = 0;  // of the poller: answers for the ticket at the tail, one after another
 };
