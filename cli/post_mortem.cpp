@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <new>
+#include <set>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -31,9 +33,11 @@ struct PostMortemCall {
 /// Files of a flight recorder, and a sentence for each folder that hid what it has.
 struct Found {
   std::vector<std::string> files, unread;
+  std::set<std::string> named;  // those that the person has named
   void add(Found more) {
     files.insert(files.end(), more.files.begin(), more.files.end());
     unread.insert(unread.end(), more.unread.begin(), more.unread.end());
+    named.merge(more.named);
   }
 };
 
@@ -94,6 +98,7 @@ std::string find(const std::string& operand, Found& all) {
       return operand + " has no file of a flight recorder (flight-PID-….ring)";
   } else if (fs::exists(is)) {
     found.files = {operand};
+    found.named = {operand};
   } else if (is_number(operand)) {
     found = files_anywhere(static_cast<std::uint32_t>(std::stoul(operand)));
     if (found.files.empty() && found.unread.empty()) {
@@ -123,6 +128,21 @@ std::string read_call(const Arguments& arguments, PostMortemCall& call) {
   return "";
 }
 
+/// One file is read, and told to the person or the program. A file that there is no memory for does
+/// not keep the others from it.
+Result<flight::RingDump> read_and_tell(const PostMortemCall& call, const std::string& file,
+                                       bool named) try {
+  auto dump = flight::RingDump::read(
+      file, named ? engine::flight::kAllThatIsRecorded : engine::flight::kRecordedInAFolder);
+  if (!dump || (!call.sinks.empty() && !call.json)) return dump;
+  const std::string told = call.json ? post_mortem_json(dump.value(), call.events)
+                                     : post_mortem_text(dump.value(), call.events);
+  std::fwrite(told.data(), 1, told.size(), stdout);
+  return dump;
+} catch (const std::bad_alloc&) {
+  return Error{Error::Code::system, file + " cannot be read: there is not enough memory for it."};
+}
+
 int run(const Arguments& arguments) {
   PostMortemCall call;
   if (const std::string sentence = read_call(arguments, call); !sentence.empty())
@@ -139,25 +159,19 @@ int run(const Arguments& arguments) {
     return failed("no flight recorder has left a file in " + places() +
                   "; record with: ringmain run --flight 'collective.>,train.*' -- COMMAND");
   }
-  std::vector<flight::RingDump> dumps;
+  std::vector<flight::RingDump> dumps;  // for sinks: what is only told is not kept
   for (const std::string& file : found.files) {
-    auto dump = flight::RingDump::read(file);
-    if (dump) {
-      if (!dump.value().file().damage.empty()) status = kFailed;
-      dumps.push_back(std::move(dump).value());
-    } else {
+    auto dump = read_and_tell(call, file, found.named.contains(file));
+    if (!dump) {
       status = failed(dump.error().message);
+      continue;
     }
+    if (!dump.value().file().damage.empty()) status = kFailed;
+    if (!call.sinks.empty()) dumps.push_back(std::move(dump).value());
   }
   if (!call.sinks.empty()) {
     const std::string fault = post_mortem_to_sinks(dumps, call.sinks);
     if (!fault.empty()) status = failed(fault);
-  }
-  for (const flight::RingDump& dump : dumps) {
-    if (!call.sinks.empty() && !call.json) continue;
-    const std::string told =
-        call.json ? post_mortem_json(dump, call.events) : post_mortem_text(dump, call.events);
-    std::fwrite(told.data(), 1, told.size(), stdout);
   }
   return status;
 }

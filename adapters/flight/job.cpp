@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <map>
 #include <memory>
+#include <new>
 #include <regex>
 #include <sys/stat.h>
 #include <system_error>
@@ -151,7 +152,7 @@ class JobReader {
       // A folder may hold more than dumps; what was named by itself is read, and refused.
       if (!given_.contains(file) && !may_be_a_dump(file)) {
         job_.passed_over.push_back(file);
-      } else if (const auto added = add(file); !added) {
+      } else if (const auto added = add_if_it_fits(file); !added) {
         return added.error();
       }
     }
@@ -160,13 +161,21 @@ class JobReader {
   }
 
  private:
+  /// A file that there is no memory for is told, and the others are judged without it.
+  Result<bool> add_if_it_fits(const std::string& file) try {
+    return add(file);
+  } catch (const std::bad_alloc&) {
+    return unread(file, -1, "there is not enough memory for what it holds");
+  }
   /// An Error ends it all: a wrong call.
   Result<bool> add(const std::string& file) {
     const auto named = rank_of_name(file, options_.rank_from);
     if (!named) return named.error();
     RingOfJob ring;
     const bool is_a_ring = is_ring(file);
-    auto bytes = is_a_ring ? ring_as_dump(file, ring.told) : read_file(file);
+    const std::uint64_t bytes_max = given_.contains(file) ? engine::flight::kAllThatIsRecorded
+                                                          : engine::flight::kRecordedInAFolder;
+    auto bytes = is_a_ring ? ring_as_dump(file, bytes_max, ring.told) : read_file(file);
     if (!bytes) return unread(file, named.value(), bytes.error().message);
     const auto document = read_document(std::move(bytes).value());
     if (!document) return unread(file, named.value(), document.error().message);
@@ -200,8 +209,9 @@ class JobReader {
     return false;
   }
 
-  static Result<std::string> ring_as_dump(const std::string& file, RingSnapshot& told) {
-    auto read = snapshot_of_ring(file);
+  static Result<std::string> ring_as_dump(const std::string& file, std::uint64_t bytes_max,
+                                          RingSnapshot& told) {
+    auto read = snapshot_of_ring(file, bytes_max);
     if (!read) return read.error();
     told = std::move(read).value();
     std::string bytes = as_dump(told);

@@ -68,7 +68,7 @@ class RingOperations {
                      [](const auto& a, const auto& b) { return a.created_ns < b.created_ns; });
     std::uint64_t id = overwritten;  // not 0: something before the first is gone
     for (FlightEntry& entry : entries_) {
-      if (vetoed_.contains(entry.op_id)) continue;
+      if (left_out_.contains(entry.op_id)) continue;
       entry.record_id = id++;
       told_.entries.push_back(std::move(entry));
     }
@@ -85,7 +85,7 @@ class RingOperations {
         complete(*entry, one.stamp.time_ns, completed->duration_ns);
     } else if (const auto failed = event_as<collective::Failed>(one)) {
       if (FlightEntry* const entry = find(failed->op_id)) entry->retired = true;
-      if (failed->how == collective::How::vetoed) vetoed_.insert(failed->op_id);
+      if (failed->how == collective::How::vetoed) left_out_.insert(failed->op_id);
     } else if (const auto group = event_as<collective::Group>(one)) {
       describe_group(*group);
     }
@@ -98,8 +98,14 @@ class RingOperations {
   }
 
   void describe_group(const collective::Group& said) {
-    if (said.group == Name() || said.change != collective::GroupChange::made) return;
-    FlightGroup& group = told_.groups[group_at(said.group.view())];
+    if (said.group == Name() || said.change == collective::GroupChange::split) return;
+    const std::size_t at = group_at(said.group.view());
+    FlightGroup& group = told_.groups[at];
+    if (said.change == collective::GroupChange::ended) {
+      if (group.rank == said.rank || group.rank < 0) ended_.insert(at);
+      return;
+    }
+    begin_anew_if_ended(at);
     group.description = said.description.view();
     group.backend = said.backend.view();
     group.rank = said.rank;
@@ -107,10 +113,22 @@ class RingOperations {
     group.ranks = said.ranks.cut() ? std::vector<int>{} : ranks_in(said.ranks.view());
   }
 
+  /// A name that comes again after its group's end is another group's: it counts from 1 and has
+  /// members of its own, and what the first one did is compared with nobody's.
+  void begin_anew_if_ended(std::size_t at) {
+    if (ended_.erase(at) == 0) return;
+    for (const FlightEntry& entry : entries_)
+      if (entry.group == at && entry.retired) left_out_.insert(entry.op_id);
+    FlightGroup anew;
+    anew.name = told_.groups[at].name;
+    told_.groups[at] = std::move(anew);
+  }
+
   void issue(const RecordedEvent& one, const collective::Issued& said) {
     if (!at_.try_emplace(said.op_id, entries_.size()).second) return;  // two patterns record it
     FlightEntry entry;
     entry.group = group_at(said.group.view());
+    begin_anew_if_ended(entry.group);
     FlightGroup& group = told_.groups[entry.group];
     group.rank = said.rank;
     group.size = said.group_size;
@@ -184,7 +202,9 @@ class RingOperations {
   FlightSnapshot told_;
   std::vector<FlightEntry> entries_;
   std::unordered_map<std::uint64_t, std::size_t> at_;  // of entries_, by op_id
-  std::unordered_set<std::uint64_t> vetoed_;           // their backends were never called
+  /// Their backends were never called, or they are of a group that another has the name of now.
+  std::unordered_set<std::uint64_t> left_out_;
+  std::unordered_set<std::size_t> ended_;  // groups
   std::unordered_map<std::string, std::size_t> groups_;
 };
 
@@ -220,8 +240,8 @@ bool begins_like_a_ring(std::string_view bytes) noexcept {
   return bytes.starts_with(std::string_view(magic.data(), magic.size()));
 }
 
-Result<RingSnapshot> snapshot_of_ring(const std::string& path) {
-  auto read = RingDump::read(path);
+Result<RingSnapshot> snapshot_of_ring(const std::string& path, std::uint64_t bytes_max) {
+  auto read = RingDump::read(path, bytes_max);
   if (!read) return read.error();
   const RingDump& dump = read.value();
   RingSnapshot told;

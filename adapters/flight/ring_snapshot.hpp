@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/flight/ring_reader.hpp"
+
 #include "bus/result.hpp"
 
 #include "adapters/flight/snapshot.hpp"
@@ -25,6 +27,7 @@ struct RingSnapshot {
 [[nodiscard]] bool begins_like_a_ring(std::string_view bytes) noexcept;
 
 /// An Error: one sentence, without the name. Throws std::bad_alloc.
-[[nodiscard]] Result<RingSnapshot> snapshot_of_ring(const std::string& path);
+[[nodiscard]] Result<RingSnapshot> snapshot_of_ring(
+    const std::string& path, std::uint64_t bytes_max = engine::flight::kAllThatIsRecorded);
 
 }  // namespace ringmain::flight

@@ -17,10 +17,10 @@ namespace ringmain::flight {
 
 namespace raw = engine::flight;
 
-Result<RingDump> RingDump::read(const std::string& path) {
+Result<RingDump> RingDump::read(const std::string& path, std::uint64_t bytes_max) {
   RingDump dump;
   dump.path_ = path;
-  dump.file_ = raw::read_flight(path);
+  dump.file_ = raw::read_flight(path, bytes_max);
   if (!dump.file_.refusal.empty()) return Error{Error::Code::refused, dump.file_.refusal};
   dump.index();
   dump.decode_rings();

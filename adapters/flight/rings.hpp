@@ -64,9 +64,10 @@ struct GroupMarks {
 
 class RingDump {
  public:
-  /// An Error with one sentence: it is no such file, or nothing of it can be read. Throws
-  /// std::bad_alloc.
-  [[nodiscard]] static Result<RingDump> read(const std::string& path);
+  /// An Error with one sentence: it is no such file, it holds more than `bytes_max`, or nothing of
+  /// it can be read. Throws std::bad_alloc.
+  [[nodiscard]] static Result<RingDump> read(
+      const std::string& path, std::uint64_t bytes_max = engine::flight::kAllThatIsRecorded);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const engine::flight::FlightRead& file() const noexcept { return file_; }

@@ -20,6 +20,9 @@ namespace {
 enum : std::size_t { kAnnexCells = 32 };
 /// A quarter of the rings is for threads of patterns that no thread has left a ring of.
 enum : std::size_t { kForOthers = 4 };
+/// A quarter of the text is for what records cannot be read without: each thread that publishes
+/// adds a source, and there may be any number of them.
+enum : std::size_t { kForNames = 4 };
 
 std::int64_t realtime_ns() noexcept {
   timespec t{};
@@ -270,7 +273,9 @@ bool RingFile::add_text(TextKind kind, std::uint64_t id, std::string_view first,
   Header& to = header();
   const std::size_t bytes = first.size() + second.size();
   const std::uint64_t step = text_step(bytes);
-  if (step > to.fixed.text.bytes - text_end_) {
+  const std::uint64_t all = to.fixed.text.bytes;
+  const std::uint64_t end = kind == TextKind::source ? all - all / kForNames : all;
+  if (text_end_ + step > end) {
     AtomicRef<std::uint64_t>(to.counts.text_left_out).fetch_add(1, std::memory_order_relaxed);
     return false;
   }

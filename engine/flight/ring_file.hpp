@@ -60,7 +60,8 @@ class RingFile final : public ForkWitness {
   bool add_schema(std::uint64_t hash, std::string_view description) noexcept;
   std::uint32_t add_channel(std::string_view name, std::uint64_t schema) noexcept;
   std::uint32_t add_pattern(std::string_view pattern) noexcept;
-  /// One publisher, in one thread: what records call their source.
+  /// One publisher, in one thread: what records call their source. The last quarter of the room is
+  /// not for these.
   std::uint16_t add_source(std::uint32_t channel, std::uint32_t publisher, std::uint32_t thread,
                            std::string_view thread_name) noexcept;
 

@@ -1,9 +1,10 @@
 // What did a process leave in its flight recorder's file, whether it lives, is dead, or was killed
 // in the middle of a record?
 //
-// The file is copied twice where its writers are at work: their words, everything, and their words
-// again (track_reading.hpp). It is read as if an enemy had written it: each place and length is
-// looked at before it is used, and the work is bounded by the size of the file.
+// Each ring is copied where its writer may be at work: its words, its cells, and its words again
+// (track_reading.hpp). The file is read as if an enemy had written it: each place and length is
+// looked at before it is used, and the work is bounded by the size of the file. What is in memory
+// at once is one ring and what was recorded, however large the file is.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -54,8 +55,15 @@ struct FlightRead {
   [[nodiscard]] const TextRead* find(TextKind kind, std::uint64_t id) const noexcept;
 };
 
-/// 4 GiB at most are read. Throws std::bad_alloc.
-[[nodiscard]] FlightRead read_flight(const std::string& path);
+/// As much as is recorded in the largest file.
+constexpr std::uint64_t kAllThatIsRecorded = std::uint64_t{1} << 32;
+/// Of files that nobody has named by themselves: what is made of it takes some times as much.
+constexpr std::uint64_t kRecordedInAFolder = std::uint64_t{256} << 20;
+
+/// A file of 4 GiB at most; one that holds more than `bytes_max` of records, text and operations is
+/// refused. Throws std::bad_alloc.
+[[nodiscard]] FlightRead read_flight(const std::string& path,
+                                     std::uint64_t bytes_max = kAllThatIsRecorded);
 /// The same of bytes, which `before` holds as they were a moment earlier as far as `before` goes:
 /// to the end of its rings' lines. Its process is not looked for. Throws std::bad_alloc.
 [[nodiscard]] FlightRead parse_flight(const std::vector<std::byte>& before,

@@ -1,5 +1,6 @@
 // Is what is published on recorded channels in the file, as it was published, however it ended?
 #include <atomic>
+#include <barrier>
 #include <cstdint>
 #include <fstream>
 #include <set>
@@ -238,6 +239,33 @@ TEST_F(RecordingTest, ThreadsThatEndLeaveTheirRingsToLaterOnes) {
   std::set<std::uint32_t> publishers;
   for (const auto& one : records) publishers.insert(one.publisher);
   EXPECT_EQ(publishers.size(), kThreads) << "a record says which thread's it is";
+}
+
+TEST_F(RecordingTest, WhatAThreadWithoutARingPublishesIsCounted) {
+  Bus bus(with_workers(1));
+  auto& channel = bus.channel<Recordable>();
+  RecordOptions options = in_folder(folder_.path());
+  options.file_bytes = 2u << 20;
+  options.ring_bytes = 512u << 10;
+  auto made = bus.record("recorded.*", options);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  const Recording recording = std::move(made).value();
+  constexpr std::uint64_t kThreads = 4, kEach = 3;
+  std::barrier<> all_have_tried(kThreads);
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (std::uint64_t n = 0; n < kEach; ++n)
+        EXPECT_EQ(channel.publish({n, {}}), PublishCode::accepted);
+      all_have_tried.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const FlightRead file = read(recording);
+  ASSERT_LT(file.rings.size(), kThreads) << "there is a ring for each: the test sees nothing";
+  EXPECT_EQ(file.counts.rings_refused, kThreads - file.rings.size());
+  EXPECT_EQ(file.counts.unrecorded, kEach * (kThreads - file.rings.size()));
+  EXPECT_EQ(records_of<Recordable>(file).size(), kEach * file.rings.size());
 }
 
 TEST_F(RecordingTest, SeveralRecordingsOfABusAreKeptApart) {

@@ -8,6 +8,7 @@ usage: post_mortem_test.py [CASE]     RINGMAIN_BINARY is the program, RINGMAIN_E
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -16,7 +17,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "engine" / "flight"))
 import cases  # noqa: E402
+import flight_corpus  # noqa: E402
 
 BINARY = os.environ["RINGMAIN_BINARY"]
 EXAMPLE = os.environ["RINGMAIN_EXAMPLE"]
@@ -144,6 +147,31 @@ class PostMortemTest(unittest.TestCase):
         converted = json.loads(self.ringmain("fr", "convert", "--to", "json", files[0]).stdout)
         self.assertEqual((converted["rank"], sorted(converted["pg_config"])), (0, ["data", "tensor"]))
         self.assertEqual([e["state"] for e in converted["entries"]].count("scheduled"), 2)  # one of each group never ends
+
+    def test_a_file_that_is_too_much_keeps_no_other_from_being_told(self):
+        self.environment |= {"RANK": "0", "WORLD_SIZE": "1"}
+        subprocess.run([EXAMPLE, "20"], check=True, capture_output=True, env=self.environment)
+        good = next(self.folder.iterdir())
+        large = self.folder / "flight-1-1-0.ring"
+        large.write_bytes(flight_corpus.file_with_a_ring_of(1 << 25))
+        os.truncate(large, 1 << 32)  # a hole, which takes no room on the disk
+        for words in (("post-mortem", "--json"), ("fr", "analyze", "--world-size", 1, "--grace", 1e6)):
+            run = self.ringmain(*words, self.folder)
+            self.assertIn("name it by itself", run.stderr, words)
+            self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+            self.assertEqual(run.returncode, 1 if words[0] == "post-mortem" else 2, run.stdout)
+            self.assertIn(good.name if words[0] == "post-mortem" else "1 dump,", run.stdout, words)
+        if os.environ.get("RINGMAIN_SANITIZED"):
+            return  # a sanitizer's own memory counts too
+        limit = 2 << 30
+
+        def little_memory():
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+        run = subprocess.run([BINARY, "post-mortem", large, good], capture_output=True, text=True, check=False, preexec_fn=little_memory)
+        self.assertEqual((run.returncode, len(run.stderr.splitlines())), (1, 1), run.stderr)
+        self.assertIn("not enough memory", run.stderr)
+        self.assertIn(str(good), run.stdout)
 
     def test_cut_and_foreign_files_get_one_sentence(self):
         subprocess.run([EXAMPLE, "20"], check=True, capture_output=True, env=self.environment)

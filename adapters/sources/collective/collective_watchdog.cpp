@@ -128,7 +128,9 @@ class Watchdog::Core {
     }
     said_ = std::move(open);  // what has ended is forgotten
     for (const OverdueOperation& one : found) (void)channel_.channel->post(one);
-    if (!found.empty()) act(found);
+    if (!found.empty() && options_.before_abort && !called.exchange(true))
+      call_within(options_.before_abort, found.front(), options_.before_abort_within);
+    if (options_.aborts && !said_.empty()) give_groups_up();
     return found;
   }
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(); }
@@ -154,19 +156,24 @@ class Watchdog::Core {
     return Communicator::find(bus_, one.group.view(), one.rank).timeout();
   }
 
-  void act(const std::vector<OverdueOperation>& found) {
-    if (options_.before_abort && !called.exchange(true))
-      call_within(options_.before_abort, found.front(), options_.before_abort_within);
-    if (!options_.aborts) return;
-    for (const OverdueOperation& one : found) {
-      const Communicator comm = Communicator::find(bus_, one.group.view(), one.rank);
-      if (!comm || comm.aborted()) continue;
-      std::array<char, 96> why{};  // no allocation is to keep a group from being given up
-      const std::string_view op = one.op.view();
-      (void)std::snprintf(why.data(), why.size(), "%.*s is overdue", static_cast<int>(op.size()),
-                          op.data());
-      (void)comm.abort(why.data(), "watchdog");
+  /// Those of what is overdue now: an operation that has ended, or begun, while the program was
+  /// called is no reason any more. A group that there was no memory for is tried again by each look
+  /// that finds the operation still open.
+  void give_groups_up() noexcept try {
+    for (const Overdue& one : ledger_->overdue(nanoseconds(-1), nanoseconds(-1))) {
+      if (said_.contains(std::pair(one.op_id, one.has_begun))) give_up(one);
     }
+  } catch (const std::bad_alloc&) {
+  }
+  void give_up(const Overdue& one) noexcept try {
+    const Communicator comm = Communicator::find(bus_, one.group.view(), one.rank);
+    if (!comm || comm.aborted()) return;
+    std::array<char, 96> why{};  // no allocation is to keep a group from being given up
+    const std::string_view op = one.op.view();
+    (void)std::snprintf(why.data(), why.size(), "%.*s is overdue", static_cast<int>(op.size()),
+                        op.data());
+    (void)comm.abort(why.data(), "watchdog");
+  } catch (const std::bad_alloc&) {
   }
 
   void watch() {

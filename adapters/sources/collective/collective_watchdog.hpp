@@ -30,7 +30,8 @@ struct WatchdogOptions {
   /// thread of its own. What it captures must live until it has returned.
   std::function<void(const OverdueOperation&)> before_abort{};
   nanoseconds before_abort_within = std::chrono::seconds(15);  // then it is left behind
-  bool aborts = false;  // the groups of what is overdue are given up, by `watchdog`
+  /// The groups of what is overdue, and still open after that call, are given up, by `watchdog`.
+  bool aborts = false;
 };
 
 /// While it lives, operations are issued though nobody listens: it counts as a subscriber of

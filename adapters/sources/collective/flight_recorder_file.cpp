@@ -10,10 +10,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+
+#include "engine/system/clock.hpp"
 
 namespace ringmain::collective::detail {
 namespace {
@@ -63,6 +66,21 @@ bool write_all(int fd, std::string_view bytes) noexcept {
   return ::fsync(fd) == 0 || errno == EINVAL;  // not every file system has it
 }
 
+/// A new file of that folder, with the rights that the process gives its files: asking for its
+/// umask would change it for a moment, for all threads. -1: errno says why.
+int make_partial(const fs::path& folder, std::string& path) {
+  for (int tries = 0; tries < 100; ++tries) {
+    std::uint64_t drawn = 0;
+    if (::getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
+      drawn = static_cast<std::uint64_t>(engine::now_ns());
+    // Its name has no part of the prefix, by which analyzers look for files.
+    path = (folder / (".partial-" + std::to_string(::getpid()) + "-" + std::to_string(drawn)));
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
 }  // namespace
 
 std::size_t flight_entries(FlightVariables variables) {
@@ -103,12 +121,11 @@ std::string write_flight_file(const std::string& path, const std::string& bytes)
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) return "cannot make " + folder.string() + ": " + failed.message();
-  // Its name has no part of the prefix, by which analyzers look for files.
-  std::string partial = (folder / ".partial-XXXXXX").string();
-  const int fd = ::mkostemp(partial.data(), O_CLOEXEC);
+  std::string partial;
+  const int fd = make_partial(folder, partial);
   if (fd < 0) return because("cannot write in " + folder.string());
   std::string fault;
-  if (!write_all(fd, bytes) || ::fchmod(fd, 0644) != 0) fault = because("cannot write " + path);
+  if (!write_all(fd, bytes)) fault = because("cannot write " + path);
   ::close(fd);
   if (fault.empty() && ::rename(partial.c_str(), path.c_str()) != 0)
     fault = because("cannot write " + path);

@@ -17,7 +17,8 @@ using flight::write_flight_dump;
 [[nodiscard]] std::size_t flight_entries(FlightVariables variables);
 /// Where this rank's file is to be. refused: neither a variable nor a home says it.
 [[nodiscard]] Result<std::string> flight_path(FlightVariables variables, std::int64_t rank);
-/// The file has all of `bytes`, or is what it was. Its folder is made. One sentence, or "".
+/// The file has all of `bytes`, or is what it was. Its folder is made. Who may read it, the
+/// process's umask says. One sentence, or "".
 [[nodiscard]] std::string write_flight_file(const std::string& path, const std::string& bytes);
 
 }  // namespace ringmain::collective::detail

@@ -198,6 +198,29 @@ TEST_F(WatchdogProcessTest, TheProgramIsCalledBeforeTheAbort) {
   });
 }
 
+TEST_F(WatchdogProcessTest, WhatEndsWhileTheProgramIsCalledIsNoReasonToGiveItsGroupUp) {
+  in_process([&] {
+    Communicator other =
+        Communicator::make(
+            bus, {.name = "tp", .backend = "own", .rank = 0, .size = 2, .abort = [](Name) {}})
+            .value();
+    auto issuing = other.issue(collective::AllReduce{});
+    issuing.returned();
+    const auto operation = hangs();
+    auto watchdog =
+        Watchdog::make(
+            bus,
+            {.from_issue = kPassed,
+             .period = {},
+             .before_abort = [&](const OverdueOperation&) { EXPECT_TRUE(operation.completed()); },
+             .before_abort_within = hours(1),
+             .aborts = true})
+            .value();
+    while (!other.aborted()) (void)watchdog.look();
+    EXPECT_FALSE(comm.aborted());
+  });
+}
+
 TEST_F(WatchdogProcessTest, TheProgramIsCalledOnceAndNotWaitedForForEver) {
   in_process([&] {
     std::atomic<int> calls{0};

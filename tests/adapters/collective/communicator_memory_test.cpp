@@ -217,6 +217,38 @@ TEST(CommunicatorMemoryTest, AnOperationAllocatesNothingOnceItsThreadIsKnown) {
   EXPECT_EQ(heard - before, kRounds * 2u * (all.size() - 1));  // `finalize` is the group's end
 }
 
+/// Wherever it lacks memory, the next look finds what it left.
+TEST(WatchdogMemoryTest, AGroupThatThereWasNoMemoryForIsGivenUpByTheNextLook) {
+  bool failed = true;
+  int left = 0;
+  for (long k = 1; failed; ++k) {
+    TestBus bus;
+    const auto heard = bus.channel<Issued>().subscribe([](const Issued&) {});
+    std::vector<Communicator> comms;
+    for (const char* name : {"dp", "tp"}) {
+      comms.push_back(
+          Communicator::make(bus, {.name = name, .backend = "own", .size = 2, .abort = [](Name) {}})
+              .value());
+      auto issuing = comms.back().issue(collective::AllReduce{});
+      issuing.returned();
+    }
+    auto watchdog =
+        collective::Watchdog::make(
+            bus, {.from_issue = std::chrono::nanoseconds(1), .period = {}, .aborts = true})
+            .value();
+    fail_own_allocations(k, 1);
+    try {
+      (void)watchdog.look();
+    } catch (const std::bad_alloc&) {
+    }
+    failed = heal_allocations();
+    for (const Communicator& comm : comms) left += comm.aborted() ? 0 : 1;
+    (void)watchdog.look();
+    for (const Communicator& comm : comms) EXPECT_TRUE(comm.aborted()) << k;
+  }
+  EXPECT_GT(left, 2) << "no look lacked memory: the test sees too little";
+}
+
 /// Its thread is the library's: what leaves it ends the program.
 TEST(WatchdogMemoryTest, ItsThreadSurvivesLooksWithoutMemory) {
   TestBus bus;

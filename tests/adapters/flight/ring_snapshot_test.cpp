@@ -44,8 +44,10 @@ class RankOfJob {
     EXPECT_EQ(recording_.complaint(), "");
   }
 
-  void tell_group(std::string_view ranks) {
+  void tell_group(std::string_view ranks,
+                  collective::GroupChange change = collective::GroupChange::made) {
     collective::Group said;
+    said.change = change;
     said.group = Name("world");
     said.description = Name("all of them");
     said.rank = rank_;
@@ -222,6 +224,30 @@ TEST_F(RingSnapshotTest, ARingWithoutOperationsIsALaunchersAndIsPassedOver) {
   (void)judged();
   EXPECT_EQ(job_.dumps.size(), 2u);
   EXPECT_EQ(job_.passed_over, std::vector<std::string>{rank(2).path()});
+}
+
+TEST_F(RingSnapshotTest, AGroupWhoseNameIsMadeAgainIsAnotherOne) {
+  rank(0).tell_group("0-2");
+  rank(0).do_all(1, 5);
+  const std::uint64_t hangs = rank(0).issue(6);
+  rank(0).tell_group("", collective::GroupChange::ended);
+  EXPECT_EQ(rank(0).told().operations.entries.size(), 6u);  // until the name comes again
+  const std::uint64_t again = rank(0).issue(1);             // by a source that is not told
+  auto told = rank(0).told().operations;
+  ASSERT_EQ(told.groups.size(), 1u);
+  EXPECT_TRUE(told.groups[0].ranks.empty());
+  EXPECT_EQ(told.groups[0].enqueued, 1);
+  ASSERT_EQ(told.entries.size(), 2u);  // what hangs is there, whoever has the name
+  EXPECT_EQ(told.entries[0].op_id, hangs);
+  EXPECT_EQ(told.entries[1].op_id, again);
+  rank(0).complete(again);
+  rank(0).tell_group("", collective::GroupChange::ended);
+  rank(0).tell_group("0,2");
+  rank(0).do_all(1, 2);
+  told = rank(0).told().operations;
+  EXPECT_EQ(told.groups[0].ranks, (std::vector<int>{0, 2}));
+  EXPECT_EQ(told.groups[0].completed, 2);
+  EXPECT_EQ(told.entries.size(), 3u);
 }
 
 TEST_F(RingSnapshotTest, WhatIsNoListOfRanksNamesNobody) {

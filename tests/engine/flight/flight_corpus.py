@@ -107,6 +107,17 @@ def filled(cells, records):
     return row
 
 
+def file_with_a_ring_of(cells):
+    """As "some", but its ring is said to lie behind it, with so many cells, all of them written."""
+    data = bytearray(file_of([(filled(32, 5), filled(32, 2))]))
+    at, size = len(data), 1 << 32
+    data[24:32] = struct.pack("<Q", size)
+    data[168:184] = struct.pack("<2Q", at, size - at)
+    data[504:512] = struct.pack("<Q", sum_of(0, bytes(data[:504])))
+    data[4096:4176] = struct.pack("<10Q", at, cells, cells, cells, cells, at + 64 * cells, 32, 0, 0, 0)
+    return bytes(data)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)

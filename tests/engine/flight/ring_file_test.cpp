@@ -208,6 +208,35 @@ TEST(RingFileTest, TextThatFindsNoRoomIsCountedAndWhatWasThereStays) {
   EXPECT_EQ(read.text.front().text, "first");
 }
 
+TEST(RingFileTest, HoweverManySourcesThereAreNamesFindRoom) {
+  const Folder folder;
+  const auto file = RingFile::open(small_rings(folder.path()));
+  std::uint64_t sources = 0;
+  while (file->add_source(1, 2, 3, "a thread") != 0) ++sources;
+  EXPECT_GT(sources, 500u);  // of 64 KiB
+  EXPECT_TRUE(file->add_name(1, std::string(10'000, 'n')));
+  EXPECT_EQ(file->add_source(1, 2, 3, "a thread"), 0u);
+  const FlightRead read = flight::read_flight(file->path());
+  EXPECT_EQ(read.damage, "");
+  EXPECT_EQ(read.text.size(), sources + 1);
+  EXPECT_EQ(read.counts.text_left_out, 2u);
+}
+
+TEST(RingFileTest, ARecordCanName65535SourcesAndNoMore) {
+  flight::RingFileOptions options = small_rings("/dev/null");  // in memory
+  options.file_bytes = 16u << 20;
+  options.text_bytes = 8u << 20;
+  const auto file = RingFile::open(options);
+  for (std::uint32_t made = 1; made <= 0xffff; ++made)
+    ASSERT_EQ(file->add_source(1, made, made, "t"), made);
+  EXPECT_EQ(file->add_source(1, 2, 3, "t"), 0u);
+  EXPECT_TRUE(file->add_name(1, "there is room"));
+  const std::vector<std::byte> bytes(file->memory(), file->memory() + file->bytes());
+  const FlightRead read = flight::parse_flight({}, bytes, {});
+  EXPECT_EQ(read.text.size(), 0x10000u);
+  EXPECT_EQ(read.counts.text_left_out, 1u);
+}
+
 TEST(RingFileTest, OfClocksTheFirstPairAndTheLastOnesStay) {
   const Folder folder;
   const auto file = RingFile::open(small_rings(folder.path()));

@@ -232,6 +232,34 @@ TEST(RingReaderTest, AFileThatWasCutIsReadAndSaid) {
   EXPECT_EQ(read.rings.size(), 3u);
 }
 
+/// The same file as if it had been made with 4 GiB, most of it never written.
+TEST(RingReaderTest, AFileOfFourGibibytesCostsWhatWasRecorded) {
+  const Folder folder;
+  const std::string path = folder.path() + "/large.ring";
+  Bytes large = good_file();
+  flight::FixedHeader header;
+  std::memcpy(&header, large.data(), sizeof header);
+  header.file_bytes = std::uint64_t{1} << 32;
+  header.cells.bytes = header.file_bytes - header.cells.at;
+  std::memcpy(large.data(), &header, sizeof header);
+  seal(large);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(large.data()),
+             static_cast<std::streamsize>(large.size()));
+  ASSERT_EQ(::truncate(path.c_str(), 1L << 32), 0);
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  const FlightRead read = flight::read_flight(path);
+  ::getrusage(RUSAGE_SELF, &after);
+  EXPECT_EQ(read.refusal + read.damage, "");
+  EXPECT_EQ(read.rings.size(), 3u);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 512L << 10);  // KiB
+
+  const FlightRead refused = flight::read_flight(path, 4096);
+  EXPECT_NE(refused.refusal.find("name it by itself"), std::string::npos) << refused.refusal;
+  EXPECT_TRUE(refused.rings.empty() && refused.text.empty());
+}
+
 TEST(RingReaderTest, WhatFollowsTheEndOfAFileCostsNoMemory) {
   const Folder folder;
   const std::string path = folder.path() + "/long.ring";

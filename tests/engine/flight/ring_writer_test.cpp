@@ -1,7 +1,9 @@
 #include "engine/flight/ring_writer.hpp"
 
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <vector>
@@ -156,6 +158,34 @@ TEST_F(RingWriterTest, ARecordOfAnotherLapOrAnotherFileIsNotTakenForOne) {
   copy.committed += copy.cells;
   copy.reserved += copy.cells;
   EXPECT_TRUE(flight::read_track(copy, kSalt).records.empty());
+}
+
+TEST_F(RingWriterTest, ARecordThatRepeatsANumberIsNotCountedTwice) {
+  record(1, 2);
+  flight::TrackCopy copy = flight::copy_track(line_.ring, cells_.data(), words_);
+  const std::uint64_t second = flight::cells_of(Expected(kWriter, 1).bytes);
+  std::uint64_t* const words = words_.data() + second * kCellBytes / 8;
+  flight::Packed packed = flight::Packed::of(words[flight::kPacked]);
+  packed.number = 1;
+  words[flight::kPacked] = packed.word();
+  flight::Sum sum(kSalt);
+  sum.add(words[flight::kGeneration], words[flight::kPacked]);
+  sum.add(words[flight::kTime], words[flight::kSequence]);
+  sum.add(words[flight::kSchema], packed.bytes);
+  const Expected one(kWriter, 2);
+  std::array<std::byte, 1040> padded{};
+  std::memcpy(padded.data(), one.payload.data(), one.bytes);
+  for (std::size_t i = 0; i < one.bytes; i += 16) {
+    std::uint64_t pair[2];
+    std::memcpy(pair, padded.data() + i, sizeof pair);
+    sum.add(pair[0], pair[1]);
+  }
+  words[flight::kSum] = sum.value();
+  copy.words = words_.data();
+  const flight::TrackRead read = flight::read_track(copy, kSalt);
+  EXPECT_EQ(read.records.size(), 1u);
+  EXPECT_EQ(read.unreadable, 1u);
+  EXPECT_EQ(read.written, read.overwritten + read.records.size() + read.unreadable);
 }
 
 flight::RingWriter* interrupted = nullptr;
