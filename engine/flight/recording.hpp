@@ -92,6 +92,7 @@ class Recording final : public Counted {
   }
   static void count_not_inside() noexcept;
   void note_operation(const Recorded& as, const RecordHead& head, const void* payload) noexcept;
+  friend struct WhoIsInside;  // of tests that forget all memory
   /// This thread's; nullptr: it has none.
   [[nodiscard]] RingWriter* ring(std::uint32_t pattern) noexcept {
     if (ThreadPlace::mine - 1 < kThreadsMax) [[likely]] {

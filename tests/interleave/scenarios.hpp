@@ -41,6 +41,7 @@ void presence_handed_on();
 void exit_key();
 
 void flight_ring();
+void recording_ends();
 
 void tokens();
 void notes();

@@ -60,6 +60,8 @@ const std::vector<Scenario> kScenarios = {
     {"exit_key", "is each thread's end told once, though several ask first?", &exit_key},
     {"flight_ring", "is what a ring of records holds read whole at every step of its writer?",
      &flight_ring},
+    {"recording_ends", "is nothing written once a recording's end was waited for, and all before?",
+     &recording_ends},
     {"tokens", "is each tenant ended and taken out once, whoever comes back too late?", &tokens},
     {"notes", "are a token's words its tenant's, and is each ended once?", &notes},
 };
