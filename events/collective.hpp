@@ -38,7 +38,13 @@ struct Issued {
   std::int32_t device = kNoDevice;
   std::int32_t thread = 0;
   bool asynchronous = false;  // the caller said that it will wait later
-  Name source;                // mpi, replay … Name{}: not said
+  /// After how many seconds its backend gives it up, rounded up; 65535: that or later. 0: never, or
+  /// not known.
+  std::uint16_t timeout_s = 0;
+  Name source;  // mpi, replay … Name{}: not said
+  /// Of sends, receives and batches of them: this rank's own count of those in the group, from 1
+  /// on. 0: of a collective, or not counted.
+  std::uint32_t p2p_sequence = 0;
 };
 
 /// The work has begun: the first kernel of it runs.
@@ -124,7 +130,8 @@ constexpr auto describe(EventOf<Issued>) {
       field<&E::stream>("stream", Unit::stream), field<&E::duration_ns>("duration_ns", Unit::ns),
       field<&E::asynchronous>("asynchronous"), field<&E::backend>("backend"),
       field<&E::correlation>("correlation", Unit::id), field<&E::thread>("thread", Unit::id),
-      field<&E::source>("source"));
+      field<&E::source>("source"), field<&E::timeout_s>("timeout_s"),
+      field<&E::p2p_sequence>("p2p_sequence", Unit::count));
 }
 constexpr auto describe(EventOf<Started>) {
   using E = Started;

@@ -142,8 +142,11 @@ class RingOperations {
     entry.thread_name = one.thread_name;
     const bool sends = said.op.view() == "send";
     entry.is_p2p = sends || said.op.view() == "recv";
+    entry.timeout_ms = std::int64_t{said.timeout_s} * 1000;
     if (entry.is_p2p) {
-      entry.transfer = ++group.transfers;
+      entry.transfer = said.p2p_sequence != 0 ? static_cast<std::int64_t>(said.p2p_sequence)
+                                              : group.transfers + 1;
+      group.transfers = entry.transfer;
       entry.from = sends ? said.rank : said.peer;
       entry.to = sends ? said.peer : said.rank;
     } else {

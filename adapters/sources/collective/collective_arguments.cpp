@@ -135,6 +135,13 @@ bool is_other_collective(const Arguments& arguments) noexcept {
   return other != nullptr && !other->point_to_point;
 }
 
+bool is_point_to_point(const Arguments& arguments) noexcept {
+  const OpName op = op_name(arguments);
+  if (op == OpName::send || op == OpName::recv || op == OpName::batch_op_issue) return true;
+  const auto* const other = std::get_if<Other>(&arguments);
+  return other != nullptr && other->point_to_point;
+}
+
 ArgumentsView view_of(const Arguments& arguments) noexcept {
   ArgumentsView view;
   std::visit(

@@ -202,6 +202,8 @@ static_assert(std::variant_size_v<Arguments> == kOpNames + 1);
     return true;
   return is_other_collective(arguments);
 }
+/// Is it from one rank to another, or a batch of such?
+[[nodiscard]] bool is_point_to_point(const Arguments& arguments) noexcept;
 /// torchcomms' word: "all_gather_single".
 [[nodiscard]] std::string_view to_string(OpName op) noexcept;
 

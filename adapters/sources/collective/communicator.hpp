@@ -237,6 +237,8 @@ class [[nodiscard]] Issuing {
       return false;
     if (is_collective(arguments)) [[likely]]
       comm.collectives.add();
+    else
+      (void)comm.number_of_transfer(arguments);
     return true;
   }
   /// Makes `call_`. False: nothing is to be told, and there is none.

@@ -141,10 +141,13 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
                                std::uint64_t sequence) noexcept;
   [[nodiscard]] bool end_if_over(std::uint64_t op_id) noexcept;
   /// Has it said, and remembered. Its id.
-  [[nodiscard]] std::uint64_t issued(const ArgumentsView& view, Name op,
-                                     std::uint64_t sequence) noexcept;
+  [[nodiscard]] std::uint64_t issued(const ArgumentsView& view, Name op, std::uint64_t sequence,
+                                     std::uint64_t transfer) noexcept;
   /// The same as the backend says it, but for whose word it is.
-  [[nodiscard]] std::uint64_t issued(const Issued& said, std::uint64_t sequence) noexcept;
+  [[nodiscard]] std::uint64_t issued(const Issued& said, std::uint64_t sequence,
+                                     std::uint64_t transfer) noexcept;
+  /// As events have it.
+  [[nodiscard]] std::uint16_t timeout_s() const noexcept;
   void say_shapes(std::uint64_t op_id, const ArgumentsView& view, Name op) noexcept;
   [[nodiscard]] PublishResult ask(const Call& call, const Arguments& arguments, bool async, Name op,
                                   std::uint64_t sequence) noexcept;

@@ -7,6 +7,8 @@
 #include "../../../engine/system/arrivals.hpp"
 #include "../../../engine/system/numbering.hpp"
 
+#include "collective_arguments.hpp"
+
 namespace ringmain::collective::detail {
 
 /// The part of a communicator that each operation reads.
@@ -25,6 +27,10 @@ class CommunicatorGate {
 
   enum : std::uint32_t { kEnded = 1, kAborted = 2 };
   [[nodiscard]] std::uint32_t over() const noexcept { return over_; }
+  /// The next of its sends, receives and batches, from 1 on; 0: it is none.
+  std::uint64_t number_of_transfer(const Arguments& arguments) noexcept {
+    return is_point_to_point(arguments) ? ++transfers_ : 0;
+  }
 
  protected:
   ~CommunicatorGate() = default;
@@ -49,6 +55,7 @@ class CommunicatorGate {
   std::atomic<std::uint32_t> over_{0};  // of these
 
  private:
+  std::atomic<std::uint64_t> transfers_{0};
   engine::QuietSince quiet_since_;
   const engine::Arrivals* const arrivals_;
 

@@ -79,8 +79,14 @@ std::uint64_t CommunicatorCore::numbered(const Arguments& arguments, const Issue
   return is_collective(arguments) ? collectives.number() : 0;
 }
 
-std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
-                                       std::uint64_t sequence) noexcept {
+std::uint16_t CommunicatorCore::timeout_s() const noexcept {
+  constexpr std::int64_t kSecond = 1'000'000'000, kMax = 0xffff;
+  const std::int64_t ns = std::clamp<std::int64_t>(timeout_ns.load(), 0, kMax * kSecond);
+  return static_cast<std::uint16_t>((ns + kSecond - 1) / kSecond);
+}
+
+std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op, std::uint64_t sequence,
+                                       std::uint64_t transfer) noexcept {
   const Size in = size_of(view.input);
   const bool in_place =
       view.input.data() == view.output.data() && view.input.size() == view.output.size();
@@ -89,8 +95,8 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
                      : !view.output.empty() ? view.output.front().dtype
                                             : Name();
   const std::uint64_t bytes = std::max(in.bytes, out.bytes);
-  const auto make = [this, sequence, bytes, in_elements = in.elements, out_elements = out.elements,
-                     op, dtype, peer = view.peer,
+  const auto make = [this, sequence, transfer, bytes, in_elements = in.elements,
+                     out_elements = out.elements, op, dtype, peer = view.peer,
                      async = view.async_op](std::uint64_t op_id) noexcept {
     Issued what;
     what.op_id = op_id;
@@ -109,6 +115,8 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
     what.thread = static_cast<std::int32_t>(run::this_tid());
     what.asynchronous = async;
     what.source = source;
+    what.timeout_s = timeout_s();
+    what.p2p_sequence = static_cast<std::uint32_t>(transfer);
     return what;
   };
   Facts facts{sequence,
@@ -124,9 +132,10 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op,
   return ledger().issue_made(facts, make);
 }
 
-std::uint64_t CommunicatorCore::issued(const Issued& said, std::uint64_t sequence) noexcept {
+std::uint64_t CommunicatorCore::issued(const Issued& said, std::uint64_t sequence,
+                                       std::uint64_t transfer) noexcept {
   const Name by = said.backend == Name() ? backend : said.backend;
-  const auto make = [this, sequence, by, &said](std::uint64_t op_id) noexcept {
+  const auto make = [this, sequence, transfer, by, &said](std::uint64_t op_id) noexcept {
     Issued what = said;
     what.op_id = op_id;
     what.sequence = sequence;
@@ -136,6 +145,8 @@ std::uint64_t CommunicatorCore::issued(const Issued& said, std::uint64_t sequenc
     what.group_size = size;
     what.thread = said.thread != 0 ? said.thread : static_cast<std::int32_t>(run::this_tid());
     what.source = source;
+    if (what.timeout_s == 0) what.timeout_s = timeout_s();
+    if (what.p2p_sequence == 0) what.p2p_sequence = static_cast<std::uint32_t>(transfer);
     return what;
   };
   Facts facts{
@@ -173,6 +184,7 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   if (over() != 0) return refuse_if_over(begun());
   const Look since = look();
   const std::uint64_t sequence = numbered(arguments, said);
+  const std::uint64_t transfer = number_of_transfer(arguments);
   const bool hooked = pre.any() || post.any(), shapes = marks().shapes_heard();
   bool heard = ledger().heard();
   if (!heard && !hooked && !shapes) {
@@ -195,7 +207,8 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   std::uint64_t id = outer, reported = outer == 0 ? 0 : marks().marked_as(op);
   const bool told = call.name != OpName::finalize;  // a group's end is an event of its own
   if (outer == 0 && heard && told) {
-    reported = id = said != nullptr ? issued(*said, sequence) : issued(view, op, sequence);
+    reported = id =
+        said != nullptr ? issued(*said, sequence, transfer) : issued(view, op, sequence, transfer);
   } else if (id == 0) {
     id = new_op_id();
   }

@@ -25,9 +25,10 @@ struct Group {
   std::atomic<std::int32_t> sources{0};  // neighbours in its topology
   std::atomic<std::int32_t> destinations{0};
   std::atomic<std::uint64_t> collectives{
-      0};                            // called so far, by this process, while it has no name
-  std::atomic<Kept*> kept{nullptr};  // for its hooks
-  std::atomic<bool> making{false};   // `kept` is being made
+      0};                                   // called so far, by this process, while it has no name
+  std::atomic<std::uint64_t> transfers{0};  // the same of sends and receives
+  std::atomic<Kept*> kept{nullptr};         // for its hooks
+  std::atomic<bool> making{false};          // `kept` is being made
 };
 
 /// What is known when a communicator is first met.
@@ -98,6 +99,7 @@ class Groups {
     group.sources = facts.sources;
     group.destinations = facts.destinations;
     group.collectives = 0;
+    group.transfers = 0;
     group.kept = nullptr;
     group.making = true;
   }

@@ -81,6 +81,7 @@ bool waits_are_heard() noexcept {
 collective::Issued issued_event(const Operation& operation, bool asynchronous) noexcept {
   Issued said;
   said.sequence = operation.sequence;
+  said.p2p_sequence = static_cast<std::uint32_t>(operation.p2p_sequence);
   said.bytes = operation.bytes;
   said.in_elements = operation.in_elements;
   said.out_elements = operation.out_elements;

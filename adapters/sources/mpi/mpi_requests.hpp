@@ -23,9 +23,10 @@ class Kept;
 /// An operation that was issued. All zeros before, so that the table of those in flight takes only
 /// the pages that are used.
 struct Operation {
-  std::uint64_t op_id = 0;     // inside another source's operation: that one's
-  std::uint64_t reported = 0;  // whose end its end is; 0: nobody's
-  std::uint64_t sequence = 0;
+  std::uint64_t op_id = 0;         // inside another source's operation: that one's
+  std::uint64_t reported = 0;      // whose end its end is; 0: nobody's
+  std::uint64_t sequence = 0;      // of a collective
+  std::uint64_t p2p_sequence = 0;  // of a send or receive
   std::uint64_t bytes = 0;
   std::uint64_t in_elements = 0;
   std::uint64_t out_elements = 0;

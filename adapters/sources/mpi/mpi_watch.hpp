@@ -55,7 +55,10 @@ inline Operation operation_of(Call call, const shapes::Shape& shape) noexcept {
   operation.rank = group.rank;
   operation.group_size = group.size;
   operation.kept = group.kept;
-  if (shape.collective && operation.kept == nullptr) operation.sequence = ++group.collectives;
+  if (operation.kept == nullptr) {  // else the communicator counts
+    (shape.collective ? operation.sequence : operation.p2p_sequence) =
+        ++(shape.collective ? group.collectives : group.transfers);
+  }
   operation.in_elements = shape.give.elements;
   operation.out_elements = shape.get.elements;
   operation.bytes = std::max(shape.give.bytes, shape.get.bytes);

@@ -85,6 +85,33 @@ TEST_F(CommunicatorTest, CollectivesAreCountedAndNothingElse) {
   EXPECT_EQ(issued.all()[2].out_elements, 4u);
 }
 
+TEST_F(CommunicatorTest, SendsReceivesAndBatchesHaveACountOfTheirOwn) {
+  (void)issue(collective::Send{four_floats(), 3});  // while nobody listens
+  Heard<Issued> issued(bus_);
+  (void)issue(collective::Recv{{four_floats(), 3}});
+  (void)issue(all_reduced());
+  (void)issue(collective::BatchOpIssue{2, true});
+  (void)issue(collective::NewWindow{});
+  std::vector<std::uint32_t> counts;
+  for (const Issued& one : issued.all()) counts.push_back(one.p2p_sequence);
+  EXPECT_EQ(counts, (std::vector<std::uint32_t>{2, 0, 3, 0}));
+}
+
+TEST_F(CommunicatorTest, AnOperationSaysTheTimeOutInSecondsRoundedUp) {
+  Heard<Issued> issued(bus_);
+  using std::chrono::milliseconds;
+  const std::pair<milliseconds, std::uint32_t> all[] = {{milliseconds(0), 0},
+                                                        {milliseconds(1), 1},
+                                                        {milliseconds(600'000), 600},
+                                                        {milliseconds(600'001), 601},
+                                                        {std::chrono::hours(24), 65535}};
+  for (const auto& [limit, said] : all) {
+    comm_.set_timeout(limit);
+    (void)issue(all_reduced());
+    EXPECT_EQ(issued.all().back().timeout_s, said);
+  }
+}
+
 TEST_F(CommunicatorTest, CollectivesAreCountedAlsoWhileNobodyListens) {
   (void)issue(all_reduced());
   Heard<Issued> issued(bus_);

@@ -68,6 +68,8 @@ class RankOfJob {
     said.rank = rank_;
     said.group_size = kRanks;
     said.peer = peer;
+    said.timeout_s = 15;
+    if (peer != collective::kNoRank) said.p2p_sequence = ++transfers_;
     say(said);
     return said.op_id;
   }
@@ -106,6 +108,7 @@ class RankOfJob {
   }
 
   std::int32_t rank_;
+  std::uint32_t transfers_ = 6;  // what was called for before the recording
   Bus bus_;
   Recording recording_;
 };
@@ -168,7 +171,8 @@ TEST_F(RingSnapshotTest, AnOperationIsThereAsItsEventsTellIt) {
   EXPECT_EQ(std::pair(all[3].from, all[3].to), std::pair(0, 2));
   EXPECT_EQ(std::pair(all[4].from, all[4].to), std::pair(1, 0));
   EXPECT_EQ(std::pair(all[3].transfer, all[4].transfer),
-            std::pair(std::int64_t{1}, std::int64_t{2}));
+            std::pair(std::int64_t{7}, std::int64_t{8}));
+  EXPECT_EQ(all[0].timeout_ms, 15'000);
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i].record_id, i);
 }
 
