@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -15,6 +16,7 @@
 #include "engine/flight/ring_place.hpp"
 
 #include "cli/arguments.hpp"
+#include "cli/fr_output.hpp"
 #include "cli/provider_names.hpp"
 #include "cli/verbs.hpp"
 
@@ -26,8 +28,12 @@ using engine::flight::FlightName;
 
 struct PostMortemCall {
   std::vector<std::string> sinks;
-  std::size_t events = 20;
+  std::optional<std::string> picture;
+  std::optional<std::size_t> events;  // for a person and a program 20, in a picture more
   bool json = false;
+
+  [[nodiscard]] std::size_t told() const { return events.value_or(20); }
+  [[nodiscard]] std::size_t drawn() const { return events.value_or(500); }
 };
 
 /// Files of a flight recorder, and a sentence for each folder that hid what it has.
@@ -116,6 +122,9 @@ std::string find(const std::string& operand, Found& all) {
 std::string read_call(const Arguments& arguments, PostMortemCall& call) {
   call.json = arguments.has("--json");
   call.sinks = arguments.values("--sink");
+  call.picture = arguments.value("--svg");
+  if (call.json && call.picture == "-")
+    return "--json and --svg - would both write to standard output; give the picture a file";
   if (const auto last = arguments.value("--last")) {
     const auto number = parse_number(*last, 0, 1e9);
     if (!number) return "--last is a number of events, and not '" + *last + "'";
@@ -134,9 +143,14 @@ Result<flight::RingDump> read_and_tell(const PostMortemCall& call, const std::st
                                        bool named) try {
   auto dump = flight::RingDump::read(
       file, named ? engine::flight::kAllThatIsRecorded : engine::flight::kRecordedInAFolder);
-  if (!dump || (!call.sinks.empty() && !call.json)) return dump;
-  const std::string told = call.json ? post_mortem_json(dump.value(), call.events)
-                                     : post_mortem_text(dump.value(), call.events);
+  if (!dump) return dump;
+  if (call.picture) {
+    std::string fault = write_whole(*call.picture, post_mortem_svg(dump.value(), call.drawn()));
+    if (!fault.empty()) return Error{Error::Code::system, std::move(fault)};
+  }
+  if (!call.json && (!call.sinks.empty() || call.picture == "-")) return dump;
+  const std::string told = call.json ? post_mortem_json(dump.value(), call.told())
+                                     : post_mortem_text(dump.value(), call.told());
   std::fwrite(told.data(), 1, told.size(), stdout);
   return dump;
 } catch (const std::bad_alloc&) {
@@ -158,6 +172,10 @@ int run(const Arguments& arguments) {
   if (found.files.empty() && found.unread.empty()) {
     return failed("no flight recorder has left a file in " + places() +
                   "; record with: ringmain run --flight 'collective.>,train.*' -- COMMAND");
+  }
+  if (call.picture && found.files.size() > 1) {
+    return wrong_usage("post-mortem", "--svg draws one process, and here are the files of " +
+                                          std::to_string(found.files.size()) + "; name one file");
   }
   std::vector<flight::RingDump> dumps;  // for sinks: what is only told is not kept
   for (const std::string& file : found.files) {
@@ -182,6 +200,9 @@ const Verb& post_mortem_verb() {
   static const Option kOptions[] = {
       {"--json", "", "one line of JSON for each process"},
       {"--last", "EVENTS", "how many of each ring are shown: 20 unless said"},
+      {"--svg", "FILE",
+       "also a picture of one process: a row for each thread, the last 500 events of each ring;\n"
+       "- in place of text"},
       {"--sink", "SINK",
        "give all events that no guard vetoed to a sink, such as json_lines:FILE, each publisher's\n"
        "in their order ('ringmain sort' makes one of all); may be given more than once"}};

@@ -22,6 +22,8 @@ template <std::size_t kSize>
 [[nodiscard]] std::string post_mortem_text(const flight::RingDump& dump, std::size_t events);
 /// One line with all of it, and the last `events` of each ring.
 [[nodiscard]] std::string post_mortem_json(const flight::RingDump& dump, std::size_t events);
+/// A picture (SVG): a row for each thread, with the last `events` of each ring.
+[[nodiscard]] std::string post_mortem_svg(const flight::RingDump& dump, std::size_t events);
 /// All events of the dumps that no guard refused, on a bus of its own with these sinks; those of a
 /// publisher in the order of their times.
 /// Returns a sentence if that failed.

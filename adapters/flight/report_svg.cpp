@@ -2,6 +2,7 @@
 #include <map>
 
 #include "adapters/flight/report.hpp"
+#include "adapters/flight/svg_text.hpp"
 
 namespace ringmain::flight {
 namespace {
@@ -12,31 +13,6 @@ constexpr std::int64_t kAfter = 4;
 constexpr std::size_t kRowsMax = 64;
 constexpr int kCell = 22;
 constexpr int kLabel = 220;
-
-std::string escaped(std::string_view text) {
-  std::string made;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        made += "&lt;";
-        break;
-      case '>':
-        made += "&gt;";
-        break;
-      case '&':
-        made += "&amp;";
-        break;
-      case '"':
-        made += "&quot;";
-        break;
-      default:
-        // A text of a dump may hold anything; what XML does not allow is left out.
-        if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f)
-          made += c;
-    }
-  }
-  return made;
-}
 
 /// One letter and one colour for each state of a cell; also readable without colours.
 struct Look {
@@ -75,11 +51,6 @@ std::map<std::string, std::vector<std::int64_t>> rows_of(const Group& group, std
   return rows;
 }
 
-std::string text_at(int x, int y, std::string_view text, const char* more = "") {
-  return "<text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\"" + more + ">" +
-         escaped(text) + "</text>\n";
-}
-
 std::string cell_at(int x, int y, char letter, bool marked) {
   const auto look = std::find_if(std::begin(kLooks), std::end(kLooks),
                                  [letter](const Look& one) { return one.letter == letter; });
@@ -87,33 +58,33 @@ std::string cell_at(int x, int y, char letter, bool marked) {
                      "\" width=\"20\" height=\"20\" fill=\"" + look->colour + "\" stroke=\"" +
                      (marked ? "#000000\" stroke-width=\"2" : "#888888") + "\"><title>" +
                      look->means + "</title></rect>\n";
-  return made + text_at(x + 7, y + 15, std::string(1, letter));
+  return made + svg_text(x + 7, y + 15, std::string(1, letter));
 }
 
 /// One finding's operations; returns where the next panel may begin.
 int draw_panel(std::string& to, const Job& job, const Verdict& verdict, const Finding& finding,
                int y) {
   const Group& group = verdict.groups[finding.group];
-  to += text_at(10, y + 16, finding.sentence, " font-weight=\"bold\"");
+  to += svg_text(10, y + 16, finding.sentence, " font-weight=\"bold\"");
   y += 30;
   if (finding.seq < 0) return y;
   const std::int64_t from =
       std::max(verdict.trimmed_to[finding.group], finding.seq - std::min(kBefore, finding.seq));
   const std::int64_t until = finding.seq + kAfter;
-  to += text_at(10, y + 15, name_of(group, job.kept.texts));
+  to += svg_text(10, y + 15, name_of(group, job.kept.texts));
   for (std::int64_t seq = from; seq <= until; ++seq) {
     if (seq % 4 == 0 || seq == finding.seq) {
-      to += text_at(kLabel + static_cast<int>(seq - from) * kCell, y + 15, std::to_string(seq));
+      to += svg_text(kLabel + static_cast<int>(seq - from) * kCell, y + 15, std::to_string(seq));
     }
   }
   y += kCell;
   std::size_t shown = 0;
   for (const auto& [letters, ranks] : rows_of(group, from, until)) {
     if (++shown > kRowsMax) {
-      to += text_at(10, y + 15, "and more");
+      to += svg_text(10, y + 15, "and more");
       return y + 2 * kCell;
     }
-    to += text_at(10, y + 15, ranks_short(ranks).substr(0, 30));
+    to += svg_text(10, y + 15, ranks_short(ranks).substr(0, 30));
     for (std::size_t i = 0; i < letters.size(); ++i) {
       to += cell_at(kLabel + static_cast<int>(i) * kCell, y, letters[i],
                     from + static_cast<std::int64_t>(i) == finding.seq);
@@ -125,12 +96,42 @@ int draw_panel(std::string& to, const Job& job, const Verdict& verdict, const Fi
 
 }  // namespace
 
+std::string svg_escaped(std::string_view text) {
+  std::string made;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        made += "&lt;";
+        break;
+      case '>':
+        made += "&gt;";
+        break;
+      case '&':
+        made += "&amp;";
+        break;
+      case '"':
+        made += "&quot;";
+        break;
+      default:
+        // A text of a dump may hold anything; what XML does not allow is left out.
+        if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f)
+          made += c;
+    }
+  }
+  return made;
+}
+
+std::string svg_text(int x, int y, std::string_view text, const char* more) {
+  return "<text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\"" + more + ">" +
+         svg_escaped(text) + "</text>\n";
+}
+
 std::string report_svg(const Job& job, const Verdict& verdict) {
   std::string body;
   int y = 10;
   int x = 10;
   for (const Look& look : kLooks) {
-    body += cell_at(x, y, look.letter, false) + text_at(x + 24, y + 15, look.means);
+    body += cell_at(x, y, look.letter, false) + svg_text(x + 24, y + 15, look.means);
     x += 40 + 7 * static_cast<int>(std::string_view(look.means).size());  // letters of 12 pixels
   }
   y += 2 * kCell;
@@ -140,10 +141,10 @@ std::string report_svg(const Job& job, const Verdict& verdict) {
     y = draw_panel(body, job, verdict, finding, y);
   }
   if (verdict.findings.empty()) {
-    body += text_at(10, y + 16, "Nothing was found to be wrong.");
+    body += svg_text(10, y + 16, "Nothing was found to be wrong.");
     y += kCell;
   } else if (verdict.findings.size() > kPanelsMax) {
-    body += text_at(10, y + 16, std::to_string(verdict.findings.size() - kPanelsMax) + " more");
+    body += svg_text(10, y + 16, std::to_string(verdict.findings.size() - kPanelsMax) + " more");
     y += kCell;
   }
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1200\" height=\"" +

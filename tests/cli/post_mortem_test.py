@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.dom.minidom
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
@@ -95,6 +96,29 @@ class PostMortemTest(unittest.TestCase):
         self.assertEqual(told.stdout.count("20 written = 20 readable + 0 overwritten"), 2)
         self.assertIn("closed in order", told.stdout)
         self.assertIn("train.step #20  step=20  loss=0.05", told.stdout)
+
+    def test_a_picture_has_a_row_for_each_thread_and_marks_what_is_open(self):
+        subprocess.run([EXAMPLE, "20"], check=True, capture_output=True, env=self.environment)
+        ring = next(self.folder.iterdir())
+        picture = self.ringmain("post-mortem", "--svg", "-", ring).stdout
+        texts = [text.firstChild.data for text in xml.dom.minidom.parseString(picture).getElementsByTagName("text")]
+        [dump] = self.dumps(ring)
+        for thread in {event["thread"] for one in dump["rings"] for event in one["events"]}:
+            self.assertTrue([text for text in texts if text.startswith(f"{thread} ")], (thread, texts))
+        titles = [title.firstChild.data for title in xml.dom.minidom.parseString(picture).getElementsByTagName("title")]
+        for group in ("data", "tensor"):
+            self.assertIn(f"all_reduce of '{group}' #20", texts)  # those that are open have their names beside them
+            self.assertEqual([titles.count(f"all_reduce of '{group}' #{n}") for n in range(1, 21)], [1] * 20)
+        self.assertEqual(titles.count("train.step #20"), 2)
+        self.assertNotIn("train.step #20", self.ringmain("post-mortem", "--svg", "-", "--last", 0, ring).stdout)
+        file = self.folder.parent / "hang.svg"
+        run = self.ringmain("post-mortem", "--json", "--svg", file, ring)
+        self.assertEqual((json.loads(run.stdout)["file"], file.read_text()), (str(ring), picture))
+        self.assertEqual(self.ringmain("post-mortem", "--json", "--svg", "-", ring).returncode, 2)
+        subprocess.run([EXAMPLE, "20"], check=True, capture_output=True, env=self.environment)
+        run = self.ringmain("post-mortem", "--svg", file, self.folder)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("here are the files of 2; name one file", run.stderr)
 
     def test_patterns_that_were_asked_for_and_have_no_ring_are_named(self):
         subprocess.run([BINARY, "run", "--flight", "train.*,trian.>,collective.failed,*.step", "--", EXAMPLE, "20"], check=True,
