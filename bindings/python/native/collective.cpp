@@ -25,6 +25,7 @@
 
 #include "bindings/python/native/bus.hpp"
 #include "bindings/python/native/communicator_arguments.hpp"
+#include "bindings/python/native/gil.hpp"
 
 #include "adapters/launch/channel_of.hpp"
 #include "adapters/launch/tid.hpp"
@@ -188,7 +189,7 @@ class Group {
  public:
   Group(const NativeBus& bus, Shared book, std::string_view name, std::string_view description,
         std::string_view backend, std::string_view source, std::int32_t rank, std::int32_t size,
-        const std::vector<int>& ranks)
+        const std::vector<int>& ranks, double timeout)
       : book_(std::move(book)), name_(name), source_(source), rank_(rank), size_(size) {
     collective::CommunicatorOptions options;
     options.name = name;
@@ -198,6 +199,7 @@ class Group {
     options.rank = rank;
     options.size = size;
     options.ranks = ranks;
+    options.timeout = counted(timeout);
     options.counts = false;                    // PyTorch does
     if (bus.closed() || bus.forked()) return;  // nobody hears of it
     Bus& on = bus.bus();
@@ -218,7 +220,9 @@ class Group {
   std::unique_ptr<Issuing> issue(const Call& call, bool ends, const Shown* shown) {
     const bool inner = book_->ledger->mark() != 0;
     if (shown == nullptr) {
-      const collective::Arguments none = collective::Other{.op = call.op};
+      const bool between_two = call.op == "send" || call.op == "recv";
+      const collective::Arguments none =
+          collective::Other{.op = call.op, .point_to_point = between_two};
       return std::make_unique<Issuing>(comm_, none, issued(call),
                                        collective::IssueOptions{ends, false}, inner);
     }
@@ -358,12 +362,13 @@ void bind_collective(nb::module_& m) {
           "__init__",
           [](Group* self, const NativeBus& bus, const Collectives& all, std::string_view name,
              std::string_view description, std::string_view backend, std::string_view source,
-             std::int32_t rank, std::int32_t size, const std::vector<int>& ranks) {
-            new (self)
-                Group(bus, all.book(), name, description, backend, source, rank, size, ranks);
+             std::int32_t rank, std::int32_t size, const std::vector<int>& ranks, double timeout) {
+            new (self) Group(bus, all.book(), name, description, backend, source, rank, size, ranks,
+                             timeout);
           },
           nb::arg("bus"), nb::arg("collectives"), nb::arg("name"), nb::arg("description"),
-          nb::arg("backend"), nb::arg("source"), nb::arg("rank"), nb::arg("size"), nb::arg("ranks"))
+          nb::arg("backend"), nb::arg("source"), nb::arg("rank"), nb::arg("size"), nb::arg("ranks"),
+          nb::arg("timeout") = 0.0)
       .def_prop_ro("heard", &Group::heard)
       .def_prop_ro("shows", &Group::shows)
       .def("issue", with_call([](Group& group, const Call& call, bool ends, const Shown* shown) {

@@ -121,7 +121,8 @@ class Collectives(Protocol):
     def open(self) -> int:
         """Operations that have not ended."""
 
-    def group(self, name: str, description: str, backend: str, rank: int, size: int, ranks: Sequence[int]) -> Group: ...
+    def group(self, name: str, description: str, backend: str, rank: int, size: int, ranks: Sequence[int], timeout: float) -> Group:
+        """`timeout`: seconds; 0: not known."""
 
 
 class LedgerGroup:
@@ -174,6 +175,6 @@ class LedgerCollectives:
     def open(self) -> int:
         return int(self._native.open)
 
-    def group(self, name: str, description: str, backend: str, rank: int, size: int, ranks: Sequence[int]) -> Group:
+    def group(self, name: str, description: str, backend: str, rank: int, size: int, ranks: Sequence[int], timeout: float = 0.0) -> Group:
         return LedgerGroup(_native.CollectiveGroup(self._bus, self._native, name, description, backend, SOURCE, rank, size,
-                                                   list(ranks)), name)
+                                                   list(ranks), timeout), name)

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..comms._flight import timeout_of
 from ._collectives import Collectives
 from ._collectives import Group as Reporter
 
@@ -166,7 +167,7 @@ class Groups:
                 return found
             backend, backends = backends_of(group)
             reporter = self._collectives.group(str(group.group_name), str(group.group_desc), backend, group.rank(), group.size(),
-                                               ranks_of(group))
+                                               ranks_of(group), timeout_of(group) or 0.0)
             known = self._known[key] = ProcessGroup(group, reporter, backend, backends)
             gone = weakref.finalize(group, self._gone, key, known)
             gone.atexit = False

@@ -51,6 +51,7 @@ def test_a_group_is_said_from_its_making_to_its_end(bus, surface):
     first = heard.on("collective.issued")[0]
     assert (first["bytes"], first["in_elements"], first["out_elements"], first["dtype"]) == (20, 5, 5, "float32")
     assert (first["peer"], first["rank"], first["group_size"], first["backend"], first["source"]) == (-1, 0, 1, "gloo", "torch")
+    assert (first["timeout_s"], first["p2p_sequence"]) == (1800, 0)  # PyTorch's default
     assert heard.on("collective.issued")[1]["peer"] == 0
     ids = [event["op_id"] for event in heard.on("collective.issued")]
     assert sorted(event["op_id"] for event in heard.on("collective.completed")) == sorted(ids) and 0 not in ids
