@@ -50,9 +50,9 @@ std::uint32_t ThreadPlace::take() noexcept {
   if (taking) return kNone;
   taking = true;
   order_for_handlers();
-  if (my_place != kNoPlace) {  // a handler came before that, and has taken one
+  if (mine != kNone) {  // a handler came before that, and has taken one
     taking = false;
-    return my_place;
+    return mine;
   }
   std::uint32_t found = kNever;
   for (std::uint32_t i = 0; i < Recording::kThreadsMax; ++i) {
@@ -131,24 +131,12 @@ RingWriter* Recording::claim(std::uint32_t pattern) noexcept {
   if (mine == ThreadPlace::kNone) mine = ThreadPlace::take();
   if (mine == ThreadPlace::kNone || mine == ThreadPlace::kNever) return nullptr;
   Atomic<std::uintptr_t>& word = ring_of(mine - 1, pattern);
-  if (word.load(std::memory_order_relaxed) != kNone)  // relaxed: our own
-    return nullptr;  // kRefused, or kClaiming: a handler in the middle of this
-  word.store(kClaiming, std::memory_order_relaxed);  // relaxed: our own
-RingWriter* Recording::ring(std::uint32_t pattern) noexcept {
-  std::uint32_t mine = my_place;
-  if (mine == kNoPlace) [[unlikely]]
-    mine = ThreadPlace::take();
-  if (mine == kNoPlace || mine == kNever) [[unlikely]]
-    return nullptr;
-  Atomic<std::uintptr_t>& word = rings_[(mine - 1) * patterns_.size() + pattern];
   std::uintptr_t has = word.load(std::memory_order_relaxed);  // relaxed: our own
-  if (has > kRefused) [[likely]]
-    return reinterpret_cast<RingWriter*>(has);  // NOLINT(performance-no-int-to-ptr)
   // In one step, as a handler that comes before it claims one itself. Relaxed: our own.
   if (has != kNone || !word.compare_exchange_strong(has, kClaiming, std::memory_order_relaxed)) {
     if (has > kRefused)
       return reinterpret_cast<RingWriter*>(has);  // NOLINT(performance-no-int-to-ptr)
-    return nullptr;                               // kClaiming: a handler in the middle of this
+    return nullptr;                               // kRefused, or a handler in the middle of this
   }
   order_for_handlers();
   RingWriter* const claimed = file_->claim(patterns_[pattern]);

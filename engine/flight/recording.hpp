@@ -87,12 +87,12 @@ class Recording final : public Counted {
   enum : std::uintptr_t { kNone, kClaiming, kRefused };  // in place of a ring
 
   friend struct ThreadPlace;
+  friend struct WhoIsInside;  // of tests that forget all memory
   [[nodiscard]] Atomic<std::uintptr_t>& ring_of(std::size_t thread, std::size_t pattern) noexcept {
     return rings_[pattern * kThreadsMax + thread];
   }
   static void count_not_inside() noexcept;
   void note_operation(const Recorded& as, const RecordHead& head, const void* payload) noexcept;
-  friend struct WhoIsInside;  // of tests that forget all memory
   /// This thread's; nullptr: it has none.
   [[nodiscard]] RingWriter* ring(std::uint32_t pattern) noexcept {
     if (ThreadPlace::mine - 1 < kThreadsMax) [[likely]] {

@@ -237,6 +237,7 @@ class Group {
                                      shown->output_split_sizes,
                                      0,
                                      {},
+                                     {},
                                      {}},
                                     shown->kind.empty());
     return std::make_unique<Issuing>(comm_, arguments.arguments(), issued(call),

@@ -57,6 +57,7 @@ PythonArguments::PythonArguments(std::string op, GivenArguments given, bool othe
     : op_(std::move(op)), given_(std::move(given)), other_(other) {
   read(given_.inputs, inputs_);
   read(given_.outputs, outputs_);
+  read_parts();
   arguments_ = made();
 }
 
@@ -68,6 +69,17 @@ void PythonArguments::read(nb::handle tensors, std::vector<Tensor>& into) {
   for (std::size_t i = 0; i < count; ++i)
     read_one(PySequence_Fast_GET_ITEM(all.ptr(), static_cast<Py_ssize_t>(i)), into[i]);
   kept_.push_back(std::move(all));
+}
+
+void PythonArguments::read_parts() {
+  if (!given_.parts.is_valid()) return;
+  for (const nb::handle one : given_.parts) {
+    const auto part = nb::cast<nb::tuple>(one);
+    collective::BatchPart& made = parts_.emplace_back();
+    read_one(part[0], made.tensor);
+    made.peer = nb::cast<std::int32_t>(part[1]);
+    made.sends = nb::cast<bool>(part[2]);
+  }
 }
 
 void PythonArguments::read_one(nb::handle object, Tensor& into) {
@@ -175,7 +187,7 @@ collective::Arguments PythonArguments::made() const {
     case OpName::new_window:
       return NewWindow{};
     case OpName::batch_op_issue:
-      return BatchOpIssue{g.num_ops, g.async_op};
+      return BatchOpIssue{g.num_ops, g.async_op, parts_};
     case OpName::finalize:
       return Finalize{};
     case OpName::other:

@@ -26,6 +26,7 @@ struct GivenArguments {
   std::uint64_t num_ops = 0;
   std::vector<int> ranks;
   std::string group;
+  nb::object parts;  // of a batch: a sequence of (tensor, peer, sends); none: not known
 };
 
 class PythonArguments {
@@ -39,6 +40,7 @@ class PythonArguments {
 
  private:
   void read(nb::handle tensors, std::vector<collective::Tensor>& into);
+  void read_parts();
   void read_one(nb::handle object, collective::Tensor& into);
   bool read_torch(nb::handle object, collective::Tensor& into);
   bool read_buffer(nb::handle object, collective::Tensor& into);
@@ -52,6 +54,7 @@ class PythonArguments {
   std::vector<nb::object> kept_;  // the sequences
   std::vector<std::vector<std::int64_t>> sizes_;
   std::vector<collective::Tensor> inputs_, outputs_;
+  std::vector<collective::BatchPart> parts_;
   collective::Arguments arguments_;
 };
 

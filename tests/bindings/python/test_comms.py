@@ -1,5 +1,7 @@
 """Do hooks in Python do what torchcomms' own tests ask of its hooks, and what its documents' programs count on?"""
 
+import json
+
 import pytest
 from ringmain import comms
 from ringmain.comms import OpName, PostHookArgs, PreHookArgs, RemovableHandle
@@ -88,6 +90,22 @@ def test_a_batch_of_send_and_receive_is_one_pre_and_one_post_also_with_dropped_h
     assert got == [7.0]
     assert before.names == after.names == [OpName.batch_op_issue]
     assert before[0].num_ops == 2 and before[0].async_op is True and before.ids == after.ids
+
+
+def test_a_recorder_has_the_members_of_a_batch(comm):
+    recorder = comms.FlightRecorderHook(10, isolated=True)
+    recorder.register_with_comm(comm)
+    batch = comm.batch_op_create()
+    batch.recv([0.0, 0.0], 0)
+    batch.send([7.0, 8.0], 0)
+    batch.issue()
+    entries = json.loads(recorder.dump_json())["entries"]
+    assert [entry["profiling_name"].split(":")[1].split(" ")[0] for entry in entries] == ["recv", "send", "coalesced"]
+    assert [(entry["input_sizes"], entry["output_sizes"]) for entry in entries] == [([], [[2]]), ([[2]], []), ([], [])]
+    assert {entry["state"] for entry in entries} == {"completed"}
+    with pytest.raises(TypeError):
+        batch.send(object(), 0)
+        batch.issue()
 
 
 def test_abort_hooks_run_on_each_trigger_and_not_after_remove(comm):

@@ -260,7 +260,8 @@ class Comm(Hooks):
             raise TypeError(f"async_op is {async_op!r}; give True or False")
         reduction = call.reduce.type.value if call.reduce is not None else "sum"
         issuing = self._native.issue(call.op, call.inputs, call.outputs, call.peer, reduction, bool(async_op), False, call.splits[0],
-                                     call.splits[1], len(call.parts), call.ranks, call.name)
+                                     call.splits[1], len(call.parts), call.ranks, call.name,
+                                     [((part.inputs or part.outputs)[0], part.peer, part.op == "send") for part in call.parts])
         if not issuing.refused:
             return issuing
         if self._native.aborted:

@@ -43,16 +43,6 @@ class FlightRecorderHook:
         """A communicator of ringmain.comms, its hooks (hooks_of), or a process group of PyTorch's that ringmain.torch hears. From its next
         operation on; parts of a split are recorded with it. Again: nothing."""
         self._native.register_with_comm(hooks_with_timeout(comm)._native)
-        try:
-            hooks = comm if isinstance(comm, Hooks) else hooks_of(comm)
-        except TypeError:
-            raise TypeError(f"comm is {comm!r}; give a communicator of ringmain.comms, its hooks, a torch.distributed.ProcessGroup, or a "
-                            "group's name") from None
-        if not isinstance(comm, (Hooks, str)):
-            limit = timeout_of(comm)
-            if limit is not None:
-                hooks._native.set_timeout(limit)
-        self._native.register_with_comm(hooks._native)
 
     def unregister(self) -> None:
         """Nothing is recorded any more; what is there stays."""
@@ -110,7 +100,7 @@ def hooks_with_timeout(comm: Any) -> Hooks:
         raise TypeError(f"comm is {comm!r}; give a communicator of ringmain.comms, its hooks, a torch.distributed.ProcessGroup, or a "
                         "group's name") from None
     if not isinstance(comm, (Hooks, str)):
-        limit = _timeout_of(comm)
+        limit = timeout_of(comm)
         if limit is not None:
             hooks._native.set_timeout(limit)
     return hooks
