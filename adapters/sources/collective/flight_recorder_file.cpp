@@ -16,6 +16,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "bus/door.hpp"
 #include "engine/system/clock.hpp"
 
 namespace ringmain::collective::detail {
@@ -131,6 +132,14 @@ std::string write_flight_file(const std::string& path, const std::string& bytes)
     fault = because("cannot write " + path);
   if (!fault.empty()) ::unlink(partial.c_str());
   return fault;
+}
+
+std::string write_stacks_beside(const std::string& path) {
+  const auto stacks = python_stacks();
+  if (!stacks) return {};  // there is no Python here, or it does not lend them
+  const fs::path dump(path);
+  const fs::path beside = dump.parent_path() / ("stacks-" + dump.filename().string() + ".txt");
+  return write_flight_file(beside.string(), stacks.value());
 }
 
 }  // namespace ringmain::collective::detail

@@ -20,5 +20,8 @@ using flight::write_flight_dump;
 /// The file has all of `bytes`, or is what it was. Its folder is made. Who may read it, the
 /// process's umask says. One sentence, or "".
 [[nodiscard]] std::string write_flight_file(const std::string& path, const std::string& bytes);
+/// Where that dump's process has Python that lends its stacks: writes them to stacks-NAME.txt in
+/// the same folder, a name that no analyzer takes for a dump's. One sentence, or "".
+[[nodiscard]] std::string write_stacks_beside(const std::string& path);
 
 }  // namespace ringmain::collective::detail

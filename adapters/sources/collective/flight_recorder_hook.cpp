@@ -52,10 +52,15 @@ Result<std::string> write_file(FlightRing& ring, const FlightRecorderOptions& op
     return Error{Error::Code::refused, "a dump's file is called after its rank: give one from 0"};
   auto path = flight_path(options.variables, rank);
   if (!path) return path;
-  const std::lock_guard lock(ring.writes_file);
-  const std::string bytes = write_flight_dump(
-      ring.copy(), {DumpFormat::pickle, options.backend, rank, include_completed});
-  std::string fault = write_flight_file(path.value(), bytes);
+  std::string fault;
+  {
+    const std::lock_guard lock(ring.writes_file);
+    const std::string bytes = write_flight_dump(
+        ring.copy(), {DumpFormat::pickle, options.backend, rank, include_completed});
+    fault = write_flight_file(path.value(), bytes);
+  }
+  // After the dump, which needs no look at frames that other threads change.
+  if (fault.empty()) fault = write_stacks_beside(path.value());
   if (!fault.empty()) return Error{Error::Code::system, std::move(fault)};
   return path;
 }
