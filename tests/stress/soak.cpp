@@ -150,7 +150,8 @@ class Scenarios {
       threads_.emplace_back([this, lane] { scenes(lane); });
     threads_.emplace_back([this] {
       for (std::uint64_t i = 0; until_.more(i); ++i)
-        thread_churn(2, i % 2 == 0, {5000, &over_}, tally_, faults_);
+        thread_churn(2, i % 2 == 0 ? LaneKind::ring : LaneKind::segments, {5000, &over_}, tally_,
+                     faults_);
     });
     for (auto* storm : {&registration_storm, &inline_storm, &channels_and_patterns, &order_storm,
                         &interest_storm, &parallel_storm})
