@@ -1,5 +1,6 @@
 // Who is the first cause? A rank that did not join because it waits elsewhere is not: the one that
-// it waits for is. Ranks that wait for each other in a circle have a deadlock.
+// it waits for is. Nor is one that hangs in what ranks call differently. Ranks that wait for each
+// other in a circle have a deadlock.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -64,10 +65,28 @@ void hold_up(Judging& judging, std::size_t at, const std::map<std::int64_t, int>
   if (blamed.empty()) finding.consequence_of = cause;
 }
 
+bool is_mismatch(const Finding& finding) {
+  return finding.kind == FindingKind::operation || finding.kind == FindingKind::size ||
+         finding.kind == FindingKind::type;
+}
+
+/// What ranks call differently may end on some and hang on others: those are not to blame for it.
+void follow_mismatches(std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    if (finding.kind != FindingKind::state && finding.kind != FindingKind::not_finished) continue;
+    const auto cause = std::find_if(findings.begin(), findings.end(), [&](const Finding& other) {
+      return is_mismatch(other) && other.group == finding.group && other.seq == finding.seq;
+    });
+    if (cause != findings.end())
+      finding.consequence_of = static_cast<int>(cause - findings.begin());
+  }
+}
+
 }  // namespace
 
 void judge_waits(Judging& judging) {
   auto& findings = judging.verdict.findings;
+  follow_mismatches(findings);
   const auto waits = waits_of(findings);
   std::set<int> in_circle;
   std::vector<Finding> deadlocks;

@@ -16,8 +16,9 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "bus/door.hpp"
 #include "engine/system/clock.hpp"
+
+#include "bus/door.hpp"
 
 namespace ringmain::collective::detail {
 namespace {

@@ -172,6 +172,23 @@ TEST(JudgeTest, TheMinorityIsToBlameAndATieBlamesNobody) {
   EXPECT_EQ(made.verdict().findings.at(0).suspects, (Ranks{0, 1, 2, 3}));
 }
 
+/// As MPI does it: some leave, and one hangs.
+TEST(JudgeTest, WhoHangsInWhatAnotherCallsDifferentlyIsNotToBlame) {
+  HandMade made(4);
+  made.add_all(1, completed);
+  for (const std::int64_t rank : {0, 1, 2, 3}) {
+    Entry& entry = made.add(rank, 2, rank == 3 ? started : completed);
+    if (rank == 2) entry.inputs.sizes = made.job.kept.texts.number("[[9]]");
+  }
+  for (Dump& dump : made.job.dumps) dump.file_time_ns = kStart + 100 * kSecond;
+  const Verdict verdict = made.verdict();
+  ASSERT_EQ(verdict.findings.size(), 2u);
+  EXPECT_EQ(verdict.findings[0].kind, FindingKind::size);
+  EXPECT_EQ(verdict.findings[1].kind, FindingKind::state);
+  EXPECT_EQ(verdict.findings[1].consequence_of, 0);
+  EXPECT_EQ(verdict.culprits(), Ranks{2});
+}
+
 TEST(JudgeTest, AnotherShapeOfAsManyElementsIsNoFault) {
   HandMade made(3);
   made.add_all(1, completed);
