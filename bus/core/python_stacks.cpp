@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/types.h>
@@ -19,6 +20,7 @@ namespace ringmain::detail {
 namespace {
 
 constexpr std::size_t kStackBytes = 256u << 10;
+constexpr rlim_t kBytesMax = 8u << 20;
 constexpr int kThreadsShown = 100;      // by the interpreter, the newest first
 constexpr int kThreadsMax = 1'000'000;  // a list that another thread changes may lead in a circle
 constexpr int kCrashed = 77;
@@ -105,10 +107,13 @@ struct Action {
 void let_crashes_end_this_child() noexcept {
   constexpr unsigned long kRestorer = 0x04000000;  // the processor wants one; none is used
   Action action{[](int) { leave(kCrashed); }, kRestorer, [] { leave(kCrashed); }, 0};
-  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXFSZ, SIGALRM})
+  unsigned long ours = 0;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXFSZ, SIGALRM}) {
     (void)::syscall(SYS_rt_sigaction, signal, &action, nullptr, sizeof action.mask);
-  const unsigned long none = 0;
-  (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
+    ours |= 1UL << (signal - 1);
+  }
+  // All others stay blocked: the program's handlers would run here, in its memory, and once more.
+  (void)::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, nullptr, sizeof ours);
   const itimerval limit{{0, 0}, {kSecondsMax, 0}};
   (void)::syscall(SYS_setitimer, ITIMER_REAL, &limit, nullptr);
 }
@@ -126,8 +131,13 @@ bool walk_in_child(int fd, int& status) noexcept {
   void* const stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return false;
+  sigset_t all;
+  sigset_t before;
+  (void)::sigfillset(&all);
+  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);  // the child begins with it
   const pid_t child =
       ::clone(in_child, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &fd);
+  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child > 0) {
     while (::waitpid(child, &status, __WALL) < 0 && errno == EINTR) {
     }
@@ -176,6 +186,11 @@ bool has_python() noexcept {
 const char* write_python_stacks(int fd, const char* process) noexcept {
   find_python();  // where it came after the door
   if (const char* const why = why_not()) return why;
+  rlimit limit{};  // a file in memory counts, and a write past it would cost the program a SIGXFSZ
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kBytesMax)
+    return "the process may write files of less than 8 MiB only (ulimit -f), and stacks may take "
+           "as "
+           "much";
   write_text(fd, process);
   write_text(fd, ", Python ");
   write_text(fd, python.name);

@@ -294,6 +294,18 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
 
 }  // namespace
 
+namespace {
+
+/// The last run ended where slots do, and not where events do: more of them may lie in one piece.
+bool was_cut(const Lane& lane) noexcept {
+  if (lane.options.kind != LaneKind::segments) return false;
+  const std::uint64_t consumed = lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own
+  return (consumed & lane.owner_slots.mask) == 0 ||
+         consumed == static_cast<const Segment*>(lane.owner_slots.queue)->end;
+}
+
+}  // namespace
+
 /// Flattened, but for what is rare: for an event that comes alone the frames of ten functions were
 /// a seventh of its instructions (bench/instructions, delivered manually).
 [[gnu::flatten]] std::size_t drain(Drainer& drainer, ChannelCore& channel,
@@ -307,16 +319,21 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
   for (std::uint32_t i = 0; i < lanes && taken < quantum; ++i) {
     Lane& lane = next_lane(channel, lanes);
     if (is_empty_ring(lane)) continue;
-    const Run run =
-        take_run(lane, drainer.room, std::min<std::size_t>(quantum - taken, Drainer::kBatchMax));
-    if (run.count == 0) continue;
-    if (taken == 0) drainer.before_callbacks(channel);
-    taken += run.count;
-    if (channel.host().aborting()) {
-      discard_run(channel, lane, run);
-      continue;
-    }
-    hand_out(drainer, channel, lane, run);
+    // A lane's turn is a batch of it, in as many runs as its slots lie in pieces: who waits in
+    // another lane waits for as many events of each kind of lane, and a short turn means that
+    // nothing is left (WaitStrategy::worked).
+    const std::size_t end = std::min<std::size_t>(quantum, taken + Drainer::kBatchMax);
+    do {
+      const Run run = take_run(lane, drainer.room, end - taken);
+      if (run.count == 0) break;
+      if (taken == 0) drainer.before_callbacks(channel);
+      taken += run.count;
+      if (channel.host().aborting()) {
+        discard_run(channel, lane, run);
+      } else {
+        hand_out(drainer, channel, lane, run);
+      }
+    } while (taken < end && was_cut(lane));
   }
   return taken;
 }

@@ -71,6 +71,7 @@ class CopiedImage final : public Image {
       : before_(before), bytes_(bytes), after_(after) {}
   [[nodiscard]] std::uint64_t size() const noexcept override { return bytes_.size(); }
   void read(Look look, std::uint64_t offset, void* to, std::size_t bytes) noexcept override {
+    if (bytes == 0) return;  // `to` may be nullptr
     const Bytes& wanted = look == Look::before ? before_ : look == Look::after ? after_ : bytes_;
     const bool is_there = offset + bytes <= wanted.size();
     std::memcpy(to, (is_there ? wanted : bytes_).data() + offset, bytes);
@@ -98,7 +99,8 @@ class FileImage final : public Image {
       offset += static_cast<std::uint64_t>(some);
       bytes -= static_cast<std::size_t>(some);
     }
-    std::memset(into, 0, bytes);  // cut meanwhile: zeros are no record, and the sums find it
+    // Cut meanwhile: zeros are no record, and the sums find it.
+    if (bytes != 0) std::memset(into, 0, bytes);
   }
   /// Of the system; 0: all could be read.
   [[nodiscard]] int error() const noexcept { return error_; }

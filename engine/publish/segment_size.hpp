@@ -1,23 +1,21 @@
 // How many slots has a segment?
 //
-// An idle lane stays small: 2 KiB. A lane in which events wait gets longer ones, up to 16 KiB,
-// which are written in about a microsecond in the middle of a publish.
+// An idle lane stays small: two of 2 KiB, or of four slots. A lane in which events wait gets longer
+// ones, up to 16 KiB or 64 slots, of which the headers are written in the middle of a publish.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
 namespace ringmain::engine {
 
-/// Of the first one of a lane: a power of two.
+/// Of the first two of a lane: a power of two.
 constexpr std::uint64_t slots_of_first(std::uint32_t slot_bytes) noexcept {
-  enum : std::uint32_t { kBytes = 2048, kFewest = 4 };
-  return std::bit_floor(kBytes / slot_bytes < kFewest ? std::uint32_t{kFewest}
-                                                      : kBytes / slot_bytes);
+  return std::bit_floor(std::max(2048 / slot_bytes, std::uint32_t{4}));
 }
 /// At most: a power of two.
 constexpr std::uint64_t slots_at_most(std::uint32_t slot_bytes) noexcept {
-  enum : std::uint32_t { kBytes = 16384 };
-  return std::bit_floor(kBytes / slot_bytes);
+  return std::bit_floor(std::max(16384 / slot_bytes, std::uint32_t{64}));
 }
 
 }  // namespace ringmain::engine

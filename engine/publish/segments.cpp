@@ -1,6 +1,5 @@
 #include "engine/publish/segments.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -52,10 +51,17 @@ bool give_segments(Lane& lane) noexcept {
   auto* all = new (std::nothrow) Segments;
   lane.slots.queue = all;
   if (all == nullptr) return false;
-  Segment* const first = make(slots_of_first(lane.slot_bytes), lane.slot_bytes);
+  const std::uint64_t slots = slots_of_first(lane.slot_bytes);
+  Segment* const first = make(slots, lane.slot_bytes);
   all->oldest = all->writing = first;
   if (first == nullptr) return false;
-  first->end = first->mask + 1;
+  first->end = slots;
+  // As one that ended before the first event, it comes back once that is heard: with two of them a
+  // lane in which nothing waits never needs more memory.
+  Segment* const before = make(slots, lane.slot_bytes);
+  if (before == nullptr) return false;
+  before->next.store(first, std::memory_order_relaxed);  // relaxed: not listed yet
+  all->oldest = before;
   lane.slots.ring = first->slots();
   lane.slots.mask = first->mask;
   lane.owner_slots = lane.slots;
@@ -76,9 +82,11 @@ bool extend(Lane& lane, std::uint64_t index) noexcept {
   if (to != nullptr) {
     to->next.store(nullptr, std::memory_order_relaxed);  // relaxed: s.linked below
   } else {
-    // Events wait, and there are more of them than the last segment holds.
-    to = make(std::min(2 * (all.writing->mask + 1), slots_at_most(lane.slot_bytes)),
-              lane.slot_bytes);
+    // Events wait, and there are more of them than the last segment holds. One that begins at a
+    // multiple of its size does not wrap, so runs are longer.
+    std::uint64_t slots = all.writing->mask + 1;
+    if (2 * slots <= slots_at_most(lane.slot_bytes) && index % (2 * slots) == 0) slots *= 2;
+    to = make(slots, lane.slot_bytes);
     if (to == nullptr) return false;
   }
   to->end = index + to->mask + 1;

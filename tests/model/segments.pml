@@ -91,7 +91,7 @@ inline extend() {
 #ifdef GARBAGE                                              /* M */
         ; atomic { mem[SEQ(to,0)] = 99; mem[SEQ(to,1)] = 99 }
 #endif
-     :: skip                                                 /* out of memory */
+     :: assert(c != index)                                   /* out of memory: something waits */
      fi
   fi;
   if
@@ -167,7 +167,8 @@ proctype owner() {
   assert(heard == com)
 }
 init { atomic {
-  made = 1; writing = 1; oldest = 1; ends[1] = SZ; mem[END(1)] = SZ; mem[LIVE] = 1;
+  /* two: one that ended before the first event comes back once that is consumed */
+  made = 2; writing = 1; oldest = 2; links[2] = 1; ends[1] = SZ; mem[END(1)] = SZ; mem[LIVE] = 1;
   run cpu(0); run cpu(1);
   run publisher(); run owner()
 } }

@@ -76,7 +76,9 @@ int make_partial(const fs::path& folder, std::string& path) {
     if (::getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
       drawn = static_cast<std::uint64_t>(engine::now_ns());
     // Its name has no part of the prefix, by which analyzers look for files.
-    path = (folder / (".partial-" + std::to_string(::getpid()) + "-" + std::to_string(drawn)));
+    // Nor does it end in a number, which they take for a rank.
+    path =
+        folder / (".partial-" + std::to_string(::getpid()) + "-" + std::to_string(drawn) + ".tmp");
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
@@ -135,12 +137,12 @@ std::string write_flight_file(const std::string& path, const std::string& bytes)
   return fault;
 }
 
-std::string write_stacks_beside(const std::string& path) {
+void write_stacks_beside(const std::string& path, std::int64_t rank) {
   const auto stacks = python_stacks();
-  if (!stacks) return {};  // there is no Python here, or it does not lend them
-  const fs::path dump(path);
-  const fs::path beside = dump.parent_path() / ("stacks-" + dump.filename().string() + ".txt");
-  return write_flight_file(beside.string(), stacks.value());
+  if (!stacks) return;  // there is no Python here, or it does not lend them
+  const fs::path beside =
+      fs::path(path).parent_path() / ("stacks-" + std::to_string(rank) + ".txt");
+  (void)write_flight_file(beside.string(), stacks.value());
 }
 
 }  // namespace ringmain::collective::detail

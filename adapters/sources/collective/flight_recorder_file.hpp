@@ -20,8 +20,9 @@ using flight::write_flight_dump;
 /// The file has all of `bytes`, or is what it was. Its folder is made. Who may read it, the
 /// process's umask says. One sentence, or "".
 [[nodiscard]] std::string write_flight_file(const std::string& path, const std::string& bytes);
-/// Where that dump's process has Python that lends its stacks: writes them to stacks-NAME.txt in
-/// the same folder, a name that no analyzer takes for a dump's. One sentence, or "".
-[[nodiscard]] std::string write_stacks_beside(const std::string& path);
+/// Where that dump's process has Python that lends its stacks: writes them to stacks-RANK.txt in
+/// the same folder. PyTorch's analyzer takes what has the dumps' prefix anywhere in its name, so
+/// that one has no part of it. Without room for it there is no such file.
+void write_stacks_beside(const std::string& path, std::int64_t rank);
 
 }  // namespace ringmain::collective::detail

@@ -59,9 +59,9 @@ Result<std::string> write_file(FlightRing& ring, const FlightRecorderOptions& op
         ring.copy(), {DumpFormat::pickle, options.backend, rank, include_completed});
     fault = write_flight_file(path.value(), bytes);
   }
-  // After the dump, which needs no look at frames that other threads change.
-  if (fault.empty()) fault = write_stacks_beside(path.value());
   if (!fault.empty()) return Error{Error::Code::system, std::move(fault)};
+  // After the dump, which needs no look at frames that other threads change.
+  write_stacks_beside(path.value(), rank);
   return path;
 }
 

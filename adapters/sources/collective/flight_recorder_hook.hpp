@@ -74,7 +74,7 @@ class FlightRecorderHook {
   /// Writes that pickle to <prefix><rank>, whole or not at all, and returns the path. The prefix is
   /// the variable …_FR_DUMP_TEMP_FILE, else torch/comm_lib_trace_rank_ in the user's cache folder,
   /// which is made. With …_FR_DUMP_DYNAMIC_FILE_NAME=1 the variable is the whole name. The Python
-  /// stacks of all threads, if the process has Python that lends them, go to stacks-<name>.txt
+  /// stacks of all threads, if the process has Python that lends them, go to stacks-<rank>.txt
   /// beside it. If another
   /// thread writes a file of this ring, it waits for that one, and then writes its own.
   /// Progress: blocking.

@@ -72,7 +72,7 @@ TEST_F(TorchcommsMemoryTest, EachAllocationOfAThreadsFirstCallMayFail) {
 TEST_F(TorchcommsMemoryTest, WhatHadNoPostHookInTheMainThreadIsOverWhenTheProcessEnds) {
   theirs_->backend = [](TorchWork&) { throw std::runtime_error("no route"); };
   const std::string end = in_child([&](Findings& found) {
-    Bus& bus = *new Bus;  // outlives main
+    static Bus& bus = *new Bus;  // outlives main
     static int said = 0;
     (void)std::atexit([] {
       if (said != 1) ::_exit(3);

@@ -2,6 +2,7 @@
 #include "engine/publish/segments.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <set>
 #include <vector>
 
@@ -78,7 +79,8 @@ TEST_F(SegmentsTest, ABurstMakesThemLongerAndTheNextOneFindsThem) {
     longest = std::max(longest, s->mask + 1);
   }
   EXPECT_EQ(longest, slots_at_most(lane.slot_bytes));
-  EXPECT_LT(slots, 20'000 + longest) << "no more than the last one has slots to spare";
+  EXPECT_LT(slots, 20'000 + longest + slots_of_first(lane.slot_bytes))
+      << "no more than the last one has slots to spare, and one that has not come back";
   drain_all();
   for (int i = 0; i < 5; ++i) {
     publish(lane, 19'000);
@@ -93,7 +95,7 @@ TEST_F(SegmentsTest, TheOneThatTheOwnerStandsAtTheEndOfHasNotComeBack) {
   const AttachedSubscriber attached(*channel_, keep_numbers(got_));
   Lane& lane = take();
   const auto& all = *static_cast<const Segments*>(lane.slots.queue);
-  const Segment* const first = all.oldest;
+  const Segment* const first = all.writing;
   publish(lane, first->end);
   drain_all();
   publish(lane, 1);
@@ -118,6 +120,41 @@ TEST_F(SegmentsTest, TheNextPublisherGoesOnWhereTheLastOneStopped) {
     EXPECT_EQ(channel_->lane_count(), 1u);
   }
   expect_all_in_order();
+}
+
+/// A short turn would be taken for the end of what waits.
+TEST_F(SegmentsTest, ATurnIsABatchHoweverShortThePiecesAre) {
+  for (const std::uint32_t payload : {8u, 64u, 160u, 1000u}) {
+    ChannelCoreOptions options;
+    options.payload_bytes = payload;
+    const auto channel = make_channel(workers_, options);
+    std::uint64_t heard = 0;
+    const AttachedSubscriber attached(*channel,
+                                      [&](const engine::Run& run) { heard += run.count; });
+    Lane* const lane = channel->take_lane(LaneOptions{}, *channel);
+    ASSERT_NE(lane, nullptr);
+    std::uint64_t number = 0;
+    const auto build = [](void* to, void* from) noexcept { std::memcpy(to, from, 8); };
+    for (int i = 0; i < 4096; ++i)
+      ASSERT_EQ(push_slowly(*lane, build, &number, 0), Pushed::accepted);
+    for (int turn = 1; turn <= 16; ++turn) {
+      EXPECT_EQ(drain(drainer_, *channel, Drainer::kBatchMax), std::size_t{Drainer::kBatchMax})
+          << payload << " bytes, turn " << turn;
+    }
+    EXPECT_EQ(heard, 4096u);
+  }
+}
+
+TEST_F(SegmentsTest, ALaneInWhichNothingWaitsHasTheMemoryThatItNeeds) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take();
+  const auto first = segments_of(lane);
+  for (int i = 0; i < 1000; ++i) {
+    publish(lane, 1);
+    drain_all();
+  }
+  expect_all_in_order();
+  EXPECT_EQ(segments_of(lane), first);
 }
 
 TEST_F(SegmentsTest, ABatchCrossesTheirEnds) {
@@ -157,7 +194,7 @@ TEST(SegmentSizeTest, AnIdleLaneIsSmallAndALongSegmentIsWrittenInAMicrosecond) {
     EXPECT_LE(first, most) << bytes;
     EXPECT_GE(first, 4u) << bytes;
     EXPECT_LE(first * bytes, 4u * 1056) << bytes;
-    EXPECT_LE(most * bytes, 16384u) << bytes;
+    EXPECT_TRUE(most == 64 || most * bytes <= 16384u) << bytes;
   }
 }
 

@@ -104,6 +104,15 @@ def test_the_analyzer_takes_every_name_that_it_knows_and_finds_nothing(tmp_path)
     assert analyze(tmp_path)[0]["findings"] == []
 
 
+def test_the_analyzer_passes_over_the_stacks_beside_the_dumps(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHCOMM_FR_DUMP_TEMP_FILE", str(tmp_path / "rank_"))
+    for rank, recorder in enumerate(recorded(4, lambda comm, _: every_collective(comm))):
+        recorder.dump_file(rank)
+    if sys.version_info < (3, 13):  # later ones do not lend their stacks: docs/door.md
+        assert "most recent call first" in (tmp_path / "stacks-3.txt").read_text()
+    assert "mismatch" not in fr_trace(tmp_path).lower()
+
+
 def test_what_it_has_no_name_for_is_in_json_only():
     def program(comm, recorder):
         comm.split([comm.get_rank()], f"own{comm.get_rank()}")
