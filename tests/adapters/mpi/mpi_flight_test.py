@@ -4,6 +4,7 @@
 usage: mpi_flight_test.py TESTCASE, with the variables of mpi_run_test.py
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -54,7 +55,8 @@ class OfOneMpi:
     def end(self):
         for ring in self.rings().values():
             if ring["process"]["state"] == "alive":
-                os.kill(ring["process"]["pid"], signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # the launcher ends the others at the first one's end
+                    os.kill(ring["process"]["pid"], signal.SIGKILL)
         self.job.kill()
         self.job.wait()
 
