@@ -298,7 +298,8 @@ namespace {
 
 /// The last run ended where slots do, and not where events do: more of them may lie in one piece.
 bool was_cut(const Lane& lane) noexcept {
-  if (lane.options.kind != LaneKind::segments) return false;
+  // By the owner's own words: what the publisher asked for is on its line, and another's by now.
+  if (lane.owner_slots.ring == nullptr || lane.owner_slots.queue == nullptr) return false;
   const std::uint64_t consumed = lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own
   return (consumed & lane.owner_slots.mask) == 0 ||
          consumed == static_cast<const Segment*>(lane.owner_slots.queue)->end;
