@@ -16,28 +16,16 @@
 #include "engine/door/door_place.hpp"
 #include "engine/door/door_server.hpp"
 #include "engine/system/clock.hpp"
+#include "engine/system/descriptor.hpp"
 
 namespace ringmain::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using engine::Descriptor;
 using engine::door::DoorName;
 
 constexpr std::size_t kAnswerBytesMax = 256u << 20;  // no door says as much
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  const int fd_;
-};
 
 std::string in_words(int error) {
   return std::generic_category().message(error);

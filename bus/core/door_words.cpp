@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/system/clock.hpp"
+#include "engine/system/descriptor.hpp"
 
 #include "bus/core/bus_core.hpp"
 #include "bus/core/buses.hpp"
@@ -98,25 +99,15 @@ std::string process_in_words() {
 }
 
 /// A file in memory: it takes all that is written without blocking.
-class MemoryFile {
- public:
-  MemoryFile() noexcept : fd_(::memfd_create("ringmain-stacks", MFD_CLOEXEC)) {}
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  ~MemoryFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  const int fd_;
-};
+engine::Descriptor memory_file() noexcept {
+  return engine::Descriptor(::memfd_create("ringmain-stacks", MFD_CLOEXEC));
+}
 
 constexpr const char kNoFile[] = "the system gives no file in memory (memfd_create)";
 
 /// Allocates nothing from the heap, unless there are no stacks: a thread may hang in malloc.
 void answer_stacks(Reply& reply, const char* process) {
-  const MemoryFile file;
+  const engine::Descriptor file = memory_file();
   if (file.get() < 0) return say_sentence(reply, kNoFile);
   if (const char* const why = write_python_stacks(file.get(), process))
     return say_sentence(reply, why);
@@ -214,7 +205,7 @@ namespace ringmain {
 Result<std::string> python_stacks() {
   static std::mutex& one_at_a_time = *new std::mutex;
   const std::lock_guard lock(one_at_a_time);
-  const detail::MemoryFile file;
+  const engine::Descriptor file = detail::memory_file();
   if (file.get() < 0) return Error{Error::Code::system, detail::kNoFile};
   const std::string process = detail::process_in_words();
   if (const char* const why = detail::write_python_stacks(file.get(), process.c_str()))

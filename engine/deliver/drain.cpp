@@ -292,10 +292,6 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
   return 0;
 }
 
-}  // namespace
-
-namespace {
-
 /// The last run ended where slots do, and not where events do: more of them may lie in one piece.
 bool was_cut(const Lane& lane) noexcept {
   // By the owner's own words: what the publisher asked for is on its line, and another's by now.

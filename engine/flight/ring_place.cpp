@@ -18,27 +18,12 @@
 
 #include "engine/flight/layout.hpp"
 #include "engine/flight/process_life.hpp"
+#include "engine/system/descriptor.hpp"
 
 namespace ringmain::engine::flight {
 namespace {
 
 constexpr std::string_view kPrefix = "flight-", kSuffix = ".ring";
-
-/// Closes it before the program can find its number taken.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 std::string in_words(int error) {
   char text[128];

@@ -36,7 +36,7 @@ struct Segments {
   Segment* oldest = nullptr;   // the first one, by `next`
 };
 
-/// Gives a new lane its first segment. False: out of memory; free_segments() all the same.
+/// Gives a new lane its first two. False: out of memory; free_segments() all the same.
 [[nodiscard]] bool give_segments(Lane& lane) noexcept;
 void free_segments(Lane& lane) noexcept;
 
@@ -44,7 +44,8 @@ void free_segments(Lane& lane) noexcept;
 /// False: out of memory, and nothing has changed. Threads: the lane's publisher, while it is busy.
 [[nodiscard]] bool extend(Lane& lane, std::uint64_t index) noexcept;
 
-/// The index after the last event for which there is a slot; without segments the largest number.
+/// The index after the last event for which there is a slot; without segments more than there ever
+/// are, half of the largest number, as words are twice an index.
 [[nodiscard]] inline std::uint64_t end_of_slots(const Lane& lane) noexcept {
   if (lane.options.kind != LaneKind::segments || lane.slots.queue == nullptr)
     return ~std::uint64_t{0} >> 1;

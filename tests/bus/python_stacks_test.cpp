@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@
 
 namespace {
 
-enum class Walk { well, crashes, aborts, is_of_a_broken_list };
+enum class Walk { well, crashes, aborts, is_of_a_broken_list, gets_a_signal };
 Walk walk = Walk::well;
 int threads = 3;
 bool initialized = true;
@@ -78,6 +79,7 @@ const char* RINGMAIN_TESTS_WALK(int fd, void*, void*
   say(fd, "Thread 0x1 (most recent call first):\n");
   if (walk == Walk::crashes) *reinterpret_cast<volatile int*>(8) = 1;
   if (walk == Walk::aborts) std::abort();
+  if (walk == Walk::gets_a_signal) (void)::kill(::getpid(), SIGUSR2);  // the child alone
   return nullptr;
 }
 void _Py_DumpTraceback(int fd, void* thread) {
@@ -105,6 +107,7 @@ class PythonStacksTest : public testing::Test {
     ::sigaction(SIGCHLD, &counts, &child_);
     ::sigaction(SIGSEGV, &counts, &crash_);
     ::sigaction(SIGABRT, &counts, &abort_);
+    ::sigaction(SIGUSR2, &counts, &user_);
     handled = 0;
   }
   ~PythonStacksTest() override {
@@ -117,6 +120,7 @@ class PythonStacksTest : public testing::Test {
     ::sigaction(SIGCHLD, &child_, nullptr);
     ::sigaction(SIGSEGV, &crash_, nullptr);
     ::sigaction(SIGABRT, &abort_, nullptr);
+    ::sigaction(SIGUSR2, &user_, nullptr);
   }
   static std::string stacks() {
     auto told = python_stacks();
@@ -125,7 +129,7 @@ class PythonStacksTest : public testing::Test {
 
  private:
   struct sigaction child_ {
-  }, crash_{}, abort_{};
+  }, crash_{}, abort_{}, user_{};
 };
 
 TEST_F(PythonStacksTest, AWalkThatGoesWellIsToldBelowTheProcess) {
@@ -146,6 +150,26 @@ TEST_F(PythonStacksTest, AWalkThatCrashesEndsItsChildAlone) {
   }
   walk = Walk::well;
   EXPECT_EQ(stacks().find("ended here"), std::string::npos);
+}
+
+/// A signal to all processes of a group, or to all of a name, reaches the child as well.
+TEST_F(PythonStacksTest, NoHandlerOfTheProgramsRunsInTheChild) {
+  walk = Walk::gets_a_signal;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(stacks().find("ended here"), std::string::npos);
+  EXPECT_EQ(handled, 0);
+  (void)::raise(SIGUSR2);
+  EXPECT_EQ(handled.exchange(0), 1) << "the program's own is there as before";
+}
+
+TEST_F(PythonStacksTest, WhereFilesMustBeSmallThereIsASentence) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 1u << 20;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string told = stacks();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_NE(told.find("(ulimit -f)"), told.npos) << told;
 }
 
 #if RINGMAIN_TESTS_LENDS != 15
