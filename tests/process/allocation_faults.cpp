@@ -58,7 +58,7 @@ long allocations_living() noexcept {
 
 using ringmain::tests::fails;
 
-#ifdef RINGMAIN_TESTS_SANITIZED
+#if RINGMAIN_TESTS_SANITIZED
 
 namespace {
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {

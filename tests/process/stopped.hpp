@@ -2,18 +2,14 @@
 #pragma once
 #include <csignal>
 
-#if defined(__has_feature)
-#define RINGMAIN_TESTS_THREADS_WATCHED __has_feature(thread_sanitizer)
-#else
-#define RINGMAIN_TESTS_THREADS_WATCHED 0
-#endif
+#include "tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
 
 /// Not inside of ThreadSanitizer, which holds locks at any access.
 constexpr bool stops_after_each_instruction() {
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !RINGMAIN_TESTS_THREADS_WATCHED
-  return true;
+#if defined(__x86_64__)
+  return !is_watched_by_tsan();
 #else
   return false;
 #endif

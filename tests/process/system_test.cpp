@@ -29,7 +29,7 @@ std::atomic<int> wall_clock_looks{0};
 }  // namespace
 
 // Found before the C library's: the library under test calls these. Sanitizers have their own.
-#if !defined(RINGMAIN_TESTS_SANITIZED)
+#if !RINGMAIN_TESTS_SANITIZED
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*start)(void*), void* argument) noexcept {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/adapters/nccl/wrapper_fixture.hpp"
+#include "tests/process/sanitized.hpp"
 
 namespace ringmain::nccl::detail {
 void set_gates() noexcept;  // nccl_library.cpp
@@ -264,6 +265,7 @@ class AtTheGates {
 std::atomic<bool> AtTheGates::stands, AtTheGates::goes_on;
 
 TEST_F(HostileTest, GatesStayAsTheLastOneWantedThem) {
+  if (is_watched_by_tsan()) GTEST_SKIP() << "ThreadSanitizer holds a lock where a store is held up";
   const nccl::Functions functions = nccl::load_functions(nullptr).value();
   nccl::use_functions(functions);
   {

@@ -18,6 +18,7 @@
 #include "events/collective.hpp"
 
 #include "tests/bindings/c/c_support.hpp"
+#include "tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
 namespace {
@@ -88,6 +89,7 @@ TEST_F(CRecordTest, WhatIsPublishedIsInTheFileUntilItIsClosed) {
 }
 
 TEST_F(CRecordTest, AProcessThatIsKilledLeavesIt) {
+  if (is_watched_by_tsan()) GTEST_SKIP() << "ThreadSanitizer lets no forked child have threads";
   const pid_t child = ::fork();
   if (child == 0) {
     ringmain_bus* bus = nullptr;

@@ -15,11 +15,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/engine/door/door_rig.hpp"
+#include "tests/process/sanitized.hpp"
 
 namespace ringmain::engine::door::tests {
 namespace {
 
 namespace fs = std::filesystem;
+using ringmain::tests::is_watched_by_tsan;
 
 TEST(DoorTest, AnswersTheWordThatStandsOnALine) {
   const Folder folder;
@@ -97,9 +99,7 @@ TEST(DoorTest, OnlyItsOwnUserAndRootAreLetIn) {
 }
 
 TEST(DoorTest, TheProgramSeesNoneOfItsDescriptors) {
-#ifdef RINGMAIN_TESTS_THREAD_SANITIZER
-  GTEST_SKIP() << "a build with ThreadSanitizer, which knows one table of descriptors, shares it";
-#endif
+  if (is_watched_by_tsan()) GTEST_SKIP() << "ThreadSanitizer knows one table of descriptors only";
   const auto own = [] {
     std::string all;
     for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
@@ -118,9 +118,7 @@ TEST(DoorTest, TheProgramSeesNoneOfItsDescriptors) {
 }
 
 TEST(DoorTest, ItsThreadHasAllSignalsBlockedAndAName) {
-#ifdef RINGMAIN_TESTS_THREAD_SANITIZER
-  GTEST_SKIP() << "ThreadSanitizer leaves signals of its own open";
-#endif
+  if (is_watched_by_tsan()) GTEST_SKIP() << "ThreadSanitizer leaves signals of its own open";
   const Folder folder;
   const auto door = open_echo(folder);
   std::string blocked;
