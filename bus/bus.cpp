@@ -18,6 +18,7 @@
 #include "bus/core/door_core.hpp"
 #include "bus/core/first_use.hpp"
 #include "bus/core/mailbox_hold.hpp"
+#include "bus/core/or_error.hpp"
 #include "bus/core/ordered.hpp"
 #include "bus/core/recording_core.hpp"
 #include "bus/core/subscription_core.hpp"
@@ -77,6 +78,12 @@ engine::ChannelCore& Bus::find(std::string_view name, const Schema& schema,
   return *found.value();
 }
 
+detail::TakenLane detail::take_default_lane(Bus* bus, std::string_view channel,
+                                            const Schema& schema) {
+  Bus& of = bus == nullptr ? Bus::process() : *bus;
+  return take_default_lane(of.find(channel, schema, nullptr));
+}
+
 Result<engine::ChannelCore*> Bus::configure_core(std::string_view name, const Schema& schema,
                                                  const ChannelOptions& options) {
   if (options.lanes_max == 0)
@@ -91,6 +98,17 @@ Result<engine::ChannelCore*> Bus::configure_core(std::string_view name, const Sc
                  "needs LaneKind::moodycamel"};
   }
   return core_->channel(name, schema, &options);
+}
+
+Result<std::unique_ptr<Bus>> Bus::try_make(const BusOptions& options) noexcept {
+  return detail::or_error([&] { return std::make_unique<Bus>(options); });
+}
+
+Result<Subscription> Bus::try_subscribe_core(std::string_view pattern,
+                                             engine::Subscriber* subscriber,
+                                             SubscribeOptions options) noexcept {
+  if (subscriber == nullptr) return detail::out_of_memory();
+  return detail::or_error([&] { return subscribe_core(pattern, subscriber, std::move(options)); });
 }
 
 Subscription Bus::subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -68,6 +69,9 @@ class Bus {
   /// Environment: RINGMAIN_WORKERS, RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US
   /// and RINGMAIN_LINGER_NS, where set, override the options.
   explicit Bus(const BusOptions& options = {});
+  /// The same, but what the constructor throws is an error: for programs without exceptions.
+  [[nodiscard]] static Result<std::unique_ptr<Bus>> try_make(
+      const BusOptions& options = {}) noexcept;
   /// Calls stop(drain, 5 s); inside a callback a new thread does that. Handles may outlive the bus.
   ~Bus();
   Bus(const Bus&) = delete;
@@ -109,6 +113,14 @@ class Bus {
     return subscribe_core(pattern,
                           detail::make_subscriber(detail::CallbackViews<F>{std::move(callback)}),
                           std::move(options));
+  }
+  /// The same, but what subscribe() throws is an error: refused, no_memory, system.
+  template <std::invocable<const EventView&> F>
+  [[nodiscard]] Result<Subscription> try_subscribe(std::string_view pattern, F callback,
+                                                   SubscribeOptions options = {}) {
+    return try_subscribe_core(
+        pattern, detail::try_make_subscriber(detail::CallbackViews<F>{std::move(callback)}),
+        std::move(options));
   }
   /// As Channel<E>::subscribe_inline(), for a channel that need not exist yet and is not made by
   /// this call: `see` is called from its first event on. A channel of that name with another event
@@ -187,6 +199,7 @@ class Bus {
  private:
   friend class TestBus;
   friend struct detail::Erased;
+  friend detail::TakenLane detail::take_default_lane(Bus*, std::string_view, const Schema&);
   explicit Bus(detail::BusCore* core) noexcept;
 
   template <Event E>
@@ -212,6 +225,8 @@ class Bus {
                                    SubscribeOptions options);
   Subscription subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
                               SubscribeOptions options);
+  Result<Subscription> try_subscribe_core(std::string_view pattern, engine::Subscriber* subscriber,
+                                          SubscribeOptions options) noexcept;
   Subscription subscribe_ordered_core(std::span<engine::ChannelCore* const> channels,
                                       engine::Subscriber* subscriber, OrderOptions options);
 

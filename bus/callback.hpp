@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "../engine/subscribe/threw.hpp"
+#include "../engine/system/exceptions.hpp"
 
 #include "event.hpp"
 #include "options.hpp"
@@ -102,13 +103,14 @@ void for_each_event(engine::Subscriber& subscriber, const engine::Run& run, Each
   std::uint64_t delivered = 0;
   std::uint64_t filtered = 0;
   while (i < run.count) {
-    try {
+    RINGMAIN_TRY {
       for (; i < run.count; ++i) {
         if (subscriber.gate.closed()) break;
         (each(i) ? delivered : filtered) += 1;
       }
       if (i < run.count) break;
-    } catch (...) {
+    }
+    RINGMAIN_CATCH_ALL {
       engine::subscriber_threw(subscriber);
       ++i;
     }
@@ -179,10 +181,11 @@ struct CallbackBatch {
   static constexpr bool wants_time() { return false; }
   F callback;
   void operator()(engine::Subscriber& s, const engine::Run& run) noexcept {
-    try {
+    RINGMAIN_TRY {
       callback(Batch<E>(run));
       s.count(s.delivered, run.count);
-    } catch (...) {
+    }
+    RINGMAIN_CATCH_ALL {
       engine::subscriber_threw(s);
       if (run.count > 1) s.count(s.threw, run.count - 1);  // the whole batch is one call
     }
@@ -205,18 +208,20 @@ struct CallbackOrdered {
   }
 };
 
-/// Allocates a subscriber that owns `captures`. Throws std::bad_alloc, and what moving them throws.
+/// Allocates a subscriber that owns `captures`. nullptr: out of memory. Throws what moving them
+/// throws.
 template <class Captures>
 engine::Subscriber* hold_captures(Captures captures) {
   static_assert(alignof(Captures) <= 64,
                 "a callback's captures may be aligned to at most 64 bytes");
   engine::Subscriber* s = engine::make_subscriber(sizeof(Captures));
-  if (s == nullptr) throw std::bad_alloc();
-  try {
+  if (s == nullptr) return nullptr;
+  RINGMAIN_TRY {
     ::new (s->captures()) Captures(std::move(captures));
-  } catch (...) {  // a callback that throws when it is moved
+  }
+  RINGMAIN_CATCH_ALL {  // a callback that throws when it is moved
     engine::drop_subscriber(s);
-    throw;
+    RINGMAIN_THROW_AGAIN;
   }
   s->destroy = [](engine::Subscriber& self) noexcept {
     std::destroy_at(std::launder(static_cast<Captures*>(self.captures())));
@@ -224,10 +229,16 @@ engine::Subscriber* hold_captures(Captures captures) {
   return s;
 }
 
-/// Makes a subscriber that workers call as `callback(subscriber, run)`. Throws std::bad_alloc.
+inline engine::Subscriber* or_throw(engine::Subscriber* made) {
+  if (made == nullptr) engine::throw_bad_alloc();
+  return made;
+}
+
+/// Makes a subscriber that workers call as `callback(subscriber, run)`. nullptr: out of memory.
 template <class Captures>
-engine::Subscriber* make_subscriber(Captures callback) {
+engine::Subscriber* try_make_subscriber(Captures callback) {
   engine::Subscriber* s = hold_captures(std::move(callback));
+  if (s == nullptr) return nullptr;
   s->wants_time = Captures::wants_time();
   s->call = [](engine::Subscriber& self, const engine::Run& run) {
     (*std::launder(static_cast<Captures*>(self.captures())))(self, run);
@@ -235,14 +246,21 @@ engine::Subscriber* make_subscriber(Captures callback) {
   return s;
 }
 
-/// Makes a subscriber that publishing threads call as `see(event)`. Throws std::bad_alloc.
+/// The same, but throws std::bad_alloc.
+template <class Captures>
+engine::Subscriber* make_subscriber(Captures callback) {
+  return or_throw(try_make_subscriber(std::move(callback)));
+}
+
+/// Makes a subscriber that publishing threads call as `see(event)`. nullptr: out of memory.
 template <class E, class F>
-engine::Subscriber* make_inline_subscriber(F see) {
+engine::Subscriber* try_make_inline_subscriber(F see) {
   engine::Subscriber* s = hold_captures(std::move(see));
+  if (s == nullptr) return nullptr;
   s->judge = [](engine::Subscriber& self, const std::byte* at) noexcept -> engine::Judgement {
     const F& f = *std::launder(static_cast<const F*>(self.captures()));
     const E& event = *std::launder(reinterpret_cast<const E*>(at));
-    try {
+    RINGMAIN_TRY {
       engine::Judgement judgement;
       if constexpr (Judges<F, E>) {
         const Verdict verdict = f(event);
@@ -251,11 +269,18 @@ engine::Subscriber* make_inline_subscriber(F see) {
         f(event);
       }
       return judgement;
-    } catch (...) {
+    }
+    RINGMAIN_CATCH_ALL {
       return engine::inline_threw(self);
     }
   };
   return s;
+}
+
+/// The same, but throws std::bad_alloc.
+template <class E, class F>
+engine::Subscriber* make_inline_subscriber(F see) {
+  return or_throw(try_make_inline_subscriber<E>(std::move(see)));
 }
 
 }  // namespace detail

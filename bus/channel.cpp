@@ -5,6 +5,7 @@
 
 #include "engine/channel/channel_figures.hpp"
 
+#include "bus/core/or_error.hpp"
 #include "bus/core/subscription_core.hpp"
 
 namespace ringmain::detail {
@@ -30,6 +31,12 @@ Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber
   made->start_thread(channel.options().name);
   if (mailbox) made->feed_from(channel, std::move(key));
   return handle_of(*made);
+}
+
+Result<Subscription> try_attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
+                                SubscribeOptions options) noexcept {
+  if (subscriber == nullptr) return out_of_memory();
+  return or_error([&] { return attach(channel, subscriber, std::move(options)); });
 }
 
 ChannelStats stats_of(const engine::ChannelCore& channel) {

@@ -9,6 +9,7 @@
 
 #include "callback.hpp"
 #include "mailbox.hpp"
+#include "options.hpp"
 #include "partition.hpp"
 #include "publisher.hpp"
 #include "stats.hpp"
@@ -21,6 +22,10 @@ namespace detail {
 /// options that contradict how it is called.
 [[nodiscard]] Subscription attach(engine::ChannelCore& channel, engine::Subscriber* subscriber,
                                   SubscribeOptions options, KeyWriter key = {});
+/// The same, but what that throws is an error. nullptr: there was no memory for the subscriber.
+[[nodiscard]] Result<Subscription> try_attach(engine::ChannelCore& channel,
+                                              engine::Subscriber* subscriber,
+                                              SubscribeOptions options) noexcept;
 [[nodiscard]] ChannelStats stats_of(const engine::ChannelCore& channel);
 }  // namespace detail
 
@@ -84,17 +89,11 @@ class Channel {
   [[nodiscard]] Result<Publisher<E>> publisher(const PublisherOptions& options) {
     auto lane = detail::take_lane(*core_, options);
     if (!lane) return lane.error();
-    return Publisher<E>(lane.value());
+    return Publisher<E>(detail::TakenLane{lane.value(), lane.value()->line});
   }
   /// The same with default options. An empty publisher, whose result is `closed` or `forked`, if no
   /// lane is left.
-  [[nodiscard]] Publisher<E> publisher() {
-    PublisherOptions options;
-    options.lane = core_->options().lanes;
-    auto made = publisher(options);
-    if (!made && core_->line.forked()) return Publisher<E>(&engine::forked_nowhere);
-    return made ? std::move(made).value() : Publisher<E>();
-  }
+  [[nodiscard]] Publisher<E> publisher() { return Publisher<E>(detail::take_default_lane(*core_)); }
   /// Says what lanes publish() takes for its threads from now on, in place of 65,536 events of the
   /// channel's kind. For a source that publishes in threads of others: {.capacity_events = 8192,
   /// .realtime = true} takes 8,192 slots at a thread's first publish (768 KiB at 96 bytes), and no
@@ -118,6 +117,14 @@ class Channel {
   template <EventCallback<E> F>
   [[nodiscard]] Subscription subscribe(F callback, SubscribeOptions options = {}) {
     return attach(detail::CallbackEach<E, F>{std::move(callback)}, std::move(options));
+  }
+  /// The same, but what subscribe() throws is an error: for programs without exceptions. refused,
+  /// no_memory, system.
+  template <EventCallback<E> F>
+  [[nodiscard]] Result<Subscription> try_subscribe(F callback, SubscribeOptions options = {}) {
+    return detail::try_attach(
+        *core_, detail::try_make_subscriber(detail::CallbackEach<E, F>{std::move(callback)}),
+        std::move(options));
   }
   /// The same for events that `wanted` accepts. It is called on the worker too.
   template <Filter<E> P, EventCallback<E> F>
@@ -158,6 +165,12 @@ class Channel {
   [[nodiscard]] Subscription subscribe_inline(F see, SubscribeOptions options = {}) {
     return detail::attach(*core_, detail::make_inline_subscriber<E>(std::move(see)),
                           std::move(options));
+  }
+  /// The same, but what subscribe_inline() throws is an error: refused, no_memory.
+  template <Observes<E> F>
+  [[nodiscard]] Result<Subscription> try_subscribe_inline(F see, SubscribeOptions options = {}) {
+    return detail::try_attach(*core_, detail::try_make_inline_subscriber<E>(std::move(see)),
+                              std::move(options));
   }
   /// `callback(event)` or `callback(event, stamp)`, with the queued events coalesced: an event
   /// takes the place of the queued one with the same `key(event)`, which is counted as coalesced

@@ -15,7 +15,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -198,14 +197,14 @@ RINGMAIN_LAYOUT_CONST_OR_NOT std::uint16_t offset_in(const void* at) noexcept {
 template <auto Member>
 RINGMAIN_LAYOUT_CONST_OR_NOT std::uint16_t offset_of() noexcept {
   using C = typename MemberOf<decltype(Member)>::Class;
-  return offset_in<C>(std::addressof(in_bytes<C>.event.*Member));
+  return offset_in<C>(__builtin_addressof(in_bytes<C>.event.*Member));
 }
 /// Where the part of an E lies that it inherits from C; 0 for E itself.
 template <class E, class C>
 RINGMAIN_LAYOUT_CONST_OR_NOT std::uint16_t offset_of_part() noexcept {
   if constexpr (std::same_as<E, C>) return 0;
   static_assert(std::is_base_of_v<C, E>, "a field is a member of its event, or is inherited by it");
-  const C* const part = std::addressof(in_bytes<E>.event);
+  const C* const part = __builtin_addressof(in_bytes<E>.event);
   return offset_in<E>(part);
 }
 }  // namespace detail
@@ -292,11 +291,28 @@ const Schema& keep_schema(const Schema& made);
 [[nodiscard]] std::string conflict_of(std::string_view channel, const Schema& has,
                                       const Schema& asked);
 
+/// The type's name for messages; of a type without a description it is also what tells it from
+/// others, so there it is the same in all programs.
+template <class E>
+std::string_view type_name() noexcept {
+#if defined(__cpp_rtti)
+  return typeid(E).name();
+#else
+  static_assert(
+      Described<E>,
+      "without RTTI (-fno-rtti) an event needs a description: write describe(EventOf<E>)");
+  constexpr std::string_view kWhole =
+      __PRETTY_FUNCTION__;  // "… [with E = Step; …" or "… [E = Step]"
+  constexpr std::size_t kAt = kWhole.find("E = ") + 4;
+  return kWhole.substr(kAt, kWhole.find_first_of(";]", kAt) - kAt);
+#endif
+}
+
 template <Described E>
 const Schema& make_schema() {
   const auto fields = fields_of<E>();
   return keep_schema(
-      {describe(EventOf<E>{}).name, schema_hash<E>(), sizeof(E), fields, typeid(E).name()});
+      {describe(EventOf<E>{}).name, schema_hash<E>(), sizeof(E), fields, type_name<E>()});
 }
 }  // namespace detail
 
@@ -306,7 +322,7 @@ const Schema& schema() {
   if constexpr (Described<E>) {
     return detail::make_schema<E>();
   } else {
-    const std::string_view type = typeid(E).name();
+    const std::string_view type = detail::type_name<E>();
     return detail::keep_schema(
         {{},
          detail::hash_bytes(detail::hash_number(detail::hash_start(), sizeof(E)), type),

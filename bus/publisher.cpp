@@ -6,6 +6,8 @@
 #include "engine/channel/channel_core.hpp"
 #include "engine/system/clock.hpp"
 
+#include "bus/options.hpp"
+
 namespace ringmain::detail {
 
 namespace {
@@ -93,6 +95,14 @@ Result<engine::Lane*> take_lane(engine::ChannelCore& channel, const PublisherOpt
   }
   channel.hold();
   return lane;
+}
+
+TakenLane take_default_lane(engine::ChannelCore& channel) {
+  PublisherOptions options;
+  options.lane = channel.options().lanes;
+  const auto lane = take_lane(channel, options);
+  if (lane) return {lane.value(), lane.value()->line};
+  return {nullptr, channel.line.forked() ? &engine::forked_nowhere : &engine::nowhere};
 }
 
 Result<bool> set_thread_lanes(engine::ChannelCore& channel, const PublisherOptions& options) {

@@ -1,17 +1,19 @@
 // How is an event published? Through a publisher's own lane, or through the thread's.
+//
+// A program that only publishes needs this header alone: ringmain::publisher<E>(), at its end.
 #pragma once
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "../engine/publish/push.hpp"
 
 #include "event.hpp"
-#include "options.hpp"
 #include "result.hpp"
 
 namespace ringmain {
@@ -30,6 +32,9 @@ struct Ledger {
 template <class F, class E>
 concept Makes = std::invocable<F&> && std::same_as<std::invoke_result_t<F&>, E>;
 
+class Bus;
+struct PublisherOptions;
+
 namespace detail {
 /// A lane of that channel. The lane holds the channel until give_back().
 [[nodiscard]] Result<engine::Lane*> take_lane(engine::ChannelCore& channel,
@@ -37,6 +42,15 @@ namespace detail {
 /// As Channel::set_thread_lanes().
 [[nodiscard]] Result<bool> set_thread_lanes(engine::ChannelCore& channel,
                                             const PublisherOptions& options);
+/// A lane and its channel's line; without a lane the line is one that is closed.
+struct TakenLane {
+  engine::Lane* lane = nullptr;
+  const engine::ChannelLine* line = nullptr;
+};
+/// A lane with the channel's default options. Throws std::bad_alloc.
+[[nodiscard]] TakenLane take_default_lane(engine::ChannelCore& channel);
+/// The same by name. nullptr: of the process's bus. Ends the process as Bus::channel() does.
+[[nodiscard]] TakenLane take_default_lane(Bus* bus, std::string_view channel, const Schema& schema);
 void give_back(engine::Lane& lane) noexcept;
 [[nodiscard]] Ledger ledger_of(const engine::Lane& lane) noexcept;
 engine::PushResult push_at(engine::Lane& lane, engine::BuildFn* build, void* from,
@@ -126,12 +140,33 @@ class [[nodiscard]] Publisher {
  private:
   template <Event>
   friend class Channel;
+  template <Described D>
+  friend Publisher<D> publisher();
+  template <Described D>
+  friend Publisher<D> publisher(Bus& bus);
   explicit Publisher(engine::Lane* lane) noexcept : lane_(lane), line_(lane->line) {}
-  explicit Publisher(const engine::ChannelLine* line) noexcept : line_(line) {}
+  explicit Publisher(const detail::TakenLane& taken) noexcept
+      : lane_(taken.lane), line_(taken.line) {}
   [[nodiscard]] PublishResult unheard() const noexcept { return detail::unheard_on(line_->look()); }
 
   engine::Lane* lane_ = nullptr;                        // holds its channel
   const engine::ChannelLine* line_ = &engine::nowhere;  // the channel's, or one that is closed
 };
+
+/// A publisher of the process's bus, in the channel of that event: what a program needs that
+/// publishes and does not listen, with this header alone, which costs a compiler half of bus.hpp.
+/// As Channel<E>::publisher(). Throws std::bad_alloc; ends the process as Bus::channel() does.
+///
+///   auto steps = ringmain::publisher<Step>();  // one for each thread
+///   steps.publish({.step = 7, .loss = 0.25});
+template <Described E>
+[[nodiscard]] Publisher<E> publisher() {
+  return Publisher<E>(detail::take_default_lane(nullptr, describe(EventOf<E>{}).name, schema<E>()));
+}
+/// The same of another bus.
+template <Described E>
+[[nodiscard]] Publisher<E> publisher(Bus& bus) {
+  return Publisher<E>(detail::take_default_lane(&bus, describe(EventOf<E>{}).name, schema<E>()));
+}
 
 }  // namespace ringmain

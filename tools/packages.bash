@@ -3,17 +3,17 @@
 # Sourced by ./dev. It looks for a command or a header and not for the package that has it, so that a
 # machine with its own compiler, or a system without apt, is used as it is.
 
-# group  package  probe  argument: one line for each thing.
+# groups  package  probe  argument: one line for each thing.
 needs() {
   cat <<'LIST'
-build   build-essential         command  c++
-build   cmake                   command  cmake
-build   ninja-build             command  ninja
-build   pkg-config              command  pkg-config
-build   libconcurrentqueue-dev  header   concurrentqueue/concurrentqueue.h concurrentqueue/moodycamel/concurrentqueue.h moodycamel/concurrentqueue.h concurrentqueue.h
+build,library build-essential         command  c++
+build,library cmake                   command  cmake
+build,library ninja-build             command  ninja
+build,library pkg-config              command  pkg-config
+build,library libconcurrentqueue-dev  header   concurrentqueue/concurrentqueue.h concurrentqueue/moodycamel/concurrentqueue.h moodycamel/concurrentqueue.h concurrentqueue.h
 build   libcli11-dev            header   CLI/CLI.hpp
-build   libsimdjson-dev         header   simdjson.h
-build   zlib1g-dev              header   zlib.h
+build,library libsimdjson-dev         header   simdjson.h
+build,library zlib1g-dev              header   zlib.h
 tests   libgtest-dev            header   gtest/gtest.h
 tests   python3                 command  python3
 tests   abigail-tools           command  abidiff
@@ -83,9 +83,10 @@ have_runtime() {
 
 # Prints the packages of the named groups whose command or header is missing.
 missing_packages() {
-  local wanted=" $* " group package probe argument
-  while read -r group package probe argument; do
-    [[ $wanted == *" $group "* ]] || continue
+  local wanted groups package probe argument
+  wanted=$(printf '|%s' "$@")
+  while read -r groups package probe argument; do
+    [[ ,$groups, =~ ,(${wanted#|}), ]] || continue
     # shellcheck disable=SC2086 # several names may give the same thing
     "have_$probe" $argument </dev/null || printf '%s ' "$package"
   done < <(needs)

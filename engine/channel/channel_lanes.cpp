@@ -6,6 +6,7 @@
 
 #include "engine/channel/ahead.hpp"
 #include "engine/channel/channel_core.hpp"
+#include "engine/publish/mpmc_queue.hpp"
 #include "engine/publish/queue_ops.hpp"
 #include "engine/publish/ring_memory.hpp"
 #include "engine/publish/segments.hpp"

@@ -30,13 +30,17 @@
 #include "../system/atomics.hpp"
 #include "../system/cache_line.hpp"
 #include "lane_kind.hpp"
-#include "mpmc_queue.hpp"
 #include "overflow.hpp"
 #include "slot.hpp"
 #include "tickets.hpp"
 
+namespace moodycamel {
+struct ProducerToken;
+}
+
 namespace ringmain::engine {
 
+using QueueToken = moodycamel::ProducerToken;
 class ChannelCore;
 struct QueueOps;
 struct Snapshot;

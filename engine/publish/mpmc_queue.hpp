@@ -1,4 +1,6 @@
-// The default lane's queue. No other file names moodycamel::ConcurrentQueue.
+// The queue of moodycamel lanes. No other file names moodycamel::ConcurrentQueue, and no header
+// that users see includes this one: what compiles against ringmain needs neither the queue's header
+// nor its time.
 //
 // Rules (why: docs/guarantees.md, "The queue"): explicit tokens only, one per lane; only the lane's
 // owner dequeues; a worker parks by the lane's own counters, never because the queue says "nothing
@@ -30,6 +32,7 @@
 #pragma GCC diagnostic pop
 
 #include "../system/cache_line.hpp"
+#include "lane.hpp"
 #include "slot.hpp"
 
 namespace ringmain::engine {
@@ -52,7 +55,6 @@ constexpr std::size_t queue_block_left(std::uint64_t written) noexcept {
 
 template <std::size_t kBytes>
 using Queue = moodycamel::ConcurrentQueue<Slot<kBytes>, QueueTraits>;
-using QueueToken = moodycamel::ProducerToken;
 
 /// Gives moodycamel's bulk enqueue the same builder for each slot: events are built in the queue.
 template <class Build>

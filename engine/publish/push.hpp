@@ -32,6 +32,16 @@ PushResult push_slowly(Lane& lane, BuildFn* build, void* from, std::int64_t time
                            std::int64_t time_ns) noexcept;
 /// Tells the workers that the channel is unattended.
 void notify(Lane& lane) noexcept;
+/// Queues one event, which `build` makes in place, on a moodycamel lane of slots of that size.
+/// False: out of memory.
+template <std::uint32_t kBytes>
+[[nodiscard]] bool put(Lane& lane, std::uint64_t sequence, BuildFn* build, void* from) noexcept;
+/// The same of `n` events of `event_bytes` each; the first is to have the sequence number after
+/// `sequence`, and the index `index` in the lane. Returns how many found memory.
+template <std::uint32_t kBytes>
+[[nodiscard]] std::size_t put_all(Lane& lane, std::uint64_t sequence, std::uint64_t index,
+                                  const void* events, std::size_t event_bytes,
+                                  std::size_t n) noexcept;
 /// Takes "busy" back, where moodycamel could not allocate or stop() came between the two looks.
 /// `word`: the one before begin().
 Pushed undo(Lane& lane, std::uint64_t word, Pushed why) noexcept;
@@ -51,6 +61,12 @@ template <class Make, class F>
   }
 }
 
+/// A BuildFn: what `From` makes.
+template <class E, class From>
+void build_by(void* to, void* from) noexcept {
+  ::new (to) E((*static_cast<From*>(from))());
+}
+
 /// Publishes one event that `make` builds in place; `state` is what the lane's line said. Threads:
 /// the lane's publisher.
 template <class E, class Make>
@@ -65,10 +81,8 @@ template <class E, class Make>
   }
   if (slowly) [[unlikely]] {
     return apart(make, [&lane](auto& from) noexcept {
-      using From = std::remove_reference_t<decltype(from)>;
-      return push_slowly(
-          lane, [](void* to, void* f) noexcept { ::new (to) E((*static_cast<From*>(f))()); },
-          const_cast<void*>(static_cast<const void*>(&from)), 0);
+      return push_slowly(lane, &build_by<E, std::remove_reference_t<decltype(from)>>,
+                         const_cast<void*>(static_cast<const void*>(&from)), 0);
     });
   }
   asymmetric_fence_light();  // l.closing
@@ -87,12 +101,8 @@ template <class E, class Make>
         .store(sequence, std::memory_order_release);  // e.published
   } else {
     const bool queued = apart(make, [&lane, sequence](auto& from) noexcept {
-      auto build = [&from, sequence](Slot<kBytes>& slot) noexcept {
-        slot.header = {sequence, 0};
-        ::new (slot.payload) E(from());
-      };
-      auto* queue = static_cast<Queue<kBytes>*>(lane.slots.queue);
-      return queue->enqueue_bulk(*lane.slots.token, BuildInPlace<decltype(build)>{&build}, 1);
+      return put<kBytes>(lane, sequence, &build_by<E, std::remove_reference_t<decltype(from)>>,
+                         const_cast<void*>(static_cast<const void*>(&from)));
     });
     if (!queued) [[unlikely]]
       return undo(lane, word - 1, Pushed::no_memory);
@@ -143,21 +153,7 @@ std::size_t push_at_once(Lane& lane, const E* events, std::size_t n) noexcept {
           .store(++sequence, std::memory_order_release);  // e.published
     }
   } else {
-    const E* event = events;
-    auto build = [&](Slot<kBytes>& slot) noexcept {
-      slot.header = {++sequence, 0};
-      ::new (slot.payload) E(*event++);
-    };
-    auto* queue = static_cast<Queue<kBytes>*>(lane.slots.queue);
-    while (done < room) {
-      // Up to the end of a block: an enqueue that needs several blocks and gets only the first
-      // would lose its index.
-      const std::size_t block = queue_block_left(done + (word >> 1));
-      const std::size_t some = block < room - done ? block : room - done;
-      if (!queue->enqueue_bulk(*lane.slots.token, BuildInPlace<decltype(build)>{&build}, some))
-        break;
-      done += some;
-    }
+    done = put_all<kBytes>(lane, sequence, word >> 1, events, sizeof(E), room);
   }
   end(lane, word, done);
   asymmetric_fence_light();  // l.attended

@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "engine/publish/mpmc_queue.hpp"
+
 namespace ringmain::engine {
 namespace {
 

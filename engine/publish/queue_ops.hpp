@@ -3,7 +3,7 @@
 #pragma once
 #include <cstddef>
 
-#include "mpmc_queue.hpp"
+#include "lane.hpp"
 
 namespace ringmain::engine {
 

@@ -87,6 +87,51 @@ class Installed(unittest.TestCase):
             *self.flags("--libs"))
         self.assertEqual(run(program, LD_LIBRARY_PATH=str(self.library_folder)), SUM)
 
+    def test_a_program_without_exceptions_and_rtti_gets_codes(self):
+        program = self.work / "codes"
+        for without in (("-fno-exceptions",), ("-fno-rtti",), ("-fno-exceptions", "-fno-rtti")):
+            run(COMPILER, *WARNINGS, *without, *self.flags("--cflags"), CONSUMER / "codes.cpp", "-o", program, *self.flags("--libs"))
+            ran = subprocess.run([program], capture_output=True, text=True, check=False,
+                                 env={**os.environ, "LD_LIBRARY_PATH": str(self.library_folder)})
+            self.assertEqual((ran.returncode, ran.stdout), (0, SUM))
+            self.assertIn("Overflow::block", ran.stderr)
+
+    def test_a_program_that_publishes_needs_one_header_and_no_other_library(self):
+        program = self.work / "publishes"
+        words = (COMPILER, *WARNINGS, *self.flags("--cflags"), CONSUMER / "publishes.cpp")
+        run(*words, "-o", program, *self.flags("--libs"))
+        run(program, LD_LIBRARY_PATH=str(self.library_folder))
+        seen = run(*words, "-M")
+        for absent in ("concurrentqueue", "/chrono", "/bus/bus.hpp", "/mutex"):
+            self.assertNotIn(absent, seen)
+        self.assertNotIn("concurrentqueue", run(COMPILER, *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-M"))
+
+    def test_a_program_may_link_it_statically(self):
+        project = self.work / "static"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(one CXX)\nfind_package(ringmain REQUIRED COMPONENTS static)\n"
+            f"add_executable(one [==[{CONSUMER / 'consumer.cpp'}]==])\ntarget_link_libraries(one ringmain::static)\n")
+        run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_CXX_COMPILER={COMPILER}")
+        run("cmake", "--build", project / "build")
+        self.assertEqual([n for n in entries(project / "build" / "one", "NEEDED") if n.startswith("libringmain")], [])
+        self.assertEqual(run(project / "build" / "one"), SUM)
+
+    def test_a_project_that_adds_it_builds_the_bus_alone(self):
+        project = self.work / "adds"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(trainer CXX)\ninclude(FetchContent)\n"
+            f"FetchContent_Declare(ringmain SOURCE_DIR [==[{HERE.parents[1]}]==])\nFetchContent_MakeAvailable(ringmain)\n"
+            f"add_executable(trainer [==[{CONSUMER / 'consumer.cpp'}]==])\ntarget_link_libraries(trainer ringmain::ringmain)\n"
+            "install(TARGETS trainer)\n")
+        run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_CXX_COMPILER={COMPILER}")
+        steps = run("ninja", "-C", project / "build", "-n")
+        self.assertIn("trainer", steps)
+        for absent in ("ringmain-build/adapters", "ringmain-build/cli", "ringmain-build/tests", "ringmain-build/examples", "libringmain.a"):
+            self.assertNotIn(absent, steps)
+        self.assertNotIn("ringmain", (project / "build" / "cmake_install.cmake").read_text().replace(str(HERE.parents[1]), "").replace(str(self.work), ""))
+
     def test_c_and_fortran_are_built_by_pkg_config_without_a_cxx_compiler(self):
         compile_flags, link_flags = (self.flags(o, package="ringmain-c") for o in ("--cflags", "--libs"))
         program = self.work / "from-c"

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/publish/mpmc_queue.hpp"
 #include "engine/publish/queue_ops.hpp"
 #include "engine/publish/slot.hpp"
 

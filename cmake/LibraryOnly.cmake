@@ -1,0 +1,13 @@
+# Of the adapters the default target builds what programs link, and what that needs.
+function(ringmain_exclude_all_below folder)
+  get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+  list(REMOVE_ITEM targets ${libraries} ringmain_loopback)
+  foreach(target IN LISTS targets)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endforeach()
+  get_property(below DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+  foreach(one IN LISTS below)
+    ringmain_exclude_all_below("${one}")
+  endforeach()
+endfunction()
+ringmain_exclude_all_below("${PROJECT_SOURCE_DIR}/adapters")
