@@ -50,7 +50,8 @@ int run(const Arguments& arguments) {
 const Verb& fr_convert_verb() {
   static const Option kOptions[] = {
       {"-o", "FILE", "write there, whole or not at all, in place of standard output"},
-      {"--to", "FORMAT", "json or pickle; without it, the other one than the file is"}};
+      {"--to", "FORMAT", "json or pickle; without it, the other one than the file is",
+       "json pickle"}};
   static const Verb kVerb{
       "convert",
       "FILE",

@@ -118,7 +118,7 @@ const Verb& fr_merge_verb() {
       {"-o", "PREFIX",
        "write PREFIX0, PREFIX1, … (else TORCHCOMM_FR_DUMP_TEMP_FILE, TORCH_FR_DUMP_TEMP_FILE or\n"
        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE is the prefix); its last folder is made if need be"},
-      {"--to", "FORMAT", "pickle (the default) or json"},
+      {"--to", "FORMAT", "pickle (the default) or json", "pickle json"},
       {"--backend", "NAME", "what the names begin with (nccl)"},
       {"--keep-names", "", "leave the names of operations and their tensors as they are"},
       {"--prefix", "TEXT", "of a folder, only the files whose names begin with it"},

@@ -8,12 +8,11 @@
 #include "cli/verbs.hpp"
 
 namespace ringmain::cli {
-namespace {
 
 const Verb& program() {
-  static const Verb* const kVerbs[] = {&run_verb(),         &replay_verb(), &sort_verb(),
-                                       &post_mortem_verb(), &door_verb(),   &fr_verb(),
-                                       &providers_verb(),   &doctor_verb()};
+  static const Verb* const kVerbs[] = {
+      &run_verb(), &replay_verb(),    &sort_verb(),   &post_mortem_verb(), &door_verb(),
+      &fr_verb(),  &providers_verb(), &doctor_verb(), &completion_verb(),  &man_verb()};
   static const Option kOptions[] = {{"--version", "", "print the version"}};
   static const Verb kProgram{
       .name = "",
@@ -27,8 +26,6 @@ const Verb& program() {
       .verbs = kVerbs};
   return kProgram;
 }
-
-}  // namespace
 
 SignalHandler*& inherited_sigpipe() noexcept {
   static SignalHandler* inherited = SIG_DFL;

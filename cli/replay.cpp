@@ -154,11 +154,13 @@ const Verb& replay_verb() {
   static const Option kOptions[] = {
       {"--format", "FORMAT",
        "kineto: what torch.profiler writes (the default)\n"
-       "torch_trace: what PyTorch writes under TORCH_TRACE: its compiles"},
+       "torch_trace: what PyTorch writes under TORCH_TRACE: its compiles",
+       "kineto torch_trace"},
       {"--speed", "FACTOR", "1: as recorded (the default); 10: ten times as fast; max: no pauses"},
       {"--order", "ORDER",
        "thread: a thread per recorded thread, each in its order (the default)\n"
-       "recorded: one thread, all events in the order of their times"},
+       "recorded: one thread, all events in the order of their times",
+       "thread recorded"},
       {"--loop", "N", "play N times"},
       {"--select", "PATTERN", "only channels that match: 'cuda.*', 'collective.>', 'replay.slice'"},
       {"--sink", "SINK",

@@ -148,7 +148,8 @@ const Verb& sort_verb() {
        "read. A new file is its owner's only (RINGMAIN_OUTPUT_MODE=0640 for another mode)"},
       {"--clock", "CLOCK",
        "between processes: wall, the time of day (the default), or monotonic, time_ns as\n"
-       "it is, which is exact between processes of one host and means nothing else"},
+       "it is, which is exact between processes of one host and means nothing else",
+       "wall monotonic"},
       {"--skip-torn", "",
        "leave out lines that are torn or no events, say how many and which came first;\n"
        "without it the first of them is refused, and nothing is written"},

@@ -1,9 +1,9 @@
 // Which verbs are there?
 //
 // A verb is a file of its own that declares name, options and texts in one place (providers.cpp is
-// a short one), a function here, and a line in main.cpp's list. --help, refusals and *did you mean*
-// follow from the declaration. Nested verbs, as in `ringmain bundle list`: the outer verb has no
-// run() and names the inner ones:
+// a short one), a function here, and a line in main.cpp's list. --help, refusals, *did you mean*,
+// the manual's page and the shells' completion follow from the declaration. Nested verbs, as in
+// `ringmain bundle list`: the outer verb has no run() and names the inner ones:
 //
 //   static const Verb* const kNested[] = {&bundle_list_verb(), &bundle_check_verb()};
 //   static const Verb kVerb{.name = "bundle", .operands = "VERB [ARGUMENT…]", .summary = "…",
@@ -17,9 +17,10 @@
 namespace ringmain::cli {
 
 struct Option {
-  std::string_view name;   // "--speed", "-o"
-  std::string_view value;  // "FACTOR"; "" for a switch
-  std::string_view help;   // may have several lines
+  std::string_view name;       // "--speed", "-o"
+  std::string_view value;      // "FACTOR"; "" for a switch
+  std::string_view help;       // may have several lines
+  std::string_view choices{};  // "json pickle": the words that a value can be, for completion
 };
 
 struct Verb {
@@ -44,6 +45,10 @@ struct Verb {
 [[nodiscard]] const Verb& fr_merge_verb();
 [[nodiscard]] const Verb& providers_verb();
 [[nodiscard]] const Verb& doctor_verb();
+[[nodiscard]] const Verb& completion_verb();
+[[nodiscard]] const Verb& man_verb();
+/// What holds all of them.
+[[nodiscard]] const Verb& program();
 
 /// What became of SIGPIPE before the program chose to ignore it.
 using SignalHandler = void(int);

@@ -81,6 +81,16 @@ class Installed(unittest.TestCase):
         version = self.pkg_config("--modversion").strip()
         self.assertIn(version, run(program, "--version", LD_LIBRARY_PATH=""))
 
+    def test_the_manual_and_the_shells_words_lie_where_they_are_looked_for(self):
+        program, share = self.prefix / "bin" / "ringmain", self.prefix / "share"
+        if not program.exists() and os.environ["RINGMAIN_CLI"] == "OFF":
+            self.skipTest("built without the program (RINGMAIN_BUILD_CLI)")
+        for path, words in (("man/man1/ringmain.1", ("man",)), ("man/man1/ringmain-fr-merge.1", ("man", "fr", "merge")),
+                            ("bash-completion/completions/ringmain", ("completion", "bash")),
+                            ("zsh/site-functions/_ringmain", ("completion", "zsh")),
+                            ("fish/vendor_completions.d/ringmain.fish", ("completion", "fish"))):
+            self.assertEqual((share / path).read_text(), run(program, *words), path)
+
     def test_pkg_config_finds_it_and_a_strict_compiler_builds_it(self):
         program = self.work / "by-pkg-config"
         run(COMPILER, *WARNINGS, *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-o", program,
