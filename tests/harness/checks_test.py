@@ -75,6 +75,50 @@ class Quotes(CheckTest):
                     path.unlink()
 
 
+class Cookbook(CheckTest):
+    CHECK = "check_quotes.py"
+    PAGE = "# Cookbook\n\n### How?\n\n[how.py](../examples/cookbook/how.py)\n\n```python\nprint()\n```\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write("examples/cookbook/how.py", "# How?\nprint()\n")
+
+    def test_a_page_that_shows_its_programs_passes(self):
+        self.write("docs/cookbook.md", self.PAGE)
+        self.assert_passes(self.CHECK)
+
+    def test_another_program_question_or_file_is_found(self):
+        for page in (self.PAGE.replace("print()", "print(1)"), self.PAGE.replace("### How?", "### Why?")):
+            self.write("docs/cookbook.md", page)
+            self.assert_fails(self.CHECK, "docs/cookbook.md is not what the programs are")
+        self.write("docs/cookbook.md", self.PAGE)
+        self.write("examples/cookbook/why.sh", "# Why?\ntrue\n")
+        self.assert_fails(self.CHECK, "docs/cookbook.md does not show examples/cookbook/why.sh")
+
+
+class Links(CheckTest):
+    CHECK = "check_links.py"
+
+    def setUp(self):
+        super().setUp()
+        self.write("examples/hello.cpp", "")
+        self.write("docs/run.md", "# Run\n\n## What `run` does: it's all\n\n## Twice\n\n## Twice\n\n```\n## No heading\n```\n")
+
+    def test_files_folders_headings_and_other_sites_pass(self):
+        self.write("README.md", "[a](docs/run.md) [b](examples/) [c](docs/run.md#what-run-does-its-all) [d](docs/run.md#twice-1)\n"
+                                "[e](https://nowhere.example/x) `[f](gone.md)`\n```\n[g](gone.md)\n```\n")
+        self.write("docs/page.md", "[a](../examples/hello.cpp) [`b`](run.md#twice)\n")
+        self.assert_passes(self.CHECK)
+
+    def test_what_leads_nowhere_is_found(self):
+        for link, sentence in (("gone.md", "leads to no file"), ("../docs/run.md", "leads to no file"),
+                               ("docs/run.md#gone", "names no heading of docs/run.md"), ("docs/run.md#no-heading", "names no heading"),
+                               ("#gone", "names no heading of README.md"), ("docs/run.md#twice-2", "names no heading")):
+            with self.subTest(link):
+                self.write("README.md", f"# R\n\n[x]({link})\n")
+                self.assert_fails(self.CHECK, f"README.md:3: {link} {sentence}")
+
+
 class Layers(CheckTest):
     CHECK = "check_layers.py"
 
