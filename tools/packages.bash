@@ -43,6 +43,11 @@ fortran gfortran                command  gfortran
 preload libjemalloc2            library  libjemalloc.so.2
 preload libtcmalloc-minimal4    library  libtcmalloc_minimal.so.4
 counts  valgrind                command  valgrind
+docs    doxygen                 command  doxygen
+docs    doxygen-awesome-css     file     /usr/share/doxygen-awesome-css/doxygen-awesome.css
+docs    python3-sphinx          python   sphinx
+docs    furo                    python   furo
+docs    python3-myst-parser     python   myst_parser
 models  spin                    command  spin
 models  relacy-dev              header   relacy/relacy.hpp
 LIST
@@ -74,6 +79,8 @@ have_python() {
   for python in python3 /usr/bin/python3; do "$python" -c "import $1" >/dev/null 2>&1 && return 0; done
   return 1
 }
+
+have_file() { [ -e "$1" ]; }
 
 have_base() { base_python >/dev/null; }
 

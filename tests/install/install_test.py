@@ -223,6 +223,14 @@ class Installed(unittest.TestCase):
                 source.write_text(f'#include "{header}"\n')
                 run(COMPILER, *WARNINGS, "-fsyntax-only", *self.flags("--cflags"), source)
 
+    def test_every_header_that_the_reference_shows_is_installed_and_no_other_is_left_out(self):
+        sys.path.insert(0, str(HERE.parents[1] / "tools"))
+        import public_headers
+        include = self.prefix / "include" / "ringmain"
+        installed = {path.relative_to(include) for path in include.rglob("*") if path.suffix in (".h", ".hpp")}
+        shown = {public_headers.installed_path(path) for path in public_headers.public_headers(HERE.parents[1])}
+        self.assertEqual({path for path in installed if path.parts[0] != "engine" and "core" not in path.parts}, shown)
+
     def test_a_plugin_that_uses_it_can_be_unloaded(self):
         plugin = self.work / "libplugin.so"
         run(COMPILER, *WARNINGS, "-shared", "-fPIC", *self.flags("--cflags"), CONSUMER / "consumer.cpp", "-o", plugin,

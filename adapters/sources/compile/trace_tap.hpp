@@ -1,6 +1,6 @@
 // What does PyTorch's structured trace say about compiles? A tap takes one record after the other,
 // from a handler in the process that compiles or from the log of a past one, and publishes what
-// they mean on the `compile.*` channels.
+// they mean on the channels named compile.>.
 //
 //   compile::TraceTap tap(bus);
 //   tap.record(R"({"dynamo_start": {"stack": […]}, "frame_id": 0, "frame_compile_id": 0})", "");
