@@ -17,15 +17,6 @@ using flight::RecordedEvent;
 using flight::RecordedRing;
 using flight::RingDump;
 
-/// Of a file that anybody may have written: nothing in it moves the cursor or changes colours.
-std::string shown(std::string_view text) {
-  std::string made(text);
-  std::replace_if(
-      made.begin(), made.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  return made;
-}
-
 std::string_view living_words(const RingDump& dump) {
   switch (dump.file().living) {
     case raw::Living::yes:

@@ -5,15 +5,9 @@
 #include <optional>
 #include <string_view>
 
-namespace ringmain::cli {
+#include "cli/line_event.hpp"
 
-/// What decides where a line belongs.
-struct LineEvent {
-  std::int64_t time_ns = 0;
-  std::uint64_t origin = 0;
-  /// Of a process's first line: what turns its time_ns into nanoseconds since 1970.
-  std::optional<std::int64_t> to_realtime_ns;
-};
+namespace ringmain::cli {
 
 /// Reads lines one after the other, and reuses its memory.
 class LineReader {

@@ -1,15 +1,12 @@
 #include "cli/sort_index.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "cli/terminal.hpp"
+#include "cli/each_line.hpp"
 
 namespace ringmain::cli {
 namespace {
-
-constexpr std::size_t kBlockBytes = 1 << 20;
 
 std::string at_line(const Input& input, std::uint64_t number) {
   return input.name() + ", line " + std::to_string(number) + ": ";
@@ -39,13 +36,10 @@ std::uint32_t LineIndex::origin_of(const LineEvent& event, std::uint64_t where) 
 
 void LineIndex::read_line(const Input& input, std::uint64_t number, std::uint64_t at,
                           std::string_view line, bool ended) {
-  // A blank line: a sink leaves one where it takes back a torn line.
-  if (line.find_first_not_of(" \t\r") == line.npos) return;
+  if (is_blank(line)) return;
   const auto event = reader_.read(line);
   if (!event) {
-    return refuse(input, number,
-                  ended ? reader_.fault()
-                        : "torn: it has no end, as where a process was killed or is writing still");
+    return refuse(input, number, ended ? reader_.fault() : kTorn);
   }
   const std::uint64_t where = inputs_ << kAtBits | at;
   if (runs_.empty() || runs_.back().size() == kRunLines) runs_.emplace_back();
@@ -56,39 +50,18 @@ void LineIndex::read_line(const Input& input, std::uint64_t number, std::uint64_
 
 void LineIndex::add(const Input& input) {
   if (input.bytes() >> kAtBits != 0) throw CannotSort(input.name() + " is longer than 256 TiB");
-  std::vector<char> block(kBlockBytes + LineReader::padding());
-  std::uint64_t number = 1, at = 0;  // of the line that begins the block
-  std::size_t held = 0;
-  bool leaving_out = false;  // the rest of a line that is too long
-  while (true) {
-    const std::size_t room = block.size() - LineReader::padding() - held;
-    const std::size_t got = input.read(at + held, block.data() + held, room);
-    std::memset(block.data() + held + got, 0, LineReader::padding());
-    const std::size_t filled = held + got;
-    std::size_t begin = 0, searched = held;
-    while (const void* found = std::memchr(block.data() + searched, '\n', filled - searched)) {
-      const auto end = static_cast<std::size_t>(static_cast<const char*>(found) - block.data());
-      if (!std::exchange(leaving_out, false)) {
-        read_line(input, number, at + begin, {block.data() + begin, end - begin}, true);
-      }
-      ++number;
-      begin = searched = end + 1;
-    }
-    held = filled - begin;
-    std::memmove(block.data(), block.data() + begin, held);
-    at += begin;
-    if (at + held == input.bytes()) break;
-    if (leaving_out || held >= kLineMax) {
-      if (!std::exchange(leaving_out, true)) refuse(input, number, "longer than 64 MiB");
-      at += std::exchange(held, 0);
-    } else if (held + LineReader::padding() == block.size()) {
-      block.resize(2 * held + LineReader::padding());
-    }
-  }
-  if (held > 0 && !leaving_out) {
-    std::memset(block.data() + held, 0, LineReader::padding());
-    read_line(input, number, at, {block.data(), held}, false);
-  }
+  std::uint64_t taken = 0;
+  each_line(
+      LineReader::padding(),
+      [&](char* into, std::size_t most) {
+        const std::size_t got = input.read(taken, into, most);
+        taken += got;
+        return got;
+      },
+      [&](const LinePlace& place, std::string_view line, bool ended) {
+        read_line(input, place.number, place.at, line, ended);
+      },
+      [&](const LinePlace& place) { refuse(input, place.number, "longer than 64 MiB"); });
   ++inputs_;
 }
 

@@ -40,7 +40,6 @@ class LineIndex {
   [[nodiscard]] const std::string& first_left_out() const noexcept { return first_left_out_; }
 
   static constexpr std::size_t kInputsMax = 1 << 16;
-  static constexpr std::size_t kLineMax = 64 << 20;
 
  private:
   static constexpr unsigned kAtBits = 48;

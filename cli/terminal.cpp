@@ -100,6 +100,29 @@ std::string plural(std::uint64_t n, std::string_view one) {
   return with_commas(n) + " " + std::string(one) + (n == 1 ? "" : "s");
 }
 
+std::string shown(std::string_view text) {
+  std::string made(text);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(made[i]);
+    const bool c1 = byte == 0xc2 && i + 1 < made.size() &&
+                    (static_cast<unsigned char>(made[i + 1]) & 0xe0u) == 0x80u;
+    if (byte < ' ' || byte == 0x7f) made[i] = '?';
+    if (c1) made.replace(i, 2, "?");
+  }
+  return made;
+}
+
+std::string in_columns(std::string_view text, std::size_t width) {
+  const auto starts = [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; };
+  const auto wide = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts));
+  if (wide <= width) return std::string(text) + std::string(width - wide, ' ');
+  std::size_t kept = 0, at = 0;
+  for (; at < text.size(); ++at) {
+    if (starts(text[at]) && ++kept == width) break;
+  }
+  return std::string(text.substr(0, at)) + "…";
+}
+
 ProgressLine::ProgressLine(bool wanted)
     : shown_(wanted && is_terminal(stderr)), utf8_(locale_is_utf8()) {}
 

@@ -24,6 +24,11 @@ enum class Colour { bold, green, red, yellow, dim };
 [[nodiscard]] std::string rate_text(double per_second);                   // 1.23 M/s
 [[nodiscard]] std::string plural(std::uint64_t n, std::string_view one);  // 1 worker, 2 workers
 
+/// A text that anybody may have written: nothing in it moves the cursor or changes colours.
+[[nodiscard]] std::string shown(std::string_view text);
+/// In so many columns of UTF-8, cut with an ellipsis or filled with blanks.
+[[nodiscard]] std::string in_columns(std::string_view text, std::size_t width);
+
 /// One line that is written over: only where standard error is a terminal.
 class ProgressLine {
  public:

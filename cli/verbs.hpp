@@ -37,6 +37,7 @@ struct Verb {
 [[nodiscard]] const Verb& run_verb();
 [[nodiscard]] const Verb& replay_verb();
 [[nodiscard]] const Verb& sort_verb();
+[[nodiscard]] const Verb& summary_verb();
 [[nodiscard]] const Verb& post_mortem_verb();
 [[nodiscard]] const Verb& door_verb();
 [[nodiscard]] const Verb& fr_verb();
