@@ -40,6 +40,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/bus" "${
 # For C, and for Fortran, whose module users compile themselves.
 install(TARGETS ringmain_c EXPORT ringmainTargets)
 install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.h" "${PROJECT_SOURCE_DIR}/bindings/c/ringmain_record.h"
+  "${PROJECT_SOURCE_DIR}/bindings/c/ringmain_visit.h"
   "${PROJECT_SOURCE_DIR}/bindings/c/ringmain.f90"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/c")
 

@@ -27,7 +27,7 @@ WHOLE = ("engine", "bus", "events")  # all their headers are installed
 PUBLIC = ("adapters", "adapters/formats", "adapters/sinks", "adapters/sources", "adapters/sources/compile")
 C_INTERFACE = "bindings/c/ringmain.h"
 # Installed one by one: their folders hold private headers, too.
-PUBLIC_FILES = (C_INTERFACE, "bindings/c/ringmain_record.h",
+PUBLIC_FILES = (C_INTERFACE, "bindings/c/ringmain_record.h", "bindings/c/ringmain_visit.h",
                 *(f"adapters/sources/cuda/{name}.hpp" for name in
                   ("completions", "cuda_alarm_options", "cuda_alarms", "cuda_hazards", "cuda_options", "cuda_source",
                    "traced", "traced_call", "traced_types")),

@@ -395,4 +395,5 @@ ringmain_code ringmain_stats_of_mailbox(const ringmain_mailbox* mailbox,
 #endif
 
 #include "ringmain_record.h" /* ringmain_record(), which is part of this interface */
+#include "ringmain_visit.h"  /* and so is ringmain_event_visit() */
 #endif

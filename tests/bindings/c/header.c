@@ -18,6 +18,8 @@ RINGMAIN_HOLDS(sizeof(ringmain_channel_stats) == 96);
 RINGMAIN_HOLDS(sizeof(ringmain_subscription_stats) == 64);
 RINGMAIN_HOLDS(sizeof(ringmain_record_options) == 32);
 RINGMAIN_HOLDS(offsetof(ringmain_record_options, ring_bytes) == 24);
+RINGMAIN_HOLDS(sizeof(ringmain_value) == 56);
+RINGMAIN_HOLDS(offsetof(ringmain_value, cut) == 48);
 
 typedef struct {
   uint64_t step;
