@@ -33,8 +33,10 @@ inline std::size_t utf8_length(std::string_view s) noexcept {
 
 }  // namespace detail
 
-/// Appends `text` as a JSON string (RFC 8259); bytes that are not UTF-8 become U+FFFD.
-inline void append_json_string(std::string& to, std::string_view text) {
+/// Appends `text` as a JSON string (RFC 8259); bytes that are not UTF-8 become U+FFFD. `To` is a
+/// std::string, or takes bytes as one does.
+template <class To>
+void append_json_string(To& to, std::string_view text) {
   to += '"';
   while (!text.empty()) {
     const char c = text.front();
@@ -58,9 +60,9 @@ inline void append_json_string(std::string& to, std::string_view text) {
 }
 
 /// Appends a number so that reading it gives the same value; null where it is not finite.
-template <class T>
+template <class To, class T>
 requires std::integral<T> || std::floating_point<T>
-void append_json_number(std::string& to, T value) {
+void append_json_number(To& to, T value) {
   if constexpr (std::floating_point<T>) {
     if (!std::isfinite(value)) {
       to += "null";

@@ -1,6 +1,7 @@
 #include "adapters/flight/ring_snapshot.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "adapters/flight/limits.hpp"
 #include "adapters/flight/rings.hpp"
+#include "adapters/flight/tensor_runs.hpp"
 
 namespace ringmain::flight {
 namespace {
@@ -70,7 +72,7 @@ class RingOperations {
     for (FlightEntry& entry : entries_) {
       if (left_out_.contains(entry.op_id)) continue;
       entry.record_id = id++;
-      told_.entries.push_back(std::move(entry));
+      told_.entries.push_back(entry);
     }
     return std::move(told_);
   }
@@ -145,21 +147,24 @@ class RingOperations {
     entry.timeout_ms = std::int64_t{said.timeout_s} * 1000;
     if (entry.is_p2p) {
       entry.transfer = said.p2p_sequence != 0 ? static_cast<std::int64_t>(said.p2p_sequence)
-                                              : group.transfers + 1;
-      group.transfers = entry.transfer;
+                                              : group.figures.transfers + 1;
+      group.figures.transfers = entry.transfer;
       entry.from = sends ? said.rank : said.peer;
       entry.to = sends ? said.peer : said.rank;
     } else {
-      group.enqueued = std::max(group.enqueued, entry.sequence);
+      group.figures.enqueued = std::max(group.figures.enqueued, entry.sequence);
     }
     add_elements(entry.input, said.in_elements, said.dtype);
     add_elements(entry.output, said.out_elements, said.dtype);
-    entries_.push_back(std::move(entry));
+    entries_.push_back(entry);
   }
-  static void add_elements(FlightTensors& to, std::uint64_t elements, Name dtype) {
+  void add_elements(FlightTensors& to, std::uint64_t elements, Name dtype) {
     if (elements == 0) return;
-    to.sizes.push_back({static_cast<std::int64_t>(elements)});
-    to.dtypes.push_back(dtype);
+    const auto size = static_cast<std::int64_t>(elements);
+    std::array<std::int64_t, 2> words{};
+    TensorRuns(words).add(dtype, {&size, 1});
+    to = {told_.words.size(), 2};
+    told_.words.insert(told_.words.end(), words.begin(), words.end());
   }
 
   void start(FlightEntry& entry, std::int64_t at_ns) {
@@ -167,7 +172,7 @@ class RingOperations {
     entry.state = FlightState::started;
     entry.started_ns = dump_.realtime_of(at_ns);
     if (entry.is_p2p) return;
-    std::int64_t& last = told_.groups[entry.group].started;
+    std::int64_t& last = told_.groups[entry.group].figures.started;
     last = std::max(last, entry.sequence);
   }
   void complete(FlightEntry& entry, std::int64_t at_ns, std::int64_t duration_ns) {
@@ -176,7 +181,7 @@ class RingOperations {
     entry.duration_ns = duration_ns;
     entry.retired = true;
     if (entry.is_p2p) return;
-    std::int64_t& last = told_.groups[entry.group].completed;
+    std::int64_t& last = told_.groups[entry.group].figures.completed;
     last = std::max(last, entry.sequence);
   }
 
@@ -193,7 +198,7 @@ class RingOperations {
     entry.thread = static_cast<std::int32_t>(one.thread);
     entry.thread_name = one.thread_name;
     entry.is_p2p = one.op == "send" || one.op == "recv";
-    entries_.push_back(std::move(entry));
+    entries_.push_back(entry);
   }
 
   FlightEntry* find(std::uint64_t op_id) {

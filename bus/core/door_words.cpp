@@ -9,8 +9,6 @@
 #include <mutex>
 #include <pthread.h>
 #include <string>
-#include <sys/mman.h>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -89,28 +87,11 @@ void answer_stats(Reply& reply) {
   finish(json, reply);
 }
 
-std::string process_in_words() {
-  const RankIdentity me = read_rank_identity();
-  std::string words =
-      "Process " + std::to_string(::getpid()) + " (" + ::program_invocation_short_name + ")";
-  if (me.launcher != "none")
-    words += ", rank " + std::to_string(me.rank) + " of " + std::to_string(me.world_size);
-  return words;
-}
-
-/// A file in memory: it takes all that is written without blocking.
-engine::Descriptor memory_file() noexcept {
-  return engine::Descriptor(::memfd_create("ringmain-stacks", MFD_CLOEXEC));
-}
-
-constexpr const char kNoFile[] = "the system gives no file in memory (memfd_create)";
-
 /// Allocates nothing from the heap, unless there are no stacks: a thread may hang in malloc.
 void answer_stacks(Reply& reply, const char* process) {
-  const engine::Descriptor file = memory_file();
-  if (file.get() < 0) return say_sentence(reply, kNoFile);
-  if (const char* const why = write_python_stacks(file.get(), process))
-    return say_sentence(reply, why);
+  const char* why = nullptr;
+  const engine::Descriptor file = python_stacks_in_memory(process, why);
+  if (file.get() < 0) return say_sentence(reply, why);
   (void)!::write(file.get(), "\n", 1);
   if (!reply.show(file.get())) reply.say_static("ringmain: there was no memory to answer\n\n");
 }
@@ -128,10 +109,7 @@ struct DoorWords::Dumping {
 
   void run() noexcept {
     std::vector<Dumped> made;
-    try {
-      made = dump_all();
-    } catch (const std::exception&) {  // what was written stays
-    }
+    dump_all(made);
     const std::lock_guard lock(mutex);
     written = std::move(made);
     running = false;
@@ -156,7 +134,7 @@ void DoorWords::dump(Reply& reply) {
         (void)::pthread_setname_np(::pthread_self(), "ringmain:dump");
         held->run();
       }).detach();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // no thread, or no memory for one
       lock.unlock();
       it.run();
       lock.lock();
@@ -203,13 +181,13 @@ void DoorWords::answer(std::string_view word, Reply& reply) {
 namespace ringmain {
 
 Result<std::string> python_stacks() {
-  static std::mutex& one_at_a_time = *new std::mutex;
-  const std::lock_guard lock(one_at_a_time);
-  const engine::Descriptor file = detail::memory_file();
-  if (file.get() < 0) return Error{Error::Code::system, detail::kNoFile};
   const std::string process = detail::process_in_words();
-  if (const char* const why = detail::write_python_stacks(file.get(), process.c_str()))
-    return Error{Error::Code::refused, why};
+  const char* why = nullptr;
+  const engine::Descriptor file = detail::python_stacks_in_memory(process.c_str(), why);
+  if (file.get() < 0) {
+    const bool no_file = why == detail::kNoFileInMemory;
+    return Error{no_file ? Error::Code::system : Error::Code::refused, why};
+  }
   engine::door::Reply reply;
   if (!reply.show(file.get())) return Error{Error::Code::no_memory, "there was no memory for it"};
   return std::string(reply.view());

@@ -1,5 +1,6 @@
 #include "bus/core/dump_requests.hpp"
 
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -10,8 +11,24 @@ namespace {
 
 /// Never destroyed: recorders end after static objects do.
 struct Requests {
+  struct One {
+    std::uint64_t number;  // rising
+    std::weak_ptr<const DumpFn> dump;
+  };
   engine::ForkMutex mutex{engine::kForkBuses};
-  std::vector<std::weak_ptr<const DumpFn>> all;
+  std::uint64_t last = 0;
+  std::vector<One> all;
+
+  /// The first that is there still and comes after that one, whose number it sets.
+  [[nodiscard]] std::shared_ptr<const DumpFn> after(std::uint64_t& number) noexcept {
+    const std::lock_guard lock(mutex);
+    for (const One& one : all) {
+      if (one.number <= number) continue;
+      number = one.number;
+      if (auto dump = one.dump.lock()) return dump;
+    }
+    return nullptr;
+  }
 };
 Requests& requests() {
   static Requests& them = *new Requests;
@@ -23,22 +40,19 @@ Requests& requests() {
 DumpRequest::DumpRequest(DumpFn dump) : dump_(std::make_shared<const DumpFn>(std::move(dump))) {
   Requests& them = requests();
   const std::lock_guard lock(them.mutex);
-  std::erase_if(them.all, [](const auto& one) { return one.expired(); });
-  them.all.push_back(dump_);
+  std::erase_if(them.all, [](const auto& one) { return one.dump.expired(); });
+  them.all.push_back({++them.last, dump_});
 }
 
-std::vector<Dumped> dump_all() {
-  std::vector<std::weak_ptr<const DumpFn>> all;
-  {
-    Requests& them = requests();
-    const std::lock_guard lock(them.mutex);
-    all = them.all;
+void dump_all(std::vector<Dumped>& written) noexcept {
+  Requests& them = requests();
+  std::uint64_t number = 0;
+  while (const auto dump = them.after(number)) {
+    try {
+      (*dump)(written);
+    } catch (const std::exception&) {  // it had no memory to say what it wrote
+    }
   }
-  std::vector<Dumped> written;
-  for (const auto& one : all) {
-    if (const auto dump = one.lock()) (*dump)(written);
-  }
-  return written;
 }
 
 }  // namespace ringmain::detail

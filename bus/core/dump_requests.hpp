@@ -1,6 +1,7 @@
 // Who writes a dump when somebody asks this process for one? The bus knows no recorder of
 // operations; those that are there say so here.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,7 +15,8 @@ struct Dumped {
   std::string fault;  // one sentence, or ""
 };
 /// Adds what it wrote to what others have written; it need not write a file that is there already.
-/// Called in a thread of ringmain's, one call at a time, with no lock held.
+/// Where there is no memory to say so, it writes all the same. Called in a thread of ringmain's,
+/// one call at a time, with no lock held.
 using DumpFn = std::function<void(std::vector<Dumped>& written)>;
 
 /// While it lives, its function is called at each request. The end does not wait for a call that
@@ -31,7 +33,7 @@ class [[nodiscard]] DumpRequest {
   std::shared_ptr<const DumpFn> dump_;
 };
 
-/// Has all of them write. Throws std::bad_alloc.
-[[nodiscard]] std::vector<Dumped> dump_all();
+/// Has all of them write, and adds what they wrote. Allocates nothing itself.
+void dump_all(std::vector<Dumped>& written) noexcept;
 
 }  // namespace ringmain::detail

@@ -7,7 +7,10 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <initializer_list>
+#include <mutex>
+#include <new>
 #include <sched.h>
+#include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -15,6 +18,10 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "engine/system/fork.hpp"
+
+#include "bus/rank.hpp"
 
 namespace ringmain::detail {
 namespace {
@@ -45,6 +52,13 @@ struct Python {
   }
 };
 constinit Python python;
+
+/// Never destroyed, and not of the heap: who wants the stacks may have no memory for it.
+engine::FreshMutex& one_at_a_time() {
+  alignas(engine::FreshMutex) static std::byte room[sizeof(engine::FreshMutex)];
+  static engine::FreshMutex& it = *new (room) engine::FreshMutex(engine::kForkFlight);
+  return it;
+}
 
 template <class F>
 void look_up(F*& function, const char* name) noexcept {
@@ -161,6 +175,7 @@ const char* why_not() noexcept {
 }  // namespace
 
 void find_python() noexcept {
+  (void)one_at_a_time();
   if (python.is_initialized != nullptr) return;
   look_up(python.version, "Py_GetVersion");
   look_up(python.first, "PyInterpreterState_Head");
@@ -204,6 +219,25 @@ const char* write_python_stacks(int fd, const char* process) noexcept {
                "\nThe look at the stacks ended here: a thread changed its own meanwhile; ask "
                "again.\n");
   return nullptr;
+}
+
+std::string process_in_words() {
+  const RankIdentity me = read_rank_identity();
+  std::string words =
+      "Process " + std::to_string(::getpid()) + " (" + ::program_invocation_short_name + ")";
+  if (me.launcher != "none")
+    words += ", rank " + std::to_string(me.rank) + " of " + std::to_string(me.world_size);
+  return words;
+}
+
+engine::Descriptor python_stacks_in_memory(const char* process, const char*& why) noexcept {
+  why = kNoFileInMemory;
+  // It takes all that is written without blocking.
+  engine::Descriptor file(::memfd_create("ringmain-stacks", MFD_CLOEXEC));
+  if (file.get() < 0) return engine::Descriptor(-1);
+  const std::lock_guard lock(one_at_a_time());
+  why = write_python_stacks(file.get(), process);
+  return engine::Descriptor(why == nullptr ? file.release() : -1);
 }
 
 }  // namespace ringmain::detail

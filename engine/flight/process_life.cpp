@@ -1,28 +1,50 @@
 #include "engine/flight/process_life.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
 #include <fcntl.h>
 #include <string_view>
 #include <unistd.h>
 
+#include "engine/system/descriptor.hpp"
+
 namespace ringmain::engine::flight {
 namespace {
 
-std::array<std::uint8_t, 16> read_boot_id() {
+/// Without memory of the heap: who asks may have none.
+struct SmallFile {
+  char bytes[4096];
+  std::size_t size = 0;
+
+  explicit SmallFile(const char* path) noexcept {
+    const Descriptor fd(::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    while (fd.get() >= 0 && size < sizeof bytes) {
+      const ssize_t some = ::read(fd.get(), bytes + size, sizeof bytes - size);
+      if (some <= 0) return;
+      size += static_cast<std::size_t>(some);
+    }
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {bytes, size}; }
+};
+
+std::array<std::uint8_t, 16> read_boot_id() noexcept {
+  const SmallFile file("/proc/sys/kernel/random/boot_id");
+  std::array<char, 32> digits{};
+  std::size_t count = 0;
+  for (const char c : file.view()) {
+    if (std::isxdigit(static_cast<unsigned char>(c)) == 0) continue;
+    if (count == digits.size()) return {};
+    digits[count++] = c;
+  }
   std::array<std::uint8_t, 16> id{};
-  std::string text = read_small_file("/proc/sys/kernel/random/boot_id");
-  text.erase(std::remove_if(text.begin(), text.end(),
-                            [](unsigned char c) { return std::isxdigit(c) == 0; }),
-             text.end());
-  if (text.size() != 2 * id.size()) return id;
+  if (count != digits.size()) return id;
   for (std::size_t i = 0; i < id.size(); ++i)
-    (void)std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, id[i], 16);
+    (void)std::from_chars(digits.data() + 2 * i, digits.data() + 2 * i + 2, id[i], 16);
   return id;
 }
 
-std::uint64_t read_pid_namespace() {
+std::uint64_t read_pid_namespace() noexcept {
   char target[64];
   const ssize_t size = ::readlink("/proc/self/ns/pid", target, sizeof target);
   if (size <= 0) return 0;
@@ -39,9 +61,10 @@ struct Stat {
 };
 /// The third and the 22nd field of /proc/PID/stat; the second is a name in brackets, which may hold
 /// anything.
-Stat read_stat(const std::string& process) {
+Stat read_stat(const char* path) noexcept {
   Stat stat;
-  const std::string text = read_small_file("/proc/" + process + "/stat");
+  const SmallFile file(path);
+  const std::string_view text = file.view();
   std::size_t at = text.rfind(") ");
   if (at == text.npos || at + 2 >= text.size()) return stat;
   at += 2;
@@ -58,26 +81,15 @@ Stat read_stat(const std::string& process) {
 }  // namespace
 
 std::string read_small_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return {};
-  std::string text(4096, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t some = ::read(fd, text.data() + size, text.size() - size);
-    if (some <= 0) break;
-    size += static_cast<std::size_t>(some);
-  }
-  ::close(fd);
-  text.resize(size);
-  return text;
+  return std::string(SmallFile(path.c_str()).view());
 }
 
-ProcessLife this_process() {
-  return {read_boot_id(), read_stat("self").start, read_pid_namespace(),
+ProcessLife this_process() noexcept {
+  return {read_boot_id(), read_stat("/proc/self/stat").start, read_pid_namespace(),
           static_cast<std::uint32_t>(::getpid())};
 }
 
-Living lives(const ProcessLife& process) {
+Living lives(const ProcessLife& process) noexcept {
   const ProcessLife here = this_process();
   if (here.boot_id == decltype(here.boot_id){} || process.boot_id == decltype(here.boot_id){})
     return Living::unknown;
@@ -85,7 +97,9 @@ Living lives(const ProcessLife& process) {
   if (here.pid_namespace != process.pid_namespace || here.pid_namespace == 0)
     return Living::unknown;
   if (here.start == 0) return Living::unknown;  // no /proc
-  const Stat stat = read_stat(std::to_string(process.pid));
+  char path[32];
+  (void)std::snprintf(path, sizeof path, "/proc/%u/stat", process.pid);
+  const Stat stat = read_stat(path);
   const bool gone = stat.state == 0 || stat.state == 'Z' || stat.state == 'X';
   return gone || stat.start != process.start ? Living::no : Living::yes;
 }

@@ -15,14 +15,15 @@ struct ProcessLife {
   std::uint64_t pid_namespace = 0;         // 0: not known
   std::uint32_t pid = 0;
 };
-/// This process. Throws std::bad_alloc.
-[[nodiscard]] ProcessLife this_process();
+/// This process. Allocates nothing.
+[[nodiscard]] ProcessLife this_process() noexcept;
 
 enum class Living : std::uint8_t { no, yes, unknown };
-/// A zombie does not live. Unknown: in another pid namespace, or /proc does not say.
-[[nodiscard]] Living lives(const ProcessLife& process);
+/// A zombie does not live. Unknown: in another pid namespace, or /proc does not say. Allocates
+/// nothing.
+[[nodiscard]] Living lives(const ProcessLife& process) noexcept;
 
-/// What a small file holds: 4 KiB at most; empty where it cannot be read.
+/// What a small file holds: 4 KiB at most; empty where it cannot be read. Throws std::bad_alloc.
 [[nodiscard]] std::string read_small_file(const std::string& path);
 
 }  // namespace ringmain::engine::flight

@@ -9,6 +9,7 @@
 #pragma once
 #include <cstdint>
 #include <mutex>
+#include <new>
 
 #include "atomics.hpp"
 
@@ -78,6 +79,20 @@ class ForkMutex final : public ForkWitness {
   void before_fork() noexcept override { mutex_.lock(); }
   void after_fork() noexcept override { mutex_.unlock(); }
   void in_child() noexcept override { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+/// A lock that no fork waits for, as it may be held for long: it is free in every child. What it
+/// guards is there as it was at that moment, so whoever takes it in a child begins anew.
+class FreshMutex final : public ForkWitness {
+ public:
+  explicit FreshMutex(unsigned rank) : ForkWitness(rank) { begin_watching(); }
+  ~FreshMutex() override { end_watching(); }
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+  void in_child() noexcept override { new (&mutex_) std::mutex; }
 
  private:
   std::mutex mutex_;

@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <sched.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -26,8 +28,9 @@
 
 namespace {
 
-enum class Walk { well, crashes, aborts, is_of_a_broken_list, gets_a_signal };
+enum class Walk { well, crashes, aborts, is_of_a_broken_list, gets_a_signal, waits };
 Walk walk = Walk::well;
+std::atomic<bool> waiting{false}, may_go_on{false};
 int threads = 3;
 bool initialized = true;
 
@@ -79,6 +82,10 @@ const char* RINGMAIN_TESTS_WALK(int fd, void*, void*
   say(fd, "Thread 0x1 (most recent call first):\n");
   if (walk == Walk::crashes) *reinterpret_cast<volatile int*>(8) = 1;
   if (walk == Walk::aborts) std::abort();
+  if (walk == Walk::waits) {  // its process shares this memory
+    waiting = true;
+    while (!may_go_on) ::sched_yield();
+  }
   if (walk == Walk::gets_a_signal) (void)::kill(::getpid(), SIGUSR2);  // the child alone
   return nullptr;
 }
@@ -187,6 +194,28 @@ TEST_F(PythonStacksTest, AListThatLeadsInACircleEnds) {
   EXPECT_NE(stacks().find("Thread 0x1"), std::string::npos);
 }
 #endif
+
+TEST_F(PythonStacksTest, AForkedChildHasItsOwnThoughItsParentWasAtThem) {
+  walk = Walk::waits;
+  std::thread first([] { EXPECT_NE(stacks().find("Thread 0x1"), std::string::npos); });
+  while (!waiting) std::this_thread::yield();
+  walk = Walk::well;
+  struct sigaction hears {
+  }, unheard{};
+  unheard.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &unheard, &hears);  // this child is the program's
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);  // where it would wait for ever
+    ::_exit(stacks().find("Thread 0x1") != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ::sigaction(SIGCHLD, &hears, nullptr);
+  may_go_on = true;
+  first.join();
+}
 
 TEST_F(PythonStacksTest, BeforeAndAfterItsLifeThereIsASentence) {
   initialized = false;

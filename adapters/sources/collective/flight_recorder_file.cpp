@@ -2,87 +2,127 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <filesystem>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <system_error>
 #include <unistd.h>
 
-#include "engine/system/clock.hpp"
+#include "engine/system/descriptor.hpp"
 
-#include "bus/door.hpp"
+#include "bus/core/python_stacks.hpp"
+
+#include "adapters/sources/collective/flight_recorder_partial.hpp"
 
 namespace ringmain::collective::detail {
 namespace {
 
-namespace fs = std::filesystem;
+using flight::ByteSink;
 
 constexpr std::size_t kEntries = 2000;  // as PyTorch and torchcomms
 
-/// "TORCHCOMM_FR_BUFFER_SIZE"; nullopt: not set, or empty.
-std::optional<std::string> variable(FlightVariables of, const std::string& what) {
-  const char* const prefix = of == FlightVariables::torch ? "TORCH_FR_" : "TORCHCOMM_FR_";
-  const char* const said = ::secure_getenv((prefix + what).c_str());
-  return said == nullptr || *said == '\0' ? std::nullopt : std::optional<std::string>(said);
+/// What that variable says; "": it is not set.
+std::string_view said_by(std::string_view name) noexcept {
+  flight::FixedText<64> text;
+  text += name;
+  const char* const said = ::secure_getenv(text.c_str());
+  return said == nullptr ? std::string_view() : said;
+}
+/// "TORCHCOMM_FR_BUFFER_SIZE"; `older`: PyTorch's name of it before.
+std::string_view variable(FlightVariables of, std::string_view what,
+                          std::string_view older = {}) noexcept {
+  const bool torch = of == FlightVariables::torch;
+  flight::FixedText<64> name;
+  name += torch ? "TORCH_FR_" : "TORCHCOMM_FR_";
+  name += what;
+  const std::string_view said = said_by(name.view());
+  return said.empty() && torch && !older.empty() ? said_by(older) : said;
 }
 
-/// PyTorch's older name of the same.
-std::optional<std::string> variable(FlightVariables of, const std::string& what,
-                                    const char* older) {
-  auto said = variable(of, what);
-  if (said || of != FlightVariables::torch) return said;
-  const char* const old = ::secure_getenv(older);
-  return old == nullptr || *old == '\0' ? std::nullopt : std::optional<std::string>(old);
+bool is_true(std::string_view said) noexcept {
+  return said == "1" || said == "true" || said == "True" || said == "TRUE";
 }
 
-bool is_true(const std::optional<std::string>& said) {
-  return said && (*said == "1" || *said == "true" || *said == "True" || *said == "TRUE");
-}
-
-std::string because(const std::string& what) {
-  return what + ": " + std::generic_category().message(errno);
+void say(FlightFault& fault, std::string_view what, std::string_view of, int error) noexcept {
+  char text[128];
+  fault += what;
+  fault += of;
+  fault += ": ";
+  fault += ::strerror_r(error, text, sizeof text);
 }
 
 /// A file that is larger than the process may write would cost it a SIGXFSZ.
-bool is_allowed(std::size_t bytes) noexcept {
+bool is_allowed(const std::function<void(ByteSink&)>& write, std::uint64_t& bytes) {
   rlimit limit{};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-         limit.rlim_cur >= bytes;
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+  flight::CountingSink count;
+  write(count);
+  count.flush();
+  bytes = count.bytes;
+  return limit.rlim_cur >= bytes;
 }
 
-/// Writes all, and asks the disk to have it.
-bool write_all(int fd, std::string_view bytes) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+bool is_folder(const char* path) noexcept {
+  struct stat about {};
+  return ::stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+/// With those above it. 0, or what errno was.
+int make_folder(FlightPath& folder) noexcept {
+  if (is_folder(folder.c_str())) return 0;
+  for (std::size_t end = 1; end <= folder.view().size(); ++end) {
+    if (end != folder.view().size() && folder.view()[end] != '/') continue;
+    FlightPath part;
+    part += folder.view().substr(0, end);
+    if (::mkdir(part.c_str(), 0777) == 0) continue;
+    const int error = errno;
+    if (!is_folder(part.c_str())) return error == EEXIST ? ENOTDIR : error;
   }
-  return ::fsync(fd) == 0 || errno == EINVAL;  // not every file system has it
+  return 0;
 }
 
-/// A new file of that folder, with the rights that the process gives its files: asking for its
-/// umask would change it for a moment, for all threads. -1: errno says why.
-int make_partial(const fs::path& folder, std::string& path) {
-  for (int tries = 0; tries < 100; ++tries) {
-    std::uint64_t drawn = 0;
-    if (::getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
-      drawn = static_cast<std::uint64_t>(engine::now_ns());
-    // Its name has no part of the prefix, by which analyzers look for files.
-    // Nor does it end in a number, which they take for a rank.
-    path =
-        folder / (".partial-" + std::to_string(::getpid()) + "-" + std::to_string(drawn) + ".tmp");
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST) return fd;
+class FileSink final : public ByteSink {
+ public:
+  explicit FileSink(int fd) noexcept : fd_(fd) {}
+  /// Has the disk have all of it. 0, or what errno was.
+  [[nodiscard]] int finish() noexcept {
+    flush();
+    const bool there = ::fsync(fd_) == 0 || errno == EINVAL;  // not every file system has it
+    return error_ != 0 || there ? error_ : errno;
   }
-  return -1;
+
+ private:
+  void take(std::string_view bytes) noexcept override {
+    while (error_ == 0 && !bytes.empty()) {
+      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+      if (written < 0 && errno != EINTR) error_ = errno;
+      if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  const int fd_;
+  int error_ = 0;
+};
+
+/// 0, or what errno was.
+int write_once(FlightPath& path, FlightPath& folder, const std::function<void(ByteSink&)>& write,
+               std::string_view& what) {
+  what = "cannot write in ";
+  FlightPath partial;
+  const engine::Descriptor fd(make_partial(folder.view(), partial));
+  if (fd.get() < 0) return errno;
+  what = "cannot write ";
+  FileSink to(fd.get());
+  write(to);
+  int error = to.finish();
+  if (error == 0 && ::rename(partial.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) ::unlink(partial.c_str());
+  return error;
+}
+
+/// "." for a path without one.
+void folder_of(const FlightPath& path, FlightPath& folder) noexcept {
+  const std::size_t end = path.view().rfind('/');
+  folder += end == path.view().npos ? "." : path.view().substr(0, end == 0 ? 1 : end);
 }
 
 }  // namespace
@@ -90,59 +130,72 @@ int make_partial(const fs::path& folder, std::string& path) {
 std::size_t flight_entries(FlightVariables variables) {
   const auto said = variable(variables, "BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE");
   std::size_t entries = 0;
-  if (said) (void)std::from_chars(said->data(), said->data() + said->size(), entries);
+  (void)std::from_chars(said.data(), said.data() + said.size(), entries);
   return entries == 0 ? kEntries : entries;
 }
 
-Result<std::string> flight_path(FlightVariables variables, std::int64_t rank) {
+void flight_path(FlightVariables variables, std::int64_t rank, FlightPath& path,
+                 FlightFault& fault) noexcept {
   const auto said = variable(variables, "DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
-  if (said) {
-    const bool whole = is_true(variable(variables, "DUMP_DYNAMIC_FILE_NAME"));
-    return whole ? *said : *said + std::to_string(rank);
-  }
-  const char* const cache = ::secure_getenv("XDG_CACHE_HOME");
-  const char* const home = ::secure_getenv("HOME");
-  std::string folder;
-  if (cache != nullptr && *cache != '\0') {
-    folder = cache;
-  } else if (home != nullptr && *home != '\0') {
-    folder = std::string(home) + "/.cache";
+  if (!said.empty()) {
+    path += said;
+    if (!is_true(variable(variables, "DUMP_DYNAMIC_FILE_NAME"))) path += rank;
   } else {
-    return Error{Error::Code::refused,
-                 "a dump has no place: set TORCHCOMM_FR_DUMP_TEMP_FILE to the beginning of its "
-                 "file's name, or HOME"};
+    const auto cache = said_by("XDG_CACHE_HOME"), home = said_by("HOME");
+    path += cache.empty() ? home : cache;
+    if (cache.empty()) path += "/.cache";
+    path += "/torch/comm_lib_trace_rank_";
+    path += rank;
+    if (cache.empty() && home.empty()) {
+      fault +=
+          "a dump has no place: set TORCHCOMM_FR_DUMP_TEMP_FILE to the beginning of its file's "
+          "name, or HOME";
+    }
   }
-  return folder + "/torch/comm_lib_trace_rank_" + std::to_string(rank);
+  if (path.cut()) fault += "the name of a dump's file is too long for a path: give a shorter one";
 }
 
-std::string write_flight_file(const std::string& path, const std::string& bytes) {
-  if (!is_allowed(bytes.size())) {
-    return "cannot write " + path + ": the process may not write files of " +
-           std::to_string(bytes.size()) + " bytes (ulimit -f)";
+void write_flight_file(FlightPath& path, const std::function<void(ByteSink&)>& write,
+                       FlightFault& fault) noexcept {
+  std::uint64_t bytes = 0;
+  if (!is_allowed(write, bytes)) {
+    fault += "cannot write ";
+    fault += path.view();
+    fault += ": the process may not write files of ";
+    fault += bytes;
+    fault += " bytes (ulimit -f)";
+    return;
   }
-  const fs::path file(path);
-  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) return "cannot make " + folder.string() + ": " + failed.message();
-  std::string partial;
-  const int fd = make_partial(folder, partial);
-  if (fd < 0) return because("cannot write in " + folder.string());
-  std::string fault;
-  if (!write_all(fd, bytes)) fault = because("cannot write " + path);
-  ::close(fd);
-  if (fault.empty() && ::rename(partial.c_str(), path.c_str()) != 0)
-    fault = because("cannot write " + path);
-  if (!fault.empty()) ::unlink(partial.c_str());
-  return fault;
+  FlightPath folder;
+  folder_of(path, folder);
+  if (const int error = make_folder(folder); error != 0)
+    return say(fault, "cannot make ", folder.view(), error);
+  std::string_view what;
+  int error = write_once(path, folder, write, what);
+  // The dump first: looking through a large folder takes its time.
+  const int removed = remove_dead_partials(folder);
+  if ((error == ENOSPC || error == EDQUOT) && removed > 0)
+    error = write_once(path, folder, write, what);
+  if (error != 0) say(fault, what, what.ends_with("in ") ? folder.view() : path.view(), error);
 }
 
-void write_stacks_beside(const std::string& path, std::int64_t rank) {
-  const auto stacks = python_stacks();
-  if (!stacks) return;  // there is no Python here, or it does not lend them
-  const fs::path beside =
-      fs::path(path).parent_path() / ("stacks-" + std::to_string(rank) + ".txt");
-  (void)write_flight_file(beside.string(), stacks.value());
+void write_stacks_beside(const FlightPath& path, std::int64_t rank, const char* process) noexcept {
+  const char* why = nullptr;
+  const engine::Descriptor stacks = ringmain::detail::python_stacks_in_memory(process, why);
+  if (stacks.get() < 0) return;  // there is no Python here, or it does not lend them
+  FlightPath beside;
+  folder_of(path, beside);
+  beside += "/stacks-";
+  beside += rank;
+  beside += ".txt";
+  const auto copy = [&stacks](ByteSink& to) {
+    char some[4096];
+    ssize_t size = 0;
+    for (off_t at = 0; (size = ::pread(stacks.get(), some, sizeof some, at)) > 0; at += size)
+      to.append(some, some + size);
+  };
+  FlightFault fault;
+  if (!beside.cut()) write_flight_file(beside, std::cref(copy), fault);
 }
 
 }  // namespace ringmain::collective::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -12,7 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/system/fork.hpp"
+
 #include "bus/core/dump_requests.hpp"
+#include "bus/core/python_stacks.hpp"
 #include "bus/rank.hpp"
 
 #include "adapters/sources/collective/communicator_core.hpp"
@@ -23,6 +27,10 @@
 namespace ringmain::collective {
 namespace detail {
 namespace {
+
+using flight::DumpFormat;
+using flight::FlightDump;
+using flight::write_flight_dump;
 
 /// Nobody would learn that a dump could not be called anything.
 const FlightRecorderOptions& checked(const FlightRecorderOptions& options) {
@@ -46,24 +54,32 @@ std::shared_ptr<FlightRing> ring_of(const FlightRecorderOptions& options) {
   return shared;
 }
 
-Result<std::string> write_file(FlightRing& ring, const FlightRecorderOptions& options,
-                               std::int64_t rank, bool include_completed) {
-  if (rank < 0)
-    return Error{Error::Code::refused, "a dump's file is called after its rank: give one from 0"};
-  auto path = flight_path(options.variables, rank);
-  if (!path) return path;
-  std::string fault;
-  {
-    const std::lock_guard lock(ring.writes_file);
-    const std::string bytes = write_flight_dump(
-        ring.copy(), {DumpFormat::pickle, options.backend, rank, include_completed});
-    fault = write_flight_file(path.value(), bytes);
+/// Where it is to be; with a fault, why it is not there. Allocates nothing.
+struct DumpFile {
+  FlightPath path;
+  FlightFault fault;
+
+  DumpFile(const FlightRecorderOptions& options, std::int64_t rank) noexcept {
+    if (rank < 0) {
+      fault += "a dump's file is called after its rank: give one from 0";
+    } else {
+      flight_path(options.variables, rank, path, fault);
+    }
   }
-  if (!fault.empty()) return Error{Error::Code::system, std::move(fault)};
-  // After the dump, which needs no look at frames that other threads change.
-  write_stacks_beside(path.value(), rank);
-  return path;
-}
+  void write(FlightRing& ring, const FlightRecorderOptions& options, std::int64_t rank,
+             bool include_completed, const std::string& process) noexcept {
+    if (!fault.empty()) return;
+    {
+      const std::lock_guard lock(ring.writes_file);
+      const auto copy = ring.copy_for_file();
+      const FlightDump how{DumpFormat::pickle, options.backend, rank, include_completed};
+      const auto all = [&](flight::ByteSink& to) { write_flight_dump(*copy, how, to, copy->memo); };
+      write_flight_file(path, std::cref(all), fault);
+    }
+    // After the dump, which needs no look at frames that other threads change.
+    if (fault.empty()) write_stacks_beside(path, rank, process.c_str());
+  }
+};
 
 }  // namespace
 
@@ -72,14 +88,14 @@ struct FlightHooks {
   FlightHooks(FlightRecorderOptions how, std::shared_ptr<FlightRing> into)
       : options(std::move(how)), ring(std::move(into)) {}
 
-  /// Where it cannot be written nobody waits for the reason: it is kept.
-  void dump() noexcept try {
+  /// Where it cannot be written nobody waits for the reason: it is kept. Allocates nothing.
+  void dump() noexcept {
     if (::getpid() != process) return;
-    const auto written = write_file(*ring, options, options.rank, true);
+    DumpFile file(options, options.rank);
+    file.write(*ring, options, options.rank, true, in_words);
     const std::lock_guard lock(complaint_mutex);
-    complaint = written ? "" : written.error().message;
-  } catch (const std::bad_alloc&) {
-    lost.fetch_add(1);
+    complaint.clear();
+    complaint += file.fault.view();
   }
   void ended(const CompletionHookArgs& args) noexcept {
     ring->ended(args);
@@ -92,20 +108,21 @@ struct FlightHooks {
   /// For who asks the whole process: its rank is the job's where the recorder was given none.
   void dump_on_request(std::vector<ringmain::detail::Dumped>& written) {
     if (::getpid() != process || !ring->enabled()) return;
-    const std::int64_t rank =
-        options.rank >= 0 ? options.rank : std::int64_t{read_rank_identity().rank};
-    const auto path = flight_path(options.variables, rank);
-    const bool is_there = path && std::any_of(written.begin(), written.end(), [&](const auto& one) {
-                            return one.path == path.value() && one.fault.empty();
-                          });
-    if (is_there && !options.isolated) return;  // they share a ring
-    const auto file = write_file(*ring, options, rank, true);
-    written.push_back({path ? path.value() : "", file ? "" : file.error().message});
+    const std::int64_t rank = options.rank >= 0 ? options.rank : rank_of_job;
+    DumpFile file(options, rank);
+    const bool is_there = std::any_of(written.begin(), written.end(), [&](const auto& one) {
+      return one.path == file.path.view() && one.fault.empty();
+    });
+    if (is_there && file.fault.empty() && !options.isolated) return;  // they share a ring
+    file.write(*ring, options, rank, true, in_words);
+    written.push_back({std::string(file.path.view()), std::string(file.fault.view())});
   }
 
   const FlightRecorderOptions options;
   const std::shared_ptr<FlightRing> ring;
   const pid_t process = ::getpid();
+  const std::int64_t rank_of_job = read_rank_identity().rank;
+  const std::string in_words = ringmain::detail::process_in_words();  // above its stacks
   ringmain::detail::DumpRequest on_request;
   std::atomic<std::uint64_t> lost{0};
   std::atomic<bool> failed{false};
@@ -121,16 +138,25 @@ struct FlightHooks {
   std::mutex mutex;
   std::vector<OnComm> comms;
   std::vector<OnBus> buses;
-  std::mutex complaint_mutex;  // taken inside of hooks
-  std::string complaint;
+  engine::ForkMutex complaint_mutex{engine::kForkFlight};  // taken inside of hooks
+  FlightFault complaint;
 };
 
 namespace {
 
 /// Those that are to be dumped when the process ends.
 struct AtExit {
-  std::mutex mutex;
+  engine::ForkMutex mutex{engine::kForkFlight};
   std::vector<std::weak_ptr<FlightHooks>> all;
+
+  [[nodiscard]] std::shared_ptr<FlightHooks> get(std::size_t at) noexcept {
+    const std::lock_guard lock(mutex);
+    return at < all.size() ? all[at].lock() : nullptr;
+  }
+  [[nodiscard]] std::size_t size() noexcept {
+    const std::lock_guard lock(mutex);
+    return all.size();
+  }
 };
 AtExit& at_exit() {
   static AtExit& all = *new AtExit;
@@ -140,13 +166,8 @@ AtExit& at_exit() {
 void dump_at_exit(const std::shared_ptr<FlightHooks>& hooks) {
   AtExit& exit = at_exit();
   static const int registered = std::atexit([] {
-    std::vector<std::weak_ptr<FlightHooks>> all;
-    {
-      const std::lock_guard lock(at_exit().mutex);
-      all = at_exit().all;
-    }
-    for (const auto& one : all) {
-      if (const auto held = one.lock()) held->dump();
+    for (std::size_t i = 0; i < at_exit().size(); ++i) {
+      if (const auto held = at_exit().get(i)) held->dump();
     }
   });
   (void)registered;
@@ -179,6 +200,7 @@ FlightRecorderHook::FlightRecorderHook(const FlightRecorderOptions& options)
       ring_(detail::ring_of(options)),
       hooks_(std::make_shared<detail::FlightHooks>(options, ring_)),
       on_signal_(detail::on_signal(options, hooks_)) {
+  ringmain::detail::find_python();  // now: a dump must not wait for the loader's lock
   if (options.dumps_at_exit) detail::dump_at_exit(hooks_);
   hooks_->on_request = ringmain::detail::DumpRequest(
       [held = std::weak_ptr(hooks_)](std::vector<ringmain::detail::Dumped>& written) {
@@ -246,15 +268,20 @@ void FlightRecorderHook::unregister() noexcept {
 }
 
 std::string FlightRecorderHook::dump_json(bool include_completed) const {
-  return detail::write_flight_dump(ring_->copy(), {detail::DumpFormat::json, options_.backend,
-                                                   options_.rank, include_completed});
+  return detail::write_flight_dump(*ring_->copy(), {detail::DumpFormat::json, options_.backend,
+                                                    options_.rank, include_completed});
 }
 std::string FlightRecorderHook::dump_pickle(bool include_completed) const {
-  return detail::write_flight_dump(ring_->copy(), {detail::DumpFormat::pickle, options_.backend,
-                                                   options_.rank, include_completed});
+  return detail::write_flight_dump(*ring_->copy(), {detail::DumpFormat::pickle, options_.backend,
+                                                    options_.rank, include_completed});
 }
 Result<std::string> FlightRecorderHook::dump_file(std::int64_t rank, bool include_completed) const {
-  return detail::write_file(*ring_, options_, rank, include_completed);
+  detail::DumpFile file(options_, rank);
+  const bool has_place = file.fault.empty();
+  file.write(*ring_, options_, rank, include_completed, hooks_->in_words);
+  if (file.fault.empty()) return std::string(file.path.view());
+  return Error{has_place ? Error::Code::system : Error::Code::refused,
+               std::string(file.fault.view())};
 }
 
 void FlightRecorderHook::reset() noexcept {
@@ -271,7 +298,7 @@ std::uint64_t FlightRecorderHook::lost() const noexcept {
 }
 std::string FlightRecorderHook::complaint() const {
   const std::lock_guard lock(hooks_->complaint_mutex);
-  return hooks_->complaint;
+  return std::string(hooks_->complaint.view());
 }
 
 }  // namespace ringmain::collective

@@ -3,7 +3,8 @@
 // A recorder hangs on communicators as hooks, remembers their last operations with what became of
 // each, and writes them as flight recorders of PyTorch and torchcomms do, format 2.10. An operation
 // is recorded before its backend is called, so one that hangs is there; it is retired when its end
-// is said, and not when it was issued. Recording takes one lock for the time of a few stores.
+// is said, and not when it was issued. Recording takes one lock for the time of a few stores; its
+// memory, and a dump's, is taken when the recorder is made.
 //
 //   FlightRecorderHook recorder({.max_entries = 2000});
 //   (void)recorder.register_with_comm(comm);
@@ -76,7 +77,8 @@ class FlightRecorderHook {
   /// which is made. With …_FR_DUMP_DYNAMIC_FILE_NAME=1 the variable is the whole name. The Python
   /// stacks of all threads, if the process has Python that lends them, go to stacks-<rank>.txt
   /// beside it. If another
-  /// thread writes a file of this ring, it waits for that one, and then writes its own.
+  /// thread writes a file of this ring, it waits for that one, and then writes its own. Writing
+  /// allocates nothing; std::bad_alloc is thrown where there is no memory for what is returned.
   /// Progress: blocking.
   [[nodiscard]] Result<std::string> dump_file(std::int64_t rank,
                                               bool include_completed = true) const;

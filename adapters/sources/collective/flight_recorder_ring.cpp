@@ -7,17 +7,24 @@
 
 #include "engine/system/clock.hpp"
 
+#include "adapters/flight/tensor_runs.hpp"
 #include "adapters/launch/tid.hpp"
 #include "adapters/sources/collective/communicator_core.hpp"
 
 namespace ringmain::collective::detail {
 namespace {
 
-void add(FlightTensors& to, const Tensor& tensor) {
-  // An output that only the root has.
-  if (tensor.data == nullptr && tensor.bytes == 0 && tensor.dtype == Name()) return;
-  to.sizes.emplace_back(tensor.sizes.begin(), tensor.sizes.end());
-  to.dtypes.push_back(tensor.dtype);
+/// Of sizes and types: eight tensors of one dimension for each operation, but 128 KiB at least.
+constexpr std::size_t kWordsEach = 16, kWordsLeast = 16384;
+
+/// Without a tensor that only the root has.
+flight::TensorRuns runs_in(std::span<std::int64_t> words, Tensors tensors) noexcept {
+  flight::TensorRuns runs(words);
+  for (const Tensor& one : tensors) {
+    const bool none = one.data == nullptr && one.bytes == 0 && one.dtype == Name();
+    if (!none) runs.add(one.dtype, one.sizes);
+  }
+  return runs;
 }
 
 std::int64_t time_of_day_ns() noexcept {
@@ -26,28 +33,79 @@ std::int64_t time_of_day_ns() noexcept {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// torchcomms' word where it has one: it tells all_gather from all_gather_single.
-Name word_of(const PreHookArgs& args) noexcept {
+/// torchcomms' words; making them takes a lock and memory.
+const std::array<Name, kOpNames>& words_of_operations() {
   static const auto words = [] {
     std::array<Name, kOpNames> all;
     for (std::size_t i = 0; i < kOpNames; ++i) all[i] = Name(to_string(static_cast<OpName>(i)));
     return all;
   }();
-  const auto number = static_cast<std::size_t>(args.name);
-  return number < kOpNames ? words[number] : args.op;
+  return words;
+}
+Name word_of(OpName name) noexcept {
+  return words_of_operations()[static_cast<std::size_t>(name)];
+}
+/// torchcomms' word where it has one: it tells all_gather from all_gather_single.
+Name word_of(const PreHookArgs& args) noexcept {
+  return static_cast<std::size_t>(args.name) < kOpNames ? word_of(args.name) : args.op;
 }
 
-std::string this_thread_name() {
-  char name[16] = {};
-  (void)::prctl(PR_GET_NAME, name);
+/// As it was called when it was first recorded: asking is a system call.
+std::string_view this_thread_name() noexcept {
+  static constinit thread_local char name[16] = {};
+  static constinit thread_local bool asked = false;
+  if (!asked) (void)::prctl(PR_GET_NAME, name);
+  asked = true;
   return name;
 }
 
 }  // namespace
 
+FlightCopy::FlightCopy(std::size_t entries, std::size_t words)
+    : capacity_(entries),
+      word_count_(words),
+      entries_(std::make_unique<FlightEntry[]>(entries)),
+      words_(std::make_unique<std::int64_t[]>(words)) {}
+
+FlightRing::Room::Room(std::size_t max_entries)
+    : entry_count(std::max<std::size_t>(max_entries, 1)),
+      word_count(std::max(kWordsEach * entry_count, kWordsLeast)),
+      entries(std::make_unique<FlightEntry[]>(entry_count)),
+      words(std::make_unique<std::int64_t[]>(word_count)),
+      open(entry_count),
+      for_file(std::make_shared<FlightCopy>(entry_count, word_count)) {}
+
+FlightRing::FlightRing(std::size_t max_entries) : room_(std::make_unique<Room>(max_entries)) {
+  (void)words_of_operations();
+}
+
 void FlightRing::grow(std::size_t max_entries) {
+  if (const std::lock_guard lock(mutex_); max_entries <= room_->entry_count) return;
+  auto larger = std::make_unique<Room>(max_entries);  // freed when the lock is
   const std::lock_guard lock(mutex_);
-  capacity_ = std::max(capacity_, max_entries);
+  if (max_entries <= room_->entry_count) return;
+  larger->for_file->figures_.reserve(group_count_);
+  move_to(*larger);
+  room_.swap(larger);
+}
+
+/// What is there, its words without gaps.
+void FlightRing::move_to(Room& room) noexcept {
+  std::uint64_t at = 0;
+  for (std::uint64_t id = first_; id < next_; ++id) {
+    FlightEntry& to = room.entries[id % room.entry_count];
+    to = entry(id);
+    const std::uint64_t from = to.input.from;
+    const std::size_t words = to.output.from + to.output.words - from;
+    std::copy_n(&room_->words[from % room_->word_count], words, &room.words[at]);
+    to.input.from = at;
+    to.output.from += at - from;
+    at += words;
+  }
+  next_word_ = at;
+  room_->open.each([&room](std::uint64_t op_id, OpenOperations::Records records) {
+    room.open.add(op_id, records);
+  });
 }
 
 std::size_t FlightRing::group_of(const CommunicatorCore& comm) {
@@ -62,9 +120,11 @@ std::size_t FlightRing::group_of(const CommunicatorCore& comm) {
   made.ranks = comm.ranks;
   made.rank = comm.rank;
   made.size = comm.size;
-  groups_.push_back(std::move(made));
-  group_by_name_.emplace(key, groups_.size() - 1);
-  return groups_.size() - 1;
+  groups_.reserve(group_count_ + 1);
+  room_->for_file->figures_.reserve(group_count_ + 1);
+  group_by_name_.emplace(key, group_count_);  // the last that may fail
+  groups_[group_count_] = std::move(made);
+  return group_count_++;
 }
 
 void FlightRing::add_group(const CommunicatorCore& comm) {
@@ -74,100 +134,101 @@ void FlightRing::add_group(const CommunicatorCore& comm) {
 }
 
 void FlightRing::drop_oldest() noexcept {
-  const FlightEntry& oldest = entries_.front();
-  FlightGroup& group = groups_[oldest.group];
-  ++group.dropped;
-  if (!oldest.is_p2p) group.whole_from = oldest.sequence + 1;
-  const auto open = open_.find(oldest.op_id);
-  if (open != open_.end() && open->second.last == oldest.record_id) open_.erase(open);
-  entries_.pop_front();
+  const FlightEntry& oldest = entry(first_);
+  FlightFigures& figures = groups_[oldest.group].figures;
+  ++figures.dropped;
+  if (!oldest.is_p2p) figures.whole_from = oldest.sequence + 1;
+  const auto open = room_->open.find(oldest.op_id);
+  if (open && open->last == oldest.record_id) room_->open.remove(oldest.op_id);
+  ++first_;
 }
 
-void FlightRing::append(FlightEntry entry) {
-  entry.record_id = next_;
-  entries_.push_back(std::move(entry));  // the last that may fail
-  ++next_;
-  if (entries_.size() > capacity_) drop_oldest();
+/// Makes room in time and in words: the oldest go. What takes more than all words has none.
+void FlightRing::append(FlightEntry made, Tensors input, Tensors output) noexcept {
+  const bool same = input.data() == output.data() && input.size() == output.size();
+  std::size_t in = runs_in({}, input).words();
+  std::size_t out = same ? in : runs_in({}, output).words();
+  if (in + (same ? 0 : out) > room_->word_count) in = out = 0;
+  const std::size_t words = same ? in : in + out;
+  const std::size_t till_end = room_->word_count - next_word_ % room_->word_count;
+  if (words > till_end) next_word_ += till_end;  // not over the end
+  const auto is_in_the_way = [&] {
+    return next_ - first_ == room_->entry_count ||
+           entry(first_).input.from + room_->word_count < next_word_ + words;
+  };
+  while (first_ != next_ && is_in_the_way()) drop_oldest();
+  std::int64_t* const at = &room_->words[next_word_ % room_->word_count];
+  (void)runs_in({at, in}, input);
+  if (!same) (void)runs_in({at + in, out}, output);
+  made.input = {next_word_, static_cast<std::uint32_t>(in)};
+  made.output = {next_word_ + (same ? 0 : in), static_cast<std::uint32_t>(out)};
+  made.record_id = next_;
+  next_word_ += words;
+  entry(next_++) = made;
 }
 
 /// The sends and receives of a batch, before the entry that closes it.
-void FlightRing::add_parts(const FlightEntry& of, const BatchOpIssue& batch, std::int32_t rank) {
+void FlightRing::add_parts(const FlightEntry& of, const BatchOpIssue& batch,
+                           std::int32_t rank) noexcept {
   for (const BatchPart& part : batch.parts) {
-    FlightEntry entry = of;
-    static const Name send("send"), recv("recv");
-    entry.op = part.sends ? send : recv;
-    entry.from = part.sends ? rank : part.peer;
-    entry.to = part.sends ? part.peer : rank;
-    add(part.sends ? entry.input : entry.output, part.tensor);
-    append(std::move(entry));
+    FlightEntry made = of;
+    made.op = word_of(part.sends ? OpName::send : OpName::recv);
+    made.from = part.sends ? rank : part.peer;
+    made.to = part.sends ? part.peer : rank;
+    const Tensors tensor(&part.tensor, 1);
+    append(made, part.sends ? tensor : Tensors{}, part.sends ? Tensors{} : tensor);
   }
 }
 
 void FlightRing::issued(const PreHookArgs& args, const CommunicatorCore& comm) {
   if (args.name == OpName::finalize) return;  // the end of a group is no operation
   const ArgumentsView view = view_of(*args.arguments);
-  FlightEntry entry;
-  entry.op_id = args.op_id;
-  entry.op = word_of(args);
-  entry.sequence = static_cast<std::int64_t>(args.sequence);
-  entry.is_p2p = view.point_to_point;
-  entry.created_ns = time_of_day_ns();
-  entry.created_monotonic_ns = engine::now_ns();
-  entry.timeout_ms = std::max<std::int64_t>(comm.timeout_ns.load() / 1'000'000, 0);
-  entry.thread = static_cast<std::int32_t>(run::this_tid());
-  entry.thread_name = this_thread_name();
-  for (const Tensor& tensor : view.input) add(entry.input, tensor);
-  for (const Tensor& tensor : view.output) add(entry.output, tensor);
-  if (args.name == OpName::send) entry.from = comm.rank, entry.to = view.peer;
-  if (args.name == OpName::recv) entry.from = view.peer, entry.to = comm.rank;
+  FlightEntry made;
+  made.op_id = args.op_id;
+  made.op = word_of(args);
+  made.sequence = static_cast<std::int64_t>(args.sequence);
+  made.is_p2p = view.point_to_point;
+  made.created_ns = time_of_day_ns();
+  made.created_monotonic_ns = engine::now_ns();
+  made.timeout_ms = std::max<std::int64_t>(comm.timeout_ns.load() / 1'000'000, 0);
+  made.thread = static_cast<std::int32_t>(run::this_tid());
+  made.thread_name = this_thread_name();
+  if (args.name == OpName::send) made.from = comm.rank, made.to = view.peer;
+  if (args.name == OpName::recv) made.from = view.peer, made.to = comm.rank;
 
   const std::lock_guard lock(mutex_);
-  if (open_.contains(args.op_id)) return;  // a part of what another communicator was called for
-  entry.group = group_of(comm);
-  FlightGroup& group = groups_[entry.group];
-  if (entry.is_p2p) {
-    entry.transfer = ++group.transfers;
-  } else if (entry.sequence != 0) {
-    group.enqueued = entry.sequence;
+  if (room_->open.find(args.op_id)) return;  // a part of what another communicator was called for
+  made.group = group_of(comm);
+  FlightFigures& figures = groups_[made.group].figures;
+  if (made.is_p2p) {
+    made.transfer = ++figures.transfers;
+  } else if (made.sequence != 0) {
+    figures.enqueued = made.sequence;
   }
   const std::uint64_t first = next_;
-  try {
-    const auto* const batch = std::get_if<BatchOpIssue>(args.arguments);
-    if (batch != nullptr) add_parts(entry, *batch, comm.rank);
-    append(std::move(entry));
-    // Last: a batch of more members than the ring holds has dropped its first ones by now.
-    open_.emplace(args.op_id, Entries{first, next_ - 1});
-  } catch (...) {
-    forget_from(first);
-    throw;
-  }
-}
-
-/// An operation that there is no memory for is not there in part: its end would go by the number
-/// that the next one gets.
-void FlightRing::forget_from(std::uint64_t first) noexcept {
-  while (!entries_.empty() && entries_.back().record_id >= first) entries_.pop_back();
-  next_ = first;
+  const auto* const batch = std::get_if<BatchOpIssue>(args.arguments);
+  if (batch != nullptr) add_parts(made, *batch, comm.rank);
+  append(made, view.input, view.output);
+  // Last: a batch of more members than the ring holds has dropped its first ones by now.
+  room_->open.add(args.op_id, {first, next_ - 1});
 }
 
 template <class F>
-void FlightRing::each_of(Entries which, F change) noexcept {
-  if (entries_.empty()) return;
-  const std::uint64_t oldest = entries_.front().record_id;
-  for (std::uint64_t id = std::max(which.first, oldest); id <= which.last && id < next_; ++id)
-    change(entries_[id - oldest]);
+void FlightRing::each_of(OpenOperations::Records which, F change) noexcept {
+  for (std::uint64_t id = std::max(which.first, first_); id <= which.last && id < next_; ++id)
+    change(entry(id));
 }
 
 void FlightRing::started(std::uint64_t op_id) noexcept {
   const std::int64_t now = time_of_day_ns();
   const std::lock_guard lock(mutex_);
-  const auto open = open_.find(op_id);
-  if (open == open_.end()) return;
-  each_of(open->second, [&](FlightEntry& entry) {
-    if (entry.state != FlightState::scheduled) return;
-    entry.state = FlightState::started;
-    entry.started_ns = now;
-    if (!entry.is_p2p && entry.sequence != 0) groups_[entry.group].started = entry.sequence;
+  const auto open = room_->open.find(op_id);
+  if (!open) return;
+  each_of(*open, [&](FlightEntry& one) {
+    if (one.state != FlightState::scheduled) return;
+    one.state = FlightState::started;
+    one.started_ns = now;
+    if (!one.is_p2p && one.sequence != 0) groups_[one.group].figures.started = one.sequence;
   });
 }
 
@@ -175,41 +236,38 @@ void FlightRing::ended(const CompletionHookArgs& args) noexcept {
   const std::int64_t now = time_of_day_ns();
   const std::int64_t monotonic = engine::now_ns();
   const std::lock_guard lock(mutex_);
-  const auto open = open_.find(args.op_id);
-  if (open == open_.end()) return;
-  const Entries which = open->second;
-  open_.erase(open);
+  const auto open = room_->open.find(args.op_id);
+  if (!open) return;
+  room_->open.remove(args.op_id);
   // Nobody knows what became of it: it stays as it is.
   if (args.failed != nullptr && args.failed->how == How::unknown) return;
-  each_of(which, [&](FlightEntry& entry) {
-    entry.retired = true;
+  each_of(*open, [&](FlightEntry& one) {
+    one.retired = true;
     if (args.completed == nullptr) return;
-    entry.state = FlightState::completed;
-    entry.completed_ns = now;
-    const std::int64_t since_issued = monotonic - entry.created_monotonic_ns;
-    entry.duration_ns =
-        args.completed->duration_ns > 0 ? args.completed->duration_ns : since_issued;
-    if (!entry.is_p2p && entry.sequence != 0) {
-      FlightGroup& group = groups_[entry.group];
-      group.completed = std::max(group.completed, entry.sequence);
+    one.state = FlightState::completed;
+    one.completed_ns = now;
+    const std::int64_t since_issued = monotonic - one.created_monotonic_ns;
+    one.duration_ns = args.completed->duration_ns > 0 ? args.completed->duration_ns : since_issued;
+    if (!one.is_p2p && one.sequence != 0) {
+      FlightFigures& figures = groups_[one.group].figures;
+      figures.completed = std::max(figures.completed, one.sequence);
     }
   });
 }
 
 void FlightRing::reset() noexcept {
   const std::lock_guard lock(mutex_);
-  entries_.clear();
-  open_.clear();
-  next_ = 0;
-  for (FlightGroup& group : groups_) {
-    group.dropped = 0;
-    group.whole_from = -1;
+  room_->open.clear();
+  first_ = next_ = 0;
+  for (std::size_t i = 0; i < group_count_; ++i) {
+    groups_[i].figures.dropped = 0;
+    groups_[i].figures.whole_from = -1;
   }
 }
 
 std::size_t FlightRing::size() const noexcept {
   const std::lock_guard lock(mutex_);
-  return entries_.size();
+  return next_ - first_;
 }
 
 bool FlightRing::enabled() const noexcept {
@@ -217,9 +275,43 @@ bool FlightRing::enabled() const noexcept {
   return enabled_;
 }
 
-FlightSnapshot FlightRing::copy() const {
+void FlightRing::copy_to(FlightCopy& copy) const noexcept {
+  copy.groups_ = &groups_;
+  copy.group_count_ = group_count_;
+  for (std::size_t i = 0; i < group_count_; ++i) copy.figures_[i] = groups_[i].figures;
+  copy.entry_count_ = next_ - first_;
+  for (std::uint64_t id = first_; id < next_; ++id) copy.entries_[id - first_] = entry(id);
+  if (first_ == next_) return;
+  const std::uint64_t used = next_word_ - entry(first_).input.from;
+  const std::uint64_t from = entry(first_).input.from % room_->word_count;
+  const std::uint64_t till_end = std::min(used, room_->word_count - from);
+  std::copy_n(&room_->words[from], till_end, &copy.words_[from]);
+  std::copy_n(&room_->words[0], used - till_end, &copy.words_[0]);
+}
+
+std::unique_ptr<FlightCopy> FlightRing::copy() const {
+  for (std::unique_ptr<FlightCopy> made;;) {
+    std::size_t entries = 0, words = 0, groups = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      entries = room_->entry_count;
+      words = room_->word_count;
+      groups = group_count_;
+      // It has grown between two looks at most as often as somebody makes a larger one.
+      if (made != nullptr && made->capacity_ == entries && made->figures_.size() >= groups) {
+        copy_to(*made);
+        return made;
+      }
+    }
+    made = std::make_unique<FlightCopy>(entries, words);
+    made->figures_.reserve(groups);
+  }
+}
+
+std::shared_ptr<FlightCopy> FlightRing::copy_for_file() noexcept {
   const std::lock_guard lock(mutex_);
-  return {groups_, entries_};
+  copy_to(*room_->for_file);
+  return room_->for_file;
 }
 
 }  // namespace ringmain::collective::detail

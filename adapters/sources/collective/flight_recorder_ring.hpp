@@ -1,65 +1,82 @@
 // What does a flight recorder remember? The last operations of its groups, the oldest overwritten
 // and counted, and of each group how far it came.
+//
+// All of it lies in memory that is taken beforehand: recording allocates for the first operation of
+// a group that nobody registered (a part of a split) and never else, and a dump allocates nothing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "engine/system/fork.hpp"
 
-#include "adapters/flight/snapshot.hpp"
 #include "adapters/sources/collective/communicator.hpp"
+#include "adapters/sources/collective/flight_recorder_copy.hpp"
+#include "adapters/sources/collective/flight_recorder_open.hpp"
 
 namespace ringmain::collective::detail {
 
-using flight::FlightEntry;
-using flight::FlightGroup;
-using flight::FlightSnapshot;
 using flight::FlightState;
 using flight::FlightTensors;
 
 /// Threads: any.
 class FlightRing {
  public:
-  explicit FlightRing(std::size_t max_entries) : capacity_(max_entries) {}
-  /// It holds so many from here on, if they are more.
+  /// Throws std::bad_alloc.
+  explicit FlightRing(std::size_t max_entries);
+  /// It holds so many from here on, if they are more. Throws std::bad_alloc.
   void grow(std::size_t max_entries);
   /// Throws std::bad_alloc.
   void add_group(const CommunicatorCore& comm);
+  /// Throws std::bad_alloc, in which case nothing of it is there.
   void issued(const PreHookArgs& args, const CommunicatorCore& comm);
   void started(std::uint64_t op_id) noexcept;
   void ended(const CompletionHookArgs& args) noexcept;
   void reset() noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] bool enabled() const noexcept;
-  [[nodiscard]] FlightSnapshot copy() const;
+  /// In memory of its own. Throws std::bad_alloc.
+  [[nodiscard]] std::unique_ptr<FlightCopy> copy() const;
+  /// In the memory that is there for it: with writes_file held, until which is let go it is good.
+  [[nodiscard]] std::shared_ptr<FlightCopy> copy_for_file() noexcept;
 
-  std::mutex writes_file;  // one file at a time
+  /// One file at a time. It may take as long as the file system does.
+  engine::FreshMutex writes_file{engine::kForkFlight};
 
  private:
-  struct Entries {  // of one operation: record ids
-    std::uint64_t first, last;
+  /// What holds the operations.
+  struct Room {
+    explicit Room(std::size_t max_entries);
+    std::size_t entry_count, word_count;
+    std::unique_ptr<FlightEntry[]> entries;  // by record id
+    std::unique_ptr<std::int64_t[]> words;   // sizes and types of their tensors
+    OpenOperations open;
+    std::shared_ptr<FlightCopy> for_file;
   };
   std::size_t group_of(const CommunicatorCore& comm);
-  void append(FlightEntry entry);
-  void add_parts(const FlightEntry& of, const BatchOpIssue& batch, std::int32_t rank);
+  [[nodiscard]] FlightEntry& entry(std::uint64_t record_id) const noexcept {
+    return room_->entries[record_id % room_->entry_count];
+  }
+  void append(FlightEntry made, Tensors input, Tensors output) noexcept;
+  void add_parts(const FlightEntry& of, const BatchOpIssue& batch, std::int32_t rank) noexcept;
   void drop_oldest() noexcept;
-  void forget_from(std::uint64_t first) noexcept;
+  void move_to(Room& room) noexcept;
+  void copy_to(FlightCopy& copy) const noexcept;
   template <class F>
-  void each_of(Entries which, F change) noexcept;
+  void each_of(OpenOperations::Records which, F change) noexcept;
 
   // Inside of a ledger's, outside of the names'.
   mutable engine::ForkMutex mutex_{engine::kForkBus};
-  std::size_t capacity_;
-  std::deque<FlightEntry> entries_;  // oldest first; their record ids have no holes
-  std::uint64_t next_ = 0;           // record id
-  std::vector<FlightGroup> groups_;
+  std::unique_ptr<Room> room_;
+  std::uint64_t first_ = 0, next_ = 0;  // record ids of what is there, which have no holes
+  std::uint64_t next_word_ = 0;         // counts on over the end of the words
+  Grown<FlightGroup> groups_;
+  std::size_t group_count_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> group_by_name_;  // and by rank
-  std::unordered_map<std::uint64_t, Entries> open_;               // by op_id
   bool enabled_ = false;
 };
 

@@ -153,15 +153,16 @@ TEST_F(RingSnapshotTest, AnOperationIsThereAsItsEventsTellIt) {
   EXPECT_EQ(group.description, "all of them");
   EXPECT_EQ(group.backend, "gloo");
   EXPECT_EQ(group.ranks, (std::vector<int>{0, 1, 2}));
-  EXPECT_EQ(group.enqueued, 4);
-  EXPECT_EQ(group.started, 4);
-  EXPECT_EQ(group.completed, 1);
+  EXPECT_EQ(group.figures.enqueued, 4);
+  EXPECT_EQ(group.figures.started, 4);
+  EXPECT_EQ(group.figures.completed, 1);
   const auto& all = told.operations.entries;
   ASSERT_EQ(all.size(), 5u);  // the vetoed one was never called for
   EXPECT_EQ(all[0].op.view(), "broadcast");
   EXPECT_EQ(all[0].state, fl::FlightState::completed);
   EXPECT_EQ(all[0].duration_ns, 2'000'000);
-  EXPECT_EQ(all[0].input.sizes, (std::vector<std::vector<std::int64_t>>{{6}}));
+  ASSERT_EQ(all[0].input.words, 2u);
+  EXPECT_EQ(told.operations.words[all[0].input.from + 1], 6);  // a tensor of so many elements
   EXPECT_GE(all[0].completed_ns, all[0].created_ns);
   EXPECT_TRUE(all[1].retired);
   EXPECT_EQ(all[1].completed_ns, 0);
@@ -240,7 +241,7 @@ TEST_F(RingSnapshotTest, AGroupWhoseNameIsMadeAgainIsAnotherOne) {
   auto told = rank(0).told().operations;
   ASSERT_EQ(told.groups.size(), 1u);
   EXPECT_TRUE(told.groups[0].ranks.empty());
-  EXPECT_EQ(told.groups[0].enqueued, 1);
+  EXPECT_EQ(told.groups[0].figures.enqueued, 1);
   ASSERT_EQ(told.entries.size(), 2u);  // what hangs is there, whoever has the name
   EXPECT_EQ(told.entries[0].op_id, hangs);
   EXPECT_EQ(told.entries[1].op_id, again);
@@ -250,7 +251,7 @@ TEST_F(RingSnapshotTest, AGroupWhoseNameIsMadeAgainIsAnotherOne) {
   rank(0).do_all(1, 2);
   told = rank(0).told().operations;
   EXPECT_EQ(told.groups[0].ranks, (std::vector<int>{0, 2}));
-  EXPECT_EQ(told.groups[0].completed, 2);
+  EXPECT_EQ(told.groups[0].figures.completed, 2);
   EXPECT_EQ(told.entries.size(), 3u);
 }
 
