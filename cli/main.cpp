@@ -10,10 +10,10 @@
 namespace ringmain::cli {
 
 const Verb& program() {
-  static const Verb* const kVerbs[] = {
-      &run_verb(),  &replay_verb(), &sort_verb(),      &summary_verb(), &post_mortem_verb(),
-      &door_verb(), &fr_verb(),     &providers_verb(), &doctor_verb(),  &completion_verb(),
-      &man_verb()};
+  static const Verb* const kVerbs[] = {&run_verb(),        &replay_verb(),      &sort_verb(),
+                                       &summary_verb(),    &post_mortem_verb(), &door_verb(),
+                                       &fr_verb(),         &providers_verb(),   &doctor_verb(),
+                                       &completion_verb(), &man_verb()};
   static const Option kOptions[] = {{"--version", "", "print the version"}};
   static const Verb kProgram{
       .name = "",

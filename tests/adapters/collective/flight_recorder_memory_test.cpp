@@ -134,19 +134,25 @@ TEST_F(DumpMemoryTest, AnOperationThatFailsOrTimesOutHasItWritten) {
     wanted.dumps_on_failure = true;
     FlightRecorderHook recorder(wanted);
     ASSERT_TRUE(recorder.register_with_comm(comm));
+    auto first = comm.issue(collective::Barrier{});
+    const auto operation = first.operation();
+    first.returned();
+    (void)operation.completed();  // this thread has said an end before
     hang(comm);
     fail_own_allocations(1, kAll);
     const auto failed = comm.fail_open("it hangs", how);
     (void)heal_allocations();
     EXPECT_EQ(failed, 1u);
-    expect_file(1, 1);
+    expect_file(1, 2);
   }
 }
 
-/// Either the group is not given up, and whoever wants it hears that there is no memory, or the
-/// dump is there.
-TEST_F(DumpMemoryTest, AGroupIsNotGivenUpWithoutItsDump) {
-  int refused = 0;
+/// Where there is no memory to begin an abort, the group is not given up, and whoever wants it
+/// hears so. A hook's thread needs some of the bus's for its first call; the dump itself needs
+/// none.
+TEST_F(DumpMemoryTest, AnAbortHasItWrittenFromTheMomentAtWhichItsHookIsCalled) {
+  int refused = 0, written = 0;
+  bool was_written = false;
   for (long k = 1; k < 100; ++k) {
     const Communicator comm = make("dp");
     auto wanted = options(2);
@@ -164,11 +170,17 @@ TEST_F(DumpMemoryTest, AGroupIsNotGivenUpWithoutItsDump) {
     }
     const bool failed = heal_allocations();
     EXPECT_EQ(given_up_, threw ? 0 : 1) << k;
-    if (given_up_ == 1) expect_file(2, 1);
-    EXPECT_EQ(recorder.complaint(), "");
+    EXPECT_EQ(recorder.complaint(), "") << k;
+    const bool is_there = std::filesystem::exists(file(2));
+    EXPECT_TRUE(is_there || !was_written) << k;  // more memory is never worse
+    if (is_there) expect_file(2, 1);
+    written += is_there && failed ? 1 : 0;
     refused += threw ? 1 : 0;
+    was_written = is_there;
     if (!failed) break;
   }
+  EXPECT_TRUE(was_written);
+  EXPECT_GT(written, 0);
   EXPECT_GT(refused, 1);
 }
 
@@ -251,8 +263,7 @@ TEST_F(DumpMemoryTest, AnOperationIsRecordedWithoutAnAllocation) {
   ADD_FAILURE() << "an operation takes 200 allocations";
 }
 
-TEST_F(DumpMemoryTest, TheFirstOfAPartIsCountedWhereThereIsNoMemoryForItsGroup) {
-  int lost = 0;
+TEST_F(DumpMemoryTest, APartOfWhichThereWasNoMemoryForTheFirstIsRecordedFromTheSecondOn) {
   for (long k = 1; k < 200; ++k) {
     const Communicator comm = make("dp");
     FlightRecorderHook recorder(options(0));
@@ -262,13 +273,14 @@ TEST_F(DumpMemoryTest, TheFirstOfAPartIsCountedWhereThereIsNoMemoryForItsGroup) 
     hang(part);
     const bool failed = heal_allocations();
     hang(part);
-    EXPECT_EQ(recorder.size() + recorder.lost(), 2u) << k;
+    // Where issue() itself had no memory, the recorder never heard of it.
+    EXPECT_GE(recorder.size(), 1u) << k;
+    EXPECT_LE(recorder.size() + recorder.lost(), 2u) << k;
     const flight::Dump dump = read(recorder.dump_json());
     EXPECT_EQ(dump.groups.size(), 2u) << k;
-    lost += recorder.lost() != 0 ? 1 : 0;
-    if (!failed) break;
+    if (!failed) return;
   }
-  EXPECT_GT(lost, 1);
+  ADD_FAILURE() << "an operation takes 200 allocations";
 }
 
 TEST(OnSignalMemoryTest, WhereThereIsNoMemoryForItNoHandlerIsLeft) {
@@ -287,7 +299,7 @@ TEST(OnSignalMemoryTest, WhereThereIsNoMemoryForItNoHandlerIsLeft) {
     refused += threw ? 1 : 0;
     if (!failed) break;
   }
-  EXPECT_GT(refused, 2);
+  EXPECT_GT(refused, 0);  // once the thread is there, little is needed
 }
 
 }  // namespace
