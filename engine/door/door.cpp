@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -48,6 +49,9 @@ bool is_misunderstood() noexcept {
 #endif
 
 constexpr std::size_t kStackBytes = 256u << 10;
+// The first three, the folder, the socket, a peer, and what it takes to answer: a folder and a
+// file.
+constexpr rlim_t kDescriptorsMin = 8;
 constexpr auto kCloseLimit = std::chrono::seconds(5);
 
 /// Nothing that is printed here may land in a file.
@@ -116,6 +120,11 @@ struct Door::Shared {
 };
 
 std::string Door::Shared::open_here() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kDescriptorsMin) {
+    return "the process may have " + std::to_string(limit.rlim_cur) +
+           " descriptors only (ulimit -n), and a door needs " + std::to_string(kDescriptorsMin);
+  }
   // Also what the program has open in the first three: nobody is to wait for its end.
   if (kOwnTable && !take_own_descriptors(0))
     return "the system gives a thread no table of descriptors of its own (a filter of system calls "

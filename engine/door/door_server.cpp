@@ -32,6 +32,10 @@ std::string_view word_of(std::string_view line) noexcept {
 }  // namespace
 
 Server::~Server() {
+  drop_all();
+}
+
+void Server::drop_all() noexcept {
   for (Peer& peer : peers_) drop(peer);
 }
 
@@ -72,7 +76,7 @@ void Server::let_in(std::int64_t now_ns) noexcept {
   place->fd = fd;
   place->until_ns = now_ns + options_.request_within_ns;
   place->got = place->sent = 0;
-  place->answering = false;
+  place->phase = Phase::asks;
 }
 
 void Server::answer(Peer& peer, std::string_view line) noexcept {
@@ -81,8 +85,6 @@ void Server::answer(Peer& peer, std::string_view line) noexcept {
   } catch (const std::exception&) {
     peer.reply.say_static("ringmain: there was no memory to answer\n\n");
   }
-  peer.answering = true;
-  peer.until_ns = now_ns() + options_.taken_within_ns;
   send(peer);
 }
 
@@ -99,8 +101,6 @@ void Server::hear(Peer& peer) noexcept {
   if (end != said.npos) return answer(peer, said.substr(0, end));
   if (peer.got == peer.line.size()) {
     peer.reply.say_static("ringmain: a request is one word on a line of 255 bytes at most\n\n");
-    peer.answering = true;
-    peer.until_ns = now_ns() + options_.taken_within_ns;
     return send(peer);
   }
   if (some != 0) return;
@@ -109,6 +109,10 @@ void Server::hear(Peer& peer) noexcept {
 }
 
 void Server::send(Peer& peer) noexcept {
+  if (peer.phase == Phase::asks) {
+    peer.phase = Phase::is_answered;
+    peer.until_ns = now_ns() + options_.taken_within_ns;
+  }
   while (peer.sent < peer.reply.view().size()) {
     const std::string_view rest = peer.reply.view().substr(peer.sent);
     const ssize_t some = ::send(peer.fd, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -117,36 +121,67 @@ void Server::send(Peer& peer) noexcept {
     if (some < 0) return drop(peer);
     peer.sent += static_cast<std::size_t>(some);
   }
-  drop(peer);
+  peer.reply.clear();
+  peer.phase = Phase::leaves;
+  peer.until_ns = now_ns() + options_.left_within_ns;
+  if (::shutdown(peer.fd, SHUT_WR) != 0) drop(peer);
+}
+
+/// What it has said beyond its word is taken and forgotten: a socket that is closed with something
+/// unread gives its peer an error in place of the end.
+void Server::see_off(Peer& peer) noexcept {
+  char some[4096];
+  const ssize_t bytes = ::recv(peer.fd, some, sizeof some, MSG_DONTWAIT);
+  if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) drop(peer);
+}
+
+void Server::serve(Peer& peer) noexcept {
+  switch (peer.phase) {
+    case Phase::asks:
+      return hear(peer);
+    case Phase::is_answered:
+      return send(peer);
+    case Phase::leaves:
+      return see_off(peer);
+  }
 }
 
 void Server::run() noexcept {
   for (;;) {
     const std::int64_t before = now_ns();
+    // Only what is there: more than the process may have open is refused.
     std::array<pollfd, kPeersMax + 1> polled{};
-    const bool lets_in = free_place() != nullptr && lets_in_from_ns_ <= before;
-    polled[0] = {lets_in ? listening_ : -1, POLLIN, 0};
-    for (std::size_t i = 0; i < kPeersMax; ++i) {
-      const short wanted = peers_[i].answering ? POLLOUT : POLLIN;
-      polled[i + 1] = {peers_[i].fd, wanted, 0};
-    }
-    const int came = ::poll(polled.data(), polled.size(), wait_ms(before));
-    if (came < 0 && errno != EINTR && errno != EAGAIN) return;
-    if (options_.ends()) return;
-    if (came > 0 && (polled[0].revents & (POLLNVAL | POLLERR | POLLHUP)) != 0) return;
-    const std::int64_t now = now_ns();
-    for (std::size_t i = 0; i < kPeersMax; ++i) {
-      Peer& peer = peers_[i];
+    std::array<Peer*, kPeersMax> whose{};
+    std::size_t n = 0;
+    for (Peer& peer : peers_) {
       if (peer.fd < 0) continue;
+      const short wanted = peer.phase == Phase::is_answered ? POLLOUT : POLLIN;
+      polled[n] = {peer.fd, wanted, 0};
+      whose[n++] = &peer;
+    }
+    pollfd& door = polled[n];
+    door = {n < kPeersMax && lets_in_from_ns_ <= before ? listening_ : -1, POLLIN, 0};
+    const int came = ::poll(polled.data(), n + 1, wait_ms(before));
+    if (came < 0 && (errno == EINVAL || errno == ENOMEM)) {  // the program's limit is lower now
+      drop_all();
+      (void)::poll(nullptr, 0, static_cast<int>(kPauseNs / 1'000'000));
+    } else if (came < 0 && errno != EINTR && errno != EAGAIN) {
+      return;
+    }
+    if (options_.ends()) return;
+    if (came > 0 && (door.revents & (POLLNVAL | POLLERR | POLLHUP)) != 0) return;
+    const std::int64_t now = now_ns();
+    for (std::size_t i = 0; i < n; ++i) {
+      Peer& peer = *whose[i];
       // What has come counts, however late it is looked at: the process may have been stopped.
-      if (came > 0 && polled[i + 1].revents != 0) {
-        peer.answering ? send(peer) : hear(peer);
-        // But one that takes its answer byte by byte is not waited for either.
-        if (!peer.answering) continue;
+      if (came > 0 && polled[i].revents != 0) {
+        serve(peer);
+        // But one that takes its answer byte by byte, or never stops, is not waited for either.
+        if (peer.phase == Phase::asks) continue;
       }
       if (peer.fd >= 0 && peer.until_ns <= now) drop(peer);
     }
-    if (came > 0 && (polled[0].revents & POLLIN) != 0) let_in(now);
+    if (came > 0 && (door.revents & POLLIN) != 0) let_in(now);
   }
 }
 

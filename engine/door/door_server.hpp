@@ -25,6 +25,8 @@ struct ServerOptions {
   std::int64_t request_within_ns = 2'000'000'000;
   /// So is one that has not taken its answer.
   std::int64_t taken_within_ns = 10'000'000'000;
+  /// And one that has it, and goes on talking.
+  std::int64_t left_within_ns = 2'000'000'000;
   /// Called in the server's thread. What it does not say is answered by a sentence.
   std::function<void(std::string_view word, Reply&)> answer;
   /// Asked after each time that something came.
@@ -44,11 +46,12 @@ class Server {
   void run() noexcept;
 
  private:
+  enum class Phase : std::uint8_t { asks, is_answered, leaves };
   struct Peer {
     int fd = -1;
     std::int64_t until_ns = 0;
     std::size_t got = 0, sent = 0;
-    bool answering = false;
+    Phase phase = Phase::asks;
     std::array<char, kRequestBytesMax + 1> line{};
     Reply reply;
   };
@@ -56,7 +59,10 @@ class Server {
   void hear(Peer& peer) noexcept;
   void answer(Peer& peer, std::string_view line) noexcept;
   void send(Peer& peer) noexcept;
+  void serve(Peer& peer) noexcept;
+  static void see_off(Peer& peer) noexcept;
   static void drop(Peer& peer) noexcept;
+  void drop_all() noexcept;
   [[nodiscard]] Peer* free_place() noexcept;
   [[nodiscard]] int wait_ms(std::int64_t now_ns) const noexcept;
 

@@ -7,6 +7,7 @@ usage: door_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the test 
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -158,6 +159,31 @@ class ProgramTest(DoorCase):
     def test_the_program_has_no_descriptor_more(self):
         with_door, without = self.doored(), self.doored(RINGMAIN_DOOR="0")
         self.assertEqual(self.tell(with_door, "fds"), self.tell(without, "fds"))
+
+    @unittest.skipIf(BY_TSAN, "ThreadSanitizer knows one table of descriptors only")
+    def test_one_that_may_have_few_descriptors_answers_all_or_says_why_it_cannot(self):
+        def limited(descriptors):
+            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
+        for few in (4, 7):
+            run = subprocess.run([DOORED], input="say\n", capture_output=True, text=True, check=False, env=self.environment,
+                                 preexec_fn=limited(few))
+            self.assertEqual((run.returncode, run.stdout), (0, "ready\ndone\n"))
+            self.assertEqual(run.stderr, f"ringmain: RINGMAIN_DOOR: there is no door here: the process may have {few} descriptors "
+                                         "only (ulimit -n), and a door needs 8\n")
+            self.assertEqual(self.sockets(), [])
+        process = self.doored("sh", "-c", 'ulimit -S -n 8; exec "$@"', "sh")
+        self.assertEqual(json.loads(self.said("stats", process.pid))["pid"], process.pid)
+        self.assertIn("nothing is recorded", self.complained("dump", process.pid))
+        self.assertIn("there is no Python", self.complained("stacks", process.pid))
+
+    @unittest.skipIf(BY_TSAN, "ThreadSanitizer knows one table of descriptors only")
+    def test_one_whose_limit_of_descriptors_falls_and_rises_answers_again(self):
+        process = self.doored()
+        before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (0, resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]))
+        self.assertIn("does not answer within the time", self.complained("who", process.pid, "--timeout", "0.2"))
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
+        self.assertEqual(json.loads(self.said("who", process.pid))["pid"], process.pid)
 
     @unittest.skipIf(BY_TSAN, "ThreadSanitizer lets no forked child have threads")
     def test_a_forked_child_takes_nothing_away_and_one_with_a_bus_of_its_own_has_a_door(self):

@@ -66,19 +66,23 @@ class Peer {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
   void end_of_words() const { ::shutdown(fd_, SHUT_WR); }
-  void say(std::string_view words) const {
+  void say(std::string_view words) const { (void)says(words); }
+  /// False: the door hears no more.
+  [[nodiscard]] bool says(std::string_view words) const {
     while (!words.empty()) {
       const ssize_t some = ::send(fd_, words.data(), words.size(), MSG_NOSIGNAL);
-      if (some <= 0) return;
+      if (some <= 0) return false;
       words.remove_prefix(static_cast<std::size_t>(some));
     }
+    return true;
   }
-  /// Until the door closes the connection.
-  [[nodiscard]] std::string hear() const {
+  /// Until the door closes the connection; `error`: what it ended by, 0 for an end in order.
+  [[nodiscard]] std::string hear(int* error = nullptr) const {
     std::string all;
     char some[4096];
     for (;;) {
       const ssize_t bytes = ::recv(fd_, some, sizeof some, 0);
+      if (error != nullptr) *error = bytes < 0 ? errno : 0;
       if (bytes <= 0) return all;
       all.append(some, static_cast<std::size_t>(bytes));
     }
@@ -96,10 +100,12 @@ inline std::string ask(const std::string& path, const std::string& words) {
 
 /// A door that says every word again, or as much as a number asks for.
 inline std::shared_ptr<Door> open_echo(const std::string& folder, std::string& complaint,
-                                       std::int64_t request_within_ns = INT64_MAX / 4) {
+                                       std::int64_t request_within_ns = INT64_MAX / 4,
+                                       std::int64_t left_within_ns = 2'000'000'000) {
   DoorOptions options;
   options.folder = folder;
   options.server.request_within_ns = request_within_ns;
+  options.server.left_within_ns = left_within_ns;
   options.server.answer = [](std::string_view word, Reply& reply) {
     const bool is_number = !word.empty() && word.front() >= '1' && word.front() <= '9';
     reply.say(is_number ? std::string(std::stoul(std::string(word)), 'x') : std::string(word));

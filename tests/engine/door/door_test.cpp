@@ -23,6 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 using ringmain::tests::is_watched_by_tsan;
 
+constexpr const char kTooLong[] =
+    "ringmain: a request is one word on a line of 255 bytes at most\n\n";
+
 TEST(DoorTest, AnswersTheWordThatStandsOnALine) {
   const Folder folder;
   const auto door = open_echo(folder);
@@ -49,6 +52,35 @@ TEST(DoorTest, ALineThatIsTooLongIsRefusedAndTheOthersAreServed) {
   EXPECT_EQ(ask(door->path(), longest + "\n"), longest);
   EXPECT_NE(ask(door->path(), std::string(1 << 20, 'a') + "\n").find("255 bytes"),
             std::string::npos);
+  EXPECT_EQ(ask(door->path(), "on\n"), "on");
+}
+
+TEST(DoorTest, WhoeverSaysMoreThanItsWordHearsTheAnswerAndAnEndInOrder) {
+  const Folder folder;
+  const auto door = open_echo(folder);
+  for (const std::size_t more : {1u, 300u, 5000u, 1u << 20}) {
+    for (const std::string& line : {std::string(kRequestBytesMax + more, 'a') + "\n",
+                                    "on\n" + std::string(more, 'a'), "on\non\n" + std::string()}) {
+      const Peer peer(door->path());
+      peer.say(line);
+      int error = -1;
+      const std::string heard = peer.hear(&error);
+      EXPECT_EQ(error, 0) << more;
+      EXPECT_EQ(heard, line.starts_with("on") ? "on" : kTooLong) << more;
+    }
+  }
+}
+
+TEST(DoorTest, WhoeverNeverStopsTalkingIsDroppedWhenItsTimeIsUp) {
+  const Folder folder;
+  std::string complaint;
+  const auto door = open_echo(folder.path(), complaint, INT64_MAX / 4, 1'000'000);
+  ASSERT_NE(door, nullptr) << complaint;
+  const Peer peer(door->path());
+  peer.say("on\n");
+  const std::string much(1 << 20, 'a');
+  while (peer.says(much)) {
+  }
   EXPECT_EQ(ask(door->path(), "on\n"), "on");
 }
 
