@@ -13,6 +13,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/door_client.hpp"
+#include "cli/plain_text.hpp"
 #include "cli/verbs.hpp"
 
 namespace ringmain::cli {
@@ -115,28 +116,25 @@ std::string doors_meant(const DoorCall& call, std::vector<DoorAt>& doors) {
          " doors, which 'ringmain door' lists: name processes, or say --all";
 }
 
-bool is_json(std::string_view word) {
-  return word == "stats" || word == "dump" || word == "who";
-}
-
-/// The document's member as text, or "".
+/// The document's member as text that a terminal may be given, or "".
 std::string member(const std::string& document, const char* key) {
   simdjson::dom::parser parser;
   simdjson::dom::element value;
   if (parser.parse(document).at_key(key).get(value) != simdjson::SUCCESS) return "";
   std::string_view text;
-  if (value.get(text) == simdjson::SUCCESS) return std::string(text);
-  return simdjson::minify(value);
+  if (value.get(text) == simdjson::SUCCESS) return plain_text(text, false);
+  return plain_text(simdjson::minify(value), false);
 }
 
 void print_listed(const DoorAt& door, const DoorAnswer& answer) {
   if (!answer.fault.empty()) {
-    std::printf("%7u  %s\n", door.pid, answer.fault.c_str());
+    std::printf("%7u  %s\n", door.pid, plain_text(answer.fault, false).c_str());
     return;
   }
-  std::printf("%7s  rank %-5s %-15s  %s\n", member(answer.text, "pid").c_str(),
-              member(answer.text, "rank").c_str(), member(answer.text, "program").c_str(),
-              door.path().c_str());
+  const std::string rank = member(answer.text, "rank");
+  std::printf("%7s  %-10s %-15s  %s\n", member(answer.text, "pid").c_str(),
+              (rank == "null" || rank.empty() ? "no rank" : "rank " + rank).c_str(),
+              member(answer.text, "program").c_str(), plain_text(door.path(), false).c_str());
 }
 
 void add_json(formats::JsonText& json, const DoorAt& door, const DoorAnswer& answer, bool is_json) {
@@ -169,15 +167,16 @@ int run(const Arguments& arguments) {
     const DoorAnswer answer = ask_door(door, word, call.limit_ns);
     if (!answer.fault.empty()) status = kFailed;
     if (call.json) {
-      add_json(json, door, answer, is_json(word));
+      add_json(json, door, answer, is_answered_in_json(word));
     } else if (call.word.empty()) {
       print_listed(door, answer);
     } else if (!answer.fault.empty()) {
       const std::string whose = doors.size() > 1 ? door.path() + ": " : "";
-      (void)failed(whose + answer.fault);
+      (void)failed(plain_text(whose + answer.fault, false));
     } else {
-      std::fwrite(answer.text.data(), 1, answer.text.size(), stdout);
-      if (doors.size() > 1 && !is_json(word)) std::printf("\n");
+      const std::string text = plain_text(answer.text, true);
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      if (doors.size() > 1 && !is_answered_in_json(word)) std::printf("\n");
     }
   }
   if (call.json) std::printf("%s\n", json.close(']').close('}').str().c_str());

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <poll.h>
+#include <simdjson.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -25,7 +26,10 @@ namespace fs = std::filesystem;
 using engine::Descriptor;
 using engine::door::DoorName;
 
-constexpr std::size_t kAnswerBytesMax = 256u << 20;  // no door says as much
+/// No door says as much.
+std::size_t bytes_max(std::string_view word) {
+  return word == "who" || word == "help" ? 1u << 20 : 64u << 20;
+}
 
 std::string in_words(int error) {
   return std::generic_category().message(error);
@@ -69,7 +73,8 @@ std::string why_no_connection(const DoorAt& door, int error) {
 }
 
 /// Until the end, the limit, or more than any door says. Returns a sentence, or "".
-std::string read_all(int fd, std::string& text, const engine::Deadline& deadline) {
+std::string read_all(int fd, std::size_t bytes_max, std::string& text,
+                     const engine::Deadline& deadline) {
   char some[1 << 16];
   for (;;) {
     if (!wait_for(fd, POLLIN, deadline)) return "does not answer within the time (--timeout)";
@@ -78,11 +83,22 @@ std::string read_all(int fd, std::string& text, const engine::Deadline& deadline
     if (bytes < 0) return "breaks off: " + in_words(errno);
     if (bytes == 0) return "";
     text.append(some, static_cast<std::size_t>(bytes));
-    if (text.size() > kAnswerBytesMax) return "says more than any door does";
+    if (text.size() > bytes_max) return "says more than any door does";
   }
 }
 
+/// Whoever listens at the socket may say anything.
+bool is_object(const std::string& text) {
+  simdjson::dom::parser parser;
+  simdjson::dom::object object;
+  return parser.parse(text).get(object) == simdjson::SUCCESS;
+}
+
 }  // namespace
+
+bool is_answered_in_json(std::string_view word) {
+  return word == "stats" || word == "dump" || word == "who";
+}
 
 std::vector<std::string> door_places(const std::string& asked) {
   const char* const said = std::getenv("RINGMAIN_DOOR");
@@ -129,15 +145,18 @@ DoorAnswer ask_door(const DoorAt& door, std::string_view word, std::int64_t limi
   const std::string line = std::string(word) + "\n";
   if (::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
     return answer.fault = "the door " + door.path() + " takes no word: " + in_words(errno), answer;
-  std::string fault = read_all(fd.get(), answer.text, deadline);
+  std::string fault = read_all(fd.get(), bytes_max(word), answer.text, deadline);
   std::string& text = answer.text;
   if (fault.empty() && text.empty()) fault = "lets nobody of this user in";
   if (fault.empty() && !text.ends_with("\n\n")) fault = "was cut off in the middle of its answer";
   if (!fault.empty()) return answer.fault = "the door " + door.path() + " " + fault, answer;
   text.pop_back();
   constexpr std::string_view kSentence = "ringmain: ";
-  if (text.starts_with(kSentence))
+  if (text.starts_with(kSentence)) {
     answer.fault = text.substr(kSentence.size(), text.size() - kSentence.size() - 1);
+  } else if (is_answered_in_json(word) && !is_object(text)) {
+    answer.fault = "what " + door.path() + " answers is no JSON, so no door of ringmain's";
+  }
   return answer;
 }
 

@@ -25,6 +25,9 @@ struct DoorsFound {
 };
 [[nodiscard]] DoorsFound find_doors(const std::string& folder);
 
+/// Is that word answered by a JSON object?
+[[nodiscard]] bool is_answered_in_json(std::string_view word);
+
 /// What a door answered; or a sentence: its own, or why there is no answer.
 struct DoorAnswer {
   std::string text;   // without the empty line at its end

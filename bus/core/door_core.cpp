@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -42,6 +43,20 @@ std::string folder_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
+/// However they are spelled: behind links, with `..`, with a slash more.
+bool is_same_folder(const std::string& one, const std::string& other) noexcept {
+  struct stat a {};
+  struct stat b {};
+  return one == other || (::stat(one.c_str(), &a) == 0 && ::stat(other.c_str(), &b) == 0 &&
+                          S_ISDIR(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/// A slash at its end would have a link followed.
+std::string without_slashes(std::string folder) {
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  return folder;
+}
+
 std::shared_ptr<door::Door> open_in(const std::string& folder, bool asked, std::string& complaint) {
   door::DoorOptions options;
   options.folder = folder;
@@ -58,13 +73,13 @@ Result<std::shared_ptr<ProcessDoor>> open_process_door(const std::string& asked)
   OfProcess& process = of_process();
   const std::lock_guard lock(process.mutex);
   if (auto there = process.door.lock(); there != nullptr && !there->door().forked()) {
-    if (asked.empty() || asked == folder_of(there->door().path())) return there;
+    if (asked.empty() || is_same_folder(asked, folder_of(there->door().path()))) return there;
     return Error{Error::Code::conflict, "this process has a door already, " + there->door().path() +
                                             "; close that one, or name no folder"};
   }
   const DoorAsked said = read_door_variable(
       asked.empty() && ::secure_getenv(kVariable) != nullptr ? ::secure_getenv(kVariable) : "");
-  const std::string& folder = asked.empty() ? said.folder : asked;
+  const std::string folder = without_slashes(asked.empty() ? said.folder : asked);
   std::string complaints;
   for (const std::string& one : door::door_folders(folder)) {
     std::string complaint;

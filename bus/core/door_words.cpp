@@ -49,7 +49,12 @@ void add_process(JsonText& json) {
   const RankIdentity me = read_rank_identity();
   json.open('{').key("ringmain").text(RINGMAIN_VERSION).key("pid").number(::getpid());
   json.key("program").text(::program_invocation_short_name).key("host").text(me.host);
-  json.key("rank").number(me.rank).key("world_size").number(me.world_size);
+  // A launcher itself, and a program without one, has none.
+  const bool has_rank = me.launcher != "none";
+  json.key("rank");
+  has_rank ? json.number(me.rank) : json.null();
+  json.key("world_size");
+  has_rank ? json.number(me.world_size) : json.null();
   json.key("job").text(me.job).key("launcher").text(me.launcher);
 }
 

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -62,6 +64,33 @@ TEST(OpenDoorTest, AProcessHasOneAndItIsOpenWhileAHandleIs) {
   EXPECT_TRUE(again);
 }
 
+TEST(OpenDoorTest, AFolderIsTheSameHoweverItIsSpelled) {
+  const Folder folder, another;
+  std::filesystem::create_directory_symlink(folder.path(), another / "link");
+  std::filesystem::create_directory(folder / "within");
+  const std::string name = std::filesystem::path(folder.path()).filename();
+  for (const std::string& first : {folder.path(), folder.path() + "//", folder / "within/../."}) {
+    auto door = open_door({first});
+    ASSERT_TRUE(door) << door.error().message;
+    EXPECT_TRUE(has(ask(door.value().path(), "who\n"), "\"pid\"")) << first;
+    for (const std::string& same :
+         {folder.path(), folder.path() + "/", folder / ".", folder / "within/..", another / "link",
+          another / "link/", folder / ("../" + name)}) {
+      const auto again = open_door({same});
+      ASSERT_TRUE(again) << same << ": " << again.error().message;
+      EXPECT_EQ(again.value().path(), door.value().path());
+    }
+    for (const std::string& other : {another.path(), another / "none", folder / "within"}) {
+      const auto refused = open_door({other});
+      ASSERT_FALSE(refused) << other;
+      EXPECT_EQ(refused.error().code, Error::Code::conflict);
+    }
+  }
+  const auto behind_a_link = open_door({another / "link/"});
+  ASSERT_FALSE(behind_a_link);
+  EXPECT_TRUE(has(behind_a_link.error().message, "it is a link")) << behind_a_link.error().message;
+}
+
 TEST(OpenDoorTest, WhereThereCanBeNoneASentenceSaysWhy) {
   const auto made = open_door({"relative"});
   ASSERT_FALSE(made);
@@ -79,6 +108,17 @@ TEST(OpenDoorTest, TheVariableIsOneOrAFolder) {
     EXPECT_FALSE(detail::read_door_variable(other).opens) << other;
     EXPECT_NE(detail::read_door_variable(other).complaint, "") << other;
   }
+}
+
+TEST(DoorWordsTest, ARankIsSaidWhereALauncherSaysOne) {
+  const std::string without = answer_of("who");
+  EXPECT_TRUE(has(without, "\"rank\": null")) << without;
+  EXPECT_TRUE(has(without, "\"world_size\": null")) << without;
+  ASSERT_EQ(::setenv("RANK", "0", 1) | ::setenv("WORLD_SIZE", "2", 1), 0);
+  const std::string with = answer_of("who");
+  ASSERT_EQ(::unsetenv("RANK") | ::unsetenv("WORLD_SIZE"), 0);
+  EXPECT_TRUE(has(with, "\"rank\": 0")) << with;
+  EXPECT_TRUE(has(with, "\"world_size\": 2")) << with;
 }
 
 TEST(DoorWordsTest, EveryAnswerEndsInAnEmptyLine) {

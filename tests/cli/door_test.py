@@ -4,14 +4,17 @@
 usage: door_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the test programs in $RINGMAIN_PROGRAMS
 """
 
+import contextlib
 import json
 import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -105,7 +108,7 @@ class ProgramTest(DoorCase):
     def test_stats_have_its_channels_with_their_figures(self):
         process = self.doored()
         document = json.loads(self.said("stats", process.pid))
-        self.assertEqual((document["pid"], document["program"], document["rank"]), (process.pid, "run_doored", 0))
+        self.assertEqual((document["pid"], document["program"], document["rank"]), (process.pid, "run_doored", None))
         [channel] = [c for c in document["buses"][0]["channels"] if c["name"] == "program.said"]
         self.assertEqual((channel["offered"], channel["accepted"]), (0, 0))  # nobody listens
         self.assertTrue(document["buses"][0]["housekeeper"]["running"])
@@ -250,16 +253,63 @@ class ProgramTest(DoorCase):
         first, second = self.doored(RANK="3", WORLD_SIZE="8"), self.doored()
         lines = sorted(self.said().splitlines(), key=lambda line: int(line.split()[0]))
         self.assertEqual([int(line.split()[0]) for line in lines], sorted([first.pid, second.pid]))
-        self.assertEqual(sum("rank 3" in line for line in lines), 1)
+        self.assertEqual(sorted(re.split("  +", line.strip())[1] for line in lines), ["no rank", "rank 3"])
         self.assertIn("there are 2 doors", self.complained("stats"))
         rows = json.loads(self.said("who", "--all", "--json"))["doors"]
         self.assertEqual({row["pid"] for row in rows}, {first.pid, second.pid})
-        self.assertEqual({row["answer"]["rank"] for row in rows}, {3, 0})
+        self.assertEqual({row["answer"]["rank"] for row in rows}, {3, None})
         run = self.ringmain("door", "stacks", "--all", "--json")
         self.assertEqual(run.returncode, 1)
         for row in json.loads(run.stdout)["doors"]:
             self.assertIsNone(row["answer"])
             self.assertIn("no Python", row["error"])
+
+    def test_what_is_no_door_is_said_and_gets_nothing_onto_a_terminal(self):
+        """Whoever listens at a socket of the user's may answer anything."""
+        self.doors.mkdir(mode=0o700)
+        answers = [b'{broken\n\n', b'{"pid":1}{"x":2}\n\n', b"\x1b[31m\xff\xfe\0\n\n", b"[]\n\n", b'{"program": "\xff"}\n\n',
+                   b'{"program":"\\u001b[31mx\\ny\xc2\x9b","rank":"q\\u0007","pid":"z\\r"}\n\n', b"ringmain: no\x1b[2J\n\n",
+                   b"A" * (2 << 20)]
+        for number, answer in enumerate(answers):
+            self.listen(self.doors / f"door-{os.getpid()}-1-{number}.sock", answer)
+        run = self.ringmain("door")
+        lines = run.stdout.splitlines()
+        self.assertEqual((run.returncode, len(lines), run.stderr), (1, len(answers), ""))
+        for line in lines[:5]:
+            self.assertIn("is no JSON, so no door of ringmain's", line)
+        self.assertRegex(lines[5], r"^ *z\\u000d  rank q\\u0007 \\u001b\[31mx\\u000ay\\u009b  ")
+        self.assertIn(r"no\u001b[2J", lines[6])
+        self.assertIn("says more than any door does", lines[7])
+        run = self.ringmain("door", "who", "--all", "--json")
+        self.assertEqual([row["answer"] is None for row in json.loads(run.stdout)["doors"]], [True] * 5 + [False] + [True] * 2)
+        for word in ("stats", "stacks", "help"):
+            run = self.ringmain("door", word, "--all")
+            self.assertNotRegex(run.stdout + run.stderr, r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", word)
+            json.loads(self.ringmain("door", word, "--all", "--json").stdout)
+
+    def listen(self, path, answer):
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(path))
+        listening.listen(8)
+
+        def run():
+            while True:
+                try:
+                    peer, _ = listening.accept()
+                except OSError:
+                    return
+                with peer, contextlib.suppress(OSError):
+                    peer.recv(99)
+                    peer.sendall(answer)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+
+        def end():
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            listening.close()
+        self.addCleanup(end)
 
     def test_a_wrong_call_is_one_sentence(self):
         for words, sentence in [(["stat"], "neither a word that doors answer"), (["1"], "say what is to be asked"),
