@@ -1,11 +1,13 @@
 #include "bus/core/door_words.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <pthread.h>
 #include <string>
@@ -153,15 +155,19 @@ void DoorWords::dump(Reply& reply) {
                                    " s; does the file system hang? Ask again later");
   }
   const std::vector<std::string> rings = recordings();
-  if (it.written.empty() && rings.empty()) {
-    return say_sentence(reply,
-                        "nothing is recorded in this process: give it a FlightRecorderHook, or "
-                        "record a bus (ringmain run --flight PATTERNS)");
+  std::vector<Dumped> files;
+  std::copy_if(it.written.begin(), it.written.end(), std::back_inserter(files),
+               [](const Dumped& one) { return !one.is_idle; });
+  if (files.empty() && rings.empty()) {
+    return say_sentence(
+        reply, "nothing is recorded in this process: " +
+                   (it.written.empty() ? "give it a FlightRecorderHook" : it.written[0].fault) +
+                   ", or record a bus (ringmain run --flight PATTERNS)");
   }
   JsonText json;
   add_process(json);
   json.key("files").open('[');
-  for (const Dumped& one : it.written) {
+  for (const Dumped& one : files) {
     json.open('{').key("path").text(one.path).key("error");
     one.fault.empty() ? json.null() : json.text(one.fault);
     json.close('}');

@@ -13,6 +13,8 @@ namespace ringmain::detail {
 struct Dumped {
   std::string path;   // "": it has none
   std::string fault;  // one sentence, or ""
+  /// There is nothing that it could have written; told only where nobody else has anything either.
+  bool is_idle = false;
 };
 /// Adds what it wrote to what others have written; it need not write a file that is there already.
 /// Where there is no memory to say so, it writes all the same. Called in a thread of ringmain's,

@@ -105,7 +105,18 @@ struct FlightHooks {
     if (hangs && !failed.exchange(true)) dump();
   }
 
-  /// For who asks the whole process: its rank is the job's where the recorder was given none.
+  /// The recorder's, else the launcher's, else that of the largest group.
+  [[nodiscard]] std::int64_t rank_here() const {
+    if (options.rank >= 0) return options.rank;
+    const RankIdentity me = read_rank_identity();
+    return me.launcher != "none" ? std::int64_t{me.rank} : ring->rank_in_the_world();
+  }
+  [[nodiscard]] bool hangs_on_one() {
+    const std::lock_guard lock(mutex);
+    return !comms.empty();
+  }
+
+  /// For who asks the whole process.
   void dump_on_request(std::vector<ringmain::detail::Dumped>& written) {
     if (::getpid() != process || !ring->enabled()) return;
     const std::int64_t rank = options.rank >= 0 ? options.rank : rank_of_job;
@@ -116,6 +127,22 @@ struct FlightHooks {
     if (is_there && file.fault.empty() && !options.isolated) return;  // they share a ring
     file.write(*ring, options, rank, true, in_words);
     written.push_back({std::string(file.path.view()), std::string(file.fault.view())});
+    if (::getpid() != process) return;
+    if (!hangs_on_one()) {
+      written.push_back({"",
+                         "its FlightRecorderHook hangs on no communicator; call "
+                         "register_with_comm() for one",
+                         true});
+      return;
+    }
+    const std::int64_t rank = rank_here();
+    const auto path = flight_path(options.variables, rank);
+    const bool is_there = path && std::any_of(written.begin(), written.end(), [&](const auto& one) {
+                            return one.path == path.value() && one.fault.empty();
+                          });
+    if (is_there && !options.isolated) return;  // they share a ring
+    const auto file = write_file(*ring, options, rank, true);
+    written.push_back({path ? path.value() : "", file ? "" : file.error().message});
   }
 
   const FlightRecorderOptions options;

@@ -309,6 +309,17 @@ std::unique_ptr<FlightCopy> FlightRing::copy() const {
 }
 
 std::shared_ptr<FlightCopy> FlightRing::copy_for_file() noexcept {
+std::int64_t FlightRing::rank_in_the_world() const noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto largest =
+      std::max_element(groups_.begin(), groups_.end(),
+                       [](const auto& one, const auto& other) { return one.size < other.size; });
+  if (largest == groups_.end() || largest->rank < 0) return -1;
+  const auto at = static_cast<std::size_t>(largest->rank);
+  return at < largest->ranks.size() ? largest->ranks[at] : largest->rank;
+}
+
+FlightSnapshot FlightRing::copy() const {
   const std::lock_guard lock(mutex_);
   copy_to(*room_->for_file);
   return room_->for_file;

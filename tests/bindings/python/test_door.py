@@ -109,12 +109,37 @@ def test_threads_that_come_go_and_call_meanwhile_never_harm_the_program(tmp_path
 
 def test_a_dump_is_written_on_request_and_its_file_told(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHCOMM_FR_DUMP_TEMP_FILE", str(tmp_path / "dumps" / "rank_"))
-    with ringmain.open_door(tmp_path / "doors") as door:
-        assert "nothing is recorded" in ask(door.path, "dump")
+    with ringmain.open_door(tmp_path / "doors") as door, ringmain.Bus("dumped") as bus:
+        assert "nothing is recorded in this process: give it a FlightRecorderHook" in ask(door.path, "dump")
         recorder = comms.FlightRecorderHook(isolated=True, rank=3)
-        assert "nothing is recorded" in ask(door.path, "dump")  # it hangs on no communicator yet
-        with ringmain.Bus("dumped") as bus:
-            recorder.register_with_comm(comms.new_comm("loopback", name="main", bus=bus))
-            said = json.loads(ask(door.path, "dump"))
+        assert "its FlightRecorderHook hangs on no communicator; call register_with_comm()" in ask(door.path, "dump")
+        recorder.register_with_comm(comms.new_comm("loopback", name="main", bus=bus))
+        other = comms.FlightRecorderHook(isolated=True, rank=4)  # it has nothing to write, which is no trouble
+        said = json.loads(ask(door.path, "dump"))
         assert said["files"] == [{"path": str(tmp_path / "dumps" / "rank_3"), "error": None}]
         assert (tmp_path / "dumps" / "rank_3").exists()
+        recorder.unregister()
+        assert "hangs on no communicator" in ask(door.path, "dump")
+        del other
+
+
+def test_a_dump_of_a_process_that_no_launcher_gave_a_rank_is_of_its_largest_group(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHCOMM_FR_DUMP_TEMP_FILE", str(tmp_path / "rank_"))
+    for variable in ("RANK", "SLURM_PROCID", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "FLUX_TASK_RANK", "RINGMAIN_RANK"):
+        monkeypatch.delenv(variable, raising=False)
+    with ringmain.open_door(tmp_path / "doors") as door, ringmain.Bus("dumped") as bus:
+
+        def program():
+            part = comms.new_comm("loopback", name="world", bus=bus)
+            rank = part.get_rank()
+            recorder = comms.FlightRecorderHook(isolated=True)
+            recorder.register_with_comm(part.split([rank], name=f"alone {rank}"))
+            recorder.register_with_comm(part)
+            part.barrier(False)
+            files = json.loads(ask(door.path, "dump"))["files"] if rank == 2 else []
+            part.barrier(False)
+            return files
+
+        files = comms.run_ranks(3, program)[2]
+    assert sorted(row["path"] for row in files) == [str(tmp_path / f"rank_{rank}") for rank in range(3)]
+    assert {row["error"] for row in files} == {None}
