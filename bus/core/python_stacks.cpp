@@ -132,16 +132,25 @@ void let_crashes_end_this_child() noexcept {
   (void)::syscall(SYS_setitimer, ITIMER_REAL, &limit, nullptr);
 }
 
-RINGMAIN_ON_ANOTHER_STACK int in_child(void* fd) {
+/// The child's memory is the parent's, so it says there that it came to the end: what it ended with
+/// may be the program's by then, which waits for whatever child there is.
+struct Look {
+  int fd;
+  bool is_whole = false;
+};
+
+RINGMAIN_ON_ANOTHER_STACK int in_child(void* argument) {
+  Look& look = *static_cast<Look*>(argument);
   let_crashes_end_this_child();
-  walk(*static_cast<const int*>(fd));
+  walk(look.fd);
+  look.is_whole = true;
   leave(0);
 }
 
 /// As posix_spawn() does it: memory is shared and not copied, no handler of a fork runs, and this
 /// thread sleeps until the child has ended. The others go on. Its end raises no SIGCHLD, and no
-/// wait() of the program's finds it.
-bool walk_in_child(int fd, int& status) noexcept {
+/// wait() of the program's finds it but with __WALL or __WCLONE, from which Linux keeps no child.
+bool walk_in_child(Look& look) noexcept {
   void* const stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return false;
@@ -150,11 +159,12 @@ bool walk_in_child(int fd, int& status) noexcept {
   (void)::sigfillset(&all);
   (void)::pthread_sigmask(SIG_SETMASK, &all, &before);  // the child begins with it
   const pid_t child =
-      ::clone(in_child, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &fd);
+      ::clone(in_child, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &look);
   (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (child > 0) {
-    while (::waitpid(child, &status, __WALL) < 0 && errno == EINTR) {
-    }
+  // Of this thread's own, and none that signals: where the program has taken it, its number may be
+  // another child's by now.
+  constexpr auto kOwnWithoutASignal = static_cast<int>(__WCLONE | __WNOTHREAD);
+  while (child > 0 && ::waitpid(child, nullptr, kOwnWithoutASignal) < 0 && errno == EINTR) {
   }
   (void)::munmap(stack, kStackBytes);
   return child > 0;
@@ -210,11 +220,11 @@ const char* write_python_stacks(int fd, const char* process) noexcept {
   write_text(fd, ", Python ");
   write_text(fd, python.name);
   write_text(fd, "\n\n");
-  int status = 0;
-  if (!walk_in_child(fd, status))
+  Look look{fd};
+  if (!walk_in_child(look))
     return "the system gives no process that looks at the stacks (ulimit -u, or a filter of system "
            "calls)";
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+  if (!look.is_whole)
     write_text(fd,
                "\nThe look at the stacks ended here: a thread changed its own meanwhile; ask "
                "again.\n");

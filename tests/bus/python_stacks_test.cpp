@@ -159,6 +159,24 @@ TEST_F(PythonStacksTest, AWalkThatCrashesEndsItsChildAlone) {
   EXPECT_EQ(stacks().find("ended here"), std::string::npos);
 }
 
+/// A program that reaps every child there is may take the one that looks, and what it ended with.
+TEST_F(PythonStacksTest, AWalkThatCrashesIsToldThoughTheProgramTakesItsChild) {
+  std::atomic<int> taken{0};
+  std::atomic<bool> over{false};
+  std::thread takes([&] {
+    while (!over) {
+      if (::waitpid(-1, nullptr, __WALL | WNOHANG) > 0) ++taken;
+    }
+  });
+  walk = Walk::crashes;
+  for (int i = 0; i < 2000 && taken < 20; ++i) {
+    const std::string told = stacks();
+    EXPECT_NE(told.find("The look at the stacks ended here"), told.npos) << told;
+  }
+  over = true;
+  takes.join();
+}
+
 /// A signal to all processes of a group, or to all of a name, reaches the child as well.
 TEST_F(PythonStacksTest, NoHandlerOfTheProgramsRunsInTheChild) {
   walk = Walk::gets_a_signal;
