@@ -191,6 +191,8 @@ Result<Recording> Bus::record(std::string_view patterns, RecordOptions options) 
     return Recording(made.get());
   } catch (const std::invalid_argument& wrong) {
     return Error{Error::Code::refused, wrong.what()};
+  } catch (const std::system_error& no_room) {
+    return Error{Error::Code::no_memory, no_room.what()};
   }
 }
 

@@ -177,7 +177,8 @@ class Bus {
   /// first pattern that matches. Refused and vetoed events are recorded with their publish code. It
   /// counts as interest. Where no file can be had the record is in memory, and
   /// Recording::complaint() says why. refused: patterns that can match no name, wrong
-  /// sizes, or a bus with four recordings. Throws std::bad_alloc.
+  /// sizes, or a bus with four recordings. no_memory: the process may map no more. Throws
+  /// std::bad_alloc.
   [[nodiscard]] Result<Recording> record(std::string_view patterns, RecordOptions options = {});
 
   /// Waits until all that was accepted before the call has been delivered, also through mailboxes

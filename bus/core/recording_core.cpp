@@ -44,7 +44,11 @@ Result<std::vector<std::string>> patterns_of(std::string_view list) {
     const bool odd = std::any_of(one.begin(), one.end(), [](char c) {
       return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
     });
-    if (odd) return refused("a pattern of channels to record has a space or a line end in it");
+    if (odd) {
+      return refused(
+          "a pattern of channels to record has a space, a line end or another control character in "
+          "it; join several by commas alone, as collective.>,train.*");
+    }
     if (std::string fault = fault_of_pattern(one); !fault.empty()) return refused(std::move(fault));
     patterns.emplace_back(one);
   }

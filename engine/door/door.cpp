@@ -194,7 +194,7 @@ std::shared_ptr<Door> Door::open(DoorOptions options, std::string& complaint) {
   if (error != 0) {
     shared->phase = Shared::Phase::ended;
     complaint = "the system gives no thread for it: " + std::generic_category().message(error) +
-                " (ulimit -u)";
+                " (ulimit -u, or -v)";
     return nullptr;
   }
   (void)held.release();

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <new>
 #include <stdexcept>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "engine/flight/process_life.hpp"
@@ -121,7 +123,11 @@ void RingFile::map(const RingFileOptions& options, std::uint64_t process_start) 
   }
   void* const at =
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) throw std::bad_alloc();
+  if (at == MAP_FAILED) {
+    throw std::system_error(errno, std::generic_category(),
+                            "the process has no room for the " + std::to_string(bytes_) +
+                                " bytes of a flight recorder (ulimit -v); give it fewer");
+  }
   at_ = static_cast<std::byte*>(at);
   complaint_ =
       "the flight recorder is in memory only, and is lost if the process is killed: " + why + ".";

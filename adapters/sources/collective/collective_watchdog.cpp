@@ -37,6 +37,7 @@ struct Call {
   bool done = false;
 };
 
+constexpr nanoseconds kPeriodMin = std::chrono::milliseconds(1);
 /// A clock's time plus any more than this would be before it.
 constexpr nanoseconds kWaitMax = std::chrono::hours(24 * 365);
 
@@ -78,6 +79,12 @@ std::optional<Error> fault_of(const WatchdogOptions& options) {
                                              std::to_string(time.count()) +
                                              " ns; give it a time from 0"};
   }
+  if (options.period > nanoseconds::zero() && options.period < kPeriodMin) {
+    return Error{Error::Code::refused,
+                 "a watchdog's period is " + std::to_string(options.period.count()) +
+                     " ns, and it would do nothing but look; give it 1 ms or more, or 0 where the "
+                     "program calls look()"};
+  }
   return std::nullopt;
 }
 
@@ -93,7 +100,12 @@ class Watchdog::Core {
     // What nobody hears is not in the ledger. Of the words on operations, failures are the rarest.
     interest_ = bus_.channel<Failed>().subscribe_inline([](const Failed&) {}, {.name = "watchdog"});
     const engine::BlockedSignals signals_are_the_programs;
-    if (options_.period > nanoseconds::zero()) thread_ = std::thread([this] { watch(); });
+    try {
+      if (options_.period > nanoseconds::zero()) thread_ = std::thread([this] { watch(); });
+    } catch (const std::system_error& none) {
+      return Error{Error::Code::system, std::string("the system gives no thread for a watchdog: ") +
+                                            none.code().message() + " (ulimit -u, or -v)"};
+    }
     return std::nullopt;
   }
   ~Core() {

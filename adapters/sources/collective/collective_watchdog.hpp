@@ -24,7 +24,7 @@ struct WatchdogOptions {
   /// known.
   nanoseconds from_issue{};
   nanoseconds from_start{};
-  /// Between two looks. 0: no thread looks, and the program calls look().
+  /// Between two looks, from 1 ms. 0: no thread looks, and the program calls look().
   nanoseconds period = std::chrono::seconds(1);
   /// Called with the first that is overdue, once in this process whichever watchdog finds it, in a
   /// thread of its own. What it captures must live until it has returned.
@@ -39,8 +39,8 @@ struct WatchdogOptions {
 /// looks at nothing, and its end waits for nobody. Threads: any.
 class Watchdog {
  public:
-  /// refused: a time below 0. conflict: as Ledger::of(). Throws std::bad_alloc, std::system_error.
-  /// Its bus must outlive it.
+  /// refused: a time below 0, a period below 1 ms. conflict: as Ledger::of(). system: no thread.
+  /// Throws std::bad_alloc. Its bus must outlive it.
   [[nodiscard]] static Result<Watchdog> make(Bus& bus, WatchdogOptions options);
   Watchdog(Watchdog&&) noexcept;
   Watchdog& operator=(Watchdog&&) noexcept;

@@ -60,7 +60,12 @@ NativeRecording record(const NativeBus& on, const std::string& patterns, std::st
     options.operations = collective::recorded_operations();
     made.emplace(bus.record(patterns, std::move(options)));
   }
-  if (!*made) throw nb::value_error(made->error().message.c_str());
+  if (!*made) {
+    PyErr_SetString(
+        made->error().code == Error::Code::no_memory ? PyExc_MemoryError : PyExc_ValueError,
+        made->error().message.c_str());
+    throw nb::python_error();
+  }
   return NativeRecording(std::move(*made).value());
 }
 

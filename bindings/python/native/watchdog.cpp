@@ -33,7 +33,7 @@ class NativeWatchdog {
     collective::WatchdogOptions options;
     options.from_issue = deadline(from_issue);
     options.from_start = deadline(from_start);
-    options.period = counted(period);
+    options.period = period > 0 ? std::max(counted(period), nanoseconds(1)) : nanoseconds::zero();
     options.before_abort_within = counted(before_abort_within);
     options.aborts = aborts;
     if (!before_abort.is_none()) {
@@ -48,7 +48,11 @@ class NativeWatchdog {
       const Released released;
       made.emplace(Watchdog::make(on, std::move(options)));
     }
-    if (!*made) throw nb::value_error(made->error().message.c_str());
+    if (!*made) {
+      PyErr_SetString(made->error().code == Error::Code::system ? PyExc_OSError : PyExc_ValueError,
+                      made->error().message.c_str());
+      throw nb::python_error();
+    }
     held_ = std::make_unique<Watchdog>(std::move(*made).value());
   }
   ~NativeWatchdog() { close(); }

@@ -66,6 +66,8 @@ class Recording:
 def begin(bus: _native.NativeBus, patterns: str | Iterable[str], folder: str | os.PathLike[str] | None, file_bytes: int,
           ring_bytes: int, files_kept: int | None) -> Recording:
     words = _words_of(patterns)
+    if not all(map(_is_utf8, words)):
+        raise ValueError(f"patterns is {patterns!r}, which no channel is called; give a str such as 'collective.>,train.*', or several")
     if files_kept is not None:
         files_kept = _check.whole("files_kept", files_kept, 0, _MOST)
     native = _native.record(bus, ",".join(words), _folder_of(folder), _check.whole("file_bytes", file_bytes, 0, _MOST),
@@ -73,6 +75,10 @@ def begin(bus: _native.NativeBus, patterns: str | Iterable[str], folder: str | o
     if native.complaint:
         warnings.warn(native.complaint, RuntimeWarning, stacklevel=3)
     return Recording._of(native, words)
+
+
+def _is_utf8(text: str) -> bool:
+    return not any(0xd800 <= ord(character) < 0xe000 for character in text)
 
 
 def _words_of(patterns: Any) -> tuple[str, ...]:
@@ -91,6 +97,6 @@ def _folder_of(folder: Any) -> str:
         found = os.fsdecode(folder)
     except TypeError:
         raise TypeError(f"folder is {folder!r}; give a path, or None for where `ringmain doctor` says") from None
-    if not found or "\0" in found:
+    if not found or "\0" in found or not _is_utf8(found):
         raise ValueError(f"folder is {folder!r}; give a path, or None for where `ringmain doctor` says")
     return found

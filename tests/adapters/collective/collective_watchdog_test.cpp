@@ -158,6 +158,16 @@ TEST_F(WatchdogTest, ATimeBelowZeroIsRefusedByName) {
   }
 }
 
+TEST_F(WatchdogTest, APeriodThatIsNoneIsRefused) {
+  for (const nanoseconds none : {nanoseconds(1), nanoseconds(999'999)}) {
+    const auto made = Watchdog::make(bus, {.period = none});
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, Error::Code::refused);
+    EXPECT_NE(made.error().message.find("give it 1 ms or more, or 0"), std::string::npos);
+  }
+  EXPECT_TRUE(Watchdog::make(bus, {.period = std::chrono::milliseconds(1)}));
+}
+
 // Once in a process, so that each of these has one of its own.
 class WatchdogProcessTest : public WatchdogTest {
  protected:

@@ -269,11 +269,37 @@ raise SystemExit(3)
     ({"from_issue": 0}, ValueError, "from_issue is 0; give seconds above 0, or None for the time-out"),
     ({"from_start": -1}, ValueError, "from_start is -1; give seconds from 0"), ({"from_issue": "x"}, TypeError, "from_issue is 'x'; give seconds"),
     ({"period": None}, TypeError, "period is None; give seconds"), ({"period": float("nan")}, ValueError, "period is nan"),
+    ({"period": -1}, ValueError, "period is -1; give seconds from 0"), ({"period": -float("inf")}, ValueError, "period is -inf"),
+    ({"period": 1e-4}, ValueError, "period is 100000 ns, and it would do nothing but look; give it 1 ms or more, or 0 where"),
+    ({"period": 5e-324}, ValueError, "period is 1 ns"), ({"from_issue": float("nan")}, ValueError, "from_issue is nan"),
     ({"before_abort_within": -1}, ValueError, "before_abort_within is -1"), ({"before_abort": 7}, TypeError, "7 cannot be called"),
     ({"bus": 7}, TypeError, "bus is 7; give a ringmain.Bus")])
 def test_a_watchdog_that_cannot_be_is_refused_in_a_sentence(named, kind, why):
     with pytest.raises(kind, match=why):
         comms.Watchdog(**named)
+
+
+@pytest.mark.parametrize("huge", [float("inf"), 1e300, 10**30, datetime.timedelta.max])
+def test_a_time_beyond_all_clocks_is_a_long_one(bus, open_one, huge):
+    with comms.Watchdog(bus, from_issue=huge, from_start=huge, period=huge, before_abort_within=huge) as watchdog:
+        open_one()
+        assert watchdog.look() == [] and watchdog.looks == 1
+
+
+def test_where_there_is_no_thread_for_it_a_sentence_says_so():
+    code = ("import os, resource\n"
+            "from ringmain import comms\n"
+            "import ringmain\n"
+            "bus = ringmain.Bus.process()\n"
+            "comms.Watchdog(bus, period=0).close()\n"
+            "room = int(open('/proc/self/statm').read().split()[0]) * os.sysconf('SC_PAGE_SIZE')\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (room + (4 << 20), resource.RLIM_INFINITY))\n"
+            "try:\n"
+            "    comms.Watchdog(bus)\n"
+            "except OSError as none:\n"
+            "    print(none)\n")
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert told.stdout == "the system gives no thread for a watchdog: Resource temporarily unavailable (ulimit -u, or -v)\n", told
 
 
 def test_a_bus_that_is_closed_has_none():

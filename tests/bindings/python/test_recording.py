@@ -238,6 +238,9 @@ def test_where_no_file_can_be_had_it_is_in_memory_and_says_so(bus, ticks, tmp_pa
 @pytest.mark.parametrize(("patterns", "more", "kind", "why"), [
     ("", {}, ValueError, "pattern of channels to record is empty"), ([], {}, ValueError, "is empty"), ("a..b", {}, ValueError, "a..b"),
     ("**", {}, ValueError, r"\*"), ("own.>.x", {}, ValueError, ">"), ("a b", {}, ValueError, "space"),
+    ("a.>, b.*", {}, ValueError, r"join several by commas alone, as collective.>,train.\*"), ("a\0b", {}, ValueError, "control character"),
+    ("a\ud800", {}, ValueError, "which no channel is called"), (["a", "b\udcff"], {}, ValueError, "which no channel is called"),
+    ("test.>", {"folder": "/a\ud800"}, ValueError, "give a path"),
     (",".join("abcdefghi"), {}, ValueError, "8 patterns at most, and these are 9"),
     (7, {}, TypeError, "patterns is 7; give a str such as"), (["test.>", 7], {}, TypeError, "a pattern is 7; give a str"),
     (b"test.>", {}, TypeError, "give a str"), ("test.>", {"folder": 7}, TypeError, "folder is 7; give a path"),
@@ -249,6 +252,28 @@ def test_a_recording_that_cannot_be_is_refused_in_a_sentence(bus, tmp_path, patt
     with pytest.raises(kind, match=why) as refused:
         bus.record(patterns, **{"folder": tmp_path, **more})
     assert "\n" not in str(refused.value) and bus.recordings() == [] and list(tmp_path.glob("*.ring")) == []
+
+
+def test_where_the_process_may_map_no_more_a_sentence_says_so(tmp_path):
+    code = ("import os, resource, sys, ringmain\n"
+            "bus = ringmain.Bus()\n"
+            "bus.record('test.>', folder=sys.argv[1]).reset()\n"  # whatever else it needs is there
+            "room = int(open('/proc/self/statm').read().split()[0]) * os.sysconf('SC_PAGE_SIZE')\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (room + (4 << 20), resource.RLIM_INFINITY))\n"
+            "try:\n"
+            "    bus.record('test.>', folder=sys.argv[1])\n"
+            "except MemoryError as none:\n"
+            "    print(none)\n"
+            "print(len(os.listdir(sys.argv[1])), bus.recordings())\n")
+    told = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert told.stdout == ("the process has no room for the 8388608 bytes of a flight recorder (ulimit -v); give it fewer: Cannot allocate "
+                           "memory\n1 []\n"), told
+
+
+def test_a_folder_may_have_spaces_in_its_name(bus, tmp_path):
+    for name in ("with space", " ", "end\n"):
+        with bus.record("test.>", folder=tmp_path / name) as made:
+            assert made.path.startswith(str(tmp_path / name) + "/flight-")
 
 
 def test_a_bus_has_four_at_most(bus, tmp_path):

@@ -22,7 +22,7 @@ class Watchdog:
 
     `from_issue`: seconds, or a timedelta, for an operation that has not begun, from its issue; `from_start`: for one that has, from its
     start; None: the time-out of its communicator (new_comm(timeout=…), register_with_comm()), and none where that is not known. `period`:
-    between two looks; 0: no thread looks, and the program calls look().
+    between two looks, from 1 ms; 0: no thread looks, and the program calls look(). OSError: there is no thread for it.
 
     `before_abort(event)` is called with the first operation that is overdue, once in this process whichever watchdog finds it, in a
     thread of its own that Python makes; the look waits for it without the GIL, `before_abort_within` seconds at most, and then leaves it.
