@@ -22,7 +22,10 @@ inline constexpr std::int64_t kTransfersFrom = std::int64_t{1} << 32;
                                   {"reduce_scatter_single", "_reduce_scatter_base"},
                                   {"all_to_all_single", "all_to_all"},
                                   {"all_to_all_v_single", "all_to_all"},
-                                  {"gather_single", "gather"}};
+                                  {"gather_single", "gather"},
+                                  {"all_reduce_coalesced", "allreduce_coalesced"},
+                                  {"all_gather_coalesced", "all_gather_into_tensor_coalesced"},
+                                  {"reduce_scatter_coalesced", "reduce_scatter_tensor_coalesced"}};
   constexpr std::string_view kPortable[] = {"broadcast",
                                             "reduce",
                                             "all_gather",

@@ -112,14 +112,21 @@ TEST_F(FlightRecorderTest, SizeCountsWhatItHoldsSinceTheLastReset) {
     recorder.reset();
     EXPECT_EQ(recorder.size(), 0u);
   }
-  reduce(10);
-  recorder.reset();
+  for (const int after : {10, 3}) {  // a ring that is exactly full when it is reset
+    reduce(10);
+    EXPECT_EQ(recorder.size(), 10u);
+    recorder.reset();
+    reduce(after);
+    const std::vector<std::string> all(static_cast<std::size_t>(after), "all_reduce");
+    EXPECT_EQ(Read(recorder.dump_json()).names(), all);
+    recorder.reset();
+  }
   reduce(25);
   EXPECT_EQ(recorder.size(), 10u);
   const Read read(recorder.dump_json());
   EXPECT_EQ(read.dump.entries.front().record_id, 15);
   EXPECT_NE(
-      recorder.dump_json().find("\"dropped_entries\":\"15\",\"whole_from_collective\":\"35\""),
+      recorder.dump_json().find("\"dropped_entries\":\"15\",\"whole_from_collective\":\"58\""),
       std::string::npos)
       << recorder.dump_json();
 }
@@ -257,6 +264,7 @@ TEST_F(FlightRecorderTest, AFinalizeLeavesNoHoleAndUnregisteringEndsIt) {
   const Read read(recorder.dump_json());
   ASSERT_EQ(read.dump.entries.size(), 2u);
   EXPECT_EQ(read.dump.entries[1].record_id, 1);
+  EXPECT_GT(read.dump.entries[1].op_id, read.dump.entries[0].op_id);
   recorder.unregister();
   ASSERT_TRUE(next.rank(0).all_reduce({.tensor = Values(values)}));
   EXPECT_EQ(recorder.size(), 2u);

@@ -12,18 +12,11 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
+from flight_analyzers import analyze, fr_trace
 from ringmain import comms
 
 HERE = Path(__file__).parent
-PROGRAM = Path(os.environ.get("RINGMAIN_BUILD", ".")) / "bin" / "ringmain"
 CULPRIT = 2
-
-# A process of its own: what it finds it says through logging, once for each.
-FR_TRACE = """
-import sys
-from torch.distributed.flight_recorder import fr_trace
-fr_trace.main([sys.argv[1], "-p", "rank_"])
-"""
 
 # What PyTorch's debug server does with JSON.
 BUILD_DB = """
@@ -78,19 +71,6 @@ def recorded(size, program):
 def pickles(folder, recorders):
     for rank, made in enumerate(recorders):
         (folder / f"rank_{rank}").write_bytes(made if isinstance(made, bytes) else made.dump_pickle())
-
-
-def fr_trace(folder):
-    """What PyTorch's analyzer says of it."""
-    ran = subprocess.run([sys.executable, "-c", FR_TRACE, folder], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    return ran.stderr
-
-
-def analyze(folder, *more):
-    ran = subprocess.run([PROGRAM, "fr", "analyze", "--json", "--grace", "0", *more, "--prefix", "rank_", folder], capture_output=True, text=True,
-                         check=False)
-    return json.loads(ran.stdout), ran.returncode
 
 
 def test_the_analyzer_takes_every_name_that_it_knows_and_finds_nothing(tmp_path):
@@ -205,6 +185,8 @@ def test_an_entry_has_every_field_and_its_type():
              "time_discovered_completed_ns": int, "retired": bool, "timeout_ms": int, "is_p2p": bool, "thread_id": str, "thread_name": str}
     for entry in dump["entries"]:
         assert {key: type(value) for key, value in entry.items()} == types
+        assert entry["state"] in ("scheduled", "started", "completed") and entry["profiling_name"].startswith("nccl:")
+        assert len(entry["process_group"]) == 2 and entry["retired"] and entry["duration_ms"] > 0
     assert re.fullmatch(r"\[\d+(,\d+)*\]", dump["pg_config"]["main"]["ranks"])
     ids = [entry["record_id"] for entry in dump["entries"]]
     created = [entry["time_created_ns"] for entry in dump["entries"]]
@@ -212,6 +194,52 @@ def test_an_entry_has_every_field_and_its_type():
     assert (dump["entries"][0]["input_sizes"], dump["entries"][0]["input_dtypes"]) == ([[3, 4]], ["Float"])
     assert (dump["entries"][1]["input_sizes"], dump["entries"][1]["input_dtypes"]) == ([[5, 6]], ["Long"])
     assert dump["pg_status"]["0"]["last_completed_collective"] == str(len(KNOWN))
+
+
+def test_without_what_has_completed_nothing_is_left_of_operations_that_waited():
+    recorder = recorded(1, lambda comm, _: every_collective(comm))[0]
+    assert "entries" not in json.loads(recorder.dump_json(include_completed=False))
+    assert pickle.loads(recorder.dump_pickle(include_completed=False))["entries"] == []
+    assert len(pickle.loads(recorder.dump_pickle(include_completed=True))["entries"]) == len(KNOWN)
+
+
+def test_it_counts_from_its_first_registration_and_from_each_reset():
+    recorder = comms.FlightRecorderHook(10, isolated=True)
+    assert (recorder.size(), recorder.is_enabled()) == (0, False)
+
+    def rank():
+        comm = comms.new_comm("loopback", name="main")
+        recorder.register_with_comm(comm)
+        assert recorder.is_enabled()
+        for more in (2, 3, 4):
+            recorder.reset()
+            for held in range(more):
+                assert recorder.size() == held
+                comm.all_reduce(zeros(2), comms.ReduceOp.SUM)
+            assert len(json.loads(recorder.dump_json())["entries"]) == recorder.size() == more
+
+    comms.run_ranks(1, rank)
+
+
+def test_what_a_rank_that_never_joins_leaves_open_is_in_the_others_dumps(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHCOMM_FR_DUMP_TEMP_FILE", str(tmp_path / "rank_"))
+    raised = threading.Barrier(3)
+
+    def rank():
+        comm = comms.new_comm("loopback", name="main", timeout=0.2)
+        if comm.get_rank() == 0:
+            return raised.wait()
+        recorder = comms.FlightRecorderHook(10, isolated=True, rank=comm.get_rank())
+        recorder.register_with_comm(comm)
+        with pytest.raises(TimeoutError):
+            comm.all_reduce(zeros(2), comms.ReduceOp.SUM)
+        raised.wait()
+        return recorder.dump_file()
+
+    for number, path in enumerate(comms.run_ranks(3, rank)[1:], 1):
+        assert path == str(tmp_path / f"rank_{number}")
+        entry, = pickle.loads(Path(path).read_bytes())["entries"]
+        assert (entry["profiling_name"], entry["state"], entry["retired"]) == ("nccl:all_reduce", "scheduled", True)
 
 
 def test_names_of_files_come_from_the_variables(tmp_path, monkeypatch):
