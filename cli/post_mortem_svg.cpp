@@ -160,31 +160,68 @@ class Picture {
 
   void legend() {
     const auto& head = dump_.file().header;
-    body_ +=
-        svg_text(10, 20,
-                 "rank " + std::to_string(head.rank) + " of " + std::to_string(head.world_size) +
-                     ": " + std::string(text_of(head.program)) + ", pid " +
-                     std::to_string(head.pid) + " on " + std::string(text_of(head.host)),
-                 " font-weight=\"bold\"");
+    std::string whose = std::string(text_of(head.program)) + ", pid " + std::to_string(head.pid) +
+                        " on " + std::string(text_of(head.host));
+    const std::string_view launcher = text_of(head.launcher);
+    if (!launcher.empty() && launcher != "none") {
+      whose = "rank " + std::to_string(head.rank) + " of " + std::to_string(head.world_size) +
+              ": " + whose;
+    }
+    body_ += svg_text(10, 20, whose, " font-weight=\"bold\"");
     const double took = static_cast<double>(to_ns_) - static_cast<double>(from_ns_);
     body_ += svg_text(10, 40,
                       rows_.empty() ? "Nothing was recorded."
                                     : "the last " + duration_text(took) + " that are recorded");
-    int x = kLabel;
+    int x = 10;
     for (const Became one : {Became::completed, Became::failed, Became::open, Became::unknown}) {
       const Look look = look_of(one);
-      body_ += bar_at(x, 30, kBar, one, look.means) + svg_text(x + 22, 43, look.means);
-      x += 50 + 7 * static_cast<int>(std::strlen(look.means));
+      body_ += bar_at(x, 50, kBar, one, look.means) + svg_text(x + 22, 62, look.means);
+      x += 50 + 8 * static_cast<int>(std::strlen(look.means));
     }
-    y_ = 64;
+    body_ += tick_at(x, 54, "another event") + svg_text(x + 8, 62, "another event");
+    y_ = 80;
+    if (!rows_.empty()) scale(took);
+  }
+
+  /// How long before the end.
+  void scale(double took_ns) {
+    constexpr int kParts = 4;
+    for (int i = 0; i <= kParts; ++i) {
+      const int x = kLabel + i * (kWidth - kLabel - 20) / kParts;
+      const std::string at = std::to_string(x);
+      body_ += "<line x1=\"" + at + "\" x2=\"" + at + "\" y1=\"" + std::to_string(y_ + 16) +
+               "\" y2=\"100%\" stroke=\"#dddddd\"/>\n" +
+               svg_text(x, y_ + 12,
+                        i == kParts ? "end" : "-" + duration_text(took_ns * (kParts - i) / kParts),
+                        i == kParts ? " text-anchor=\"end\"" : "");
+    }
+    y_ += 26;
+  }
+
+  static std::string tick_at(int at, int y, std::string_view words) {
+    const std::string x = std::to_string(at);
+    return "<line x1=\"" + x + "\" x2=\"" + x + "\" y1=\"" + std::to_string(y) + "\" y2=\"" +
+           std::to_string(y + 6) + "\" stroke=\"#2f6690\" stroke-width=\"2\"><title>" +
+           flight::svg_escaped(words) + "</title></line>\n";
+  }
+
+  /// What is open reaches the right edge, so its words stand where there is room, above all bars.
+  static std::string words_at(int x, int y, const std::string& words) {
+    const bool before = x > kWidth / 2;
+    return svg_text(before ? x - 4 : x + 4, y, words,
+                    before ? " text-anchor=\"end\" stroke=\"#ffffff\" stroke-width=\"3\" "
+                             "paint-order=\"stroke\""
+                           : "");
   }
 
   static std::string bar_at(int x, int y, int width, Became became, std::string_view words) {
     return "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" width=\"" +
            std::to_string(std::max(width, 2)) + "\" height=\"" + std::to_string(kBar - 2) +
            "\" fill=\"" + look_of(became).colour + "\" stroke=\"" +
-           (became == Became::open ? "#c0392b\" stroke-width=\"2" : "#888888") + "\"><title>" +
-           flight::svg_escaped(words) + "</title></rect>\n";
+           (became == Became::open ? "#c0392b\" stroke-width=\"2"
+            : width < 5            ? "none"
+                                   : "#888888") +
+           "\"><title>" + flight::svg_escaped(words) + "</title></rect>\n";
   }
 
   /// Bars that overlap go below each other.
@@ -194,6 +231,7 @@ class Picture {
     std::stable_sort(bars.begin(), bars.end(),
                      [](const Bar& a, const Bar& b) { return a.from_ns < b.from_ns; });
     std::vector<int> lanes;  // up to where each is taken
+    std::string above;
     for (const Bar& bar : bars) {
       const int x = x_of(bar.from_ns), width = x_of(bar.to_ns) - x;
       auto lane = std::find_if(lanes.begin(), lanes.end(), [x](int end) { return end <= x; });
@@ -202,17 +240,11 @@ class Picture {
       *lane = x + std::max(width, 2);
       const int y = y_ + static_cast<int>(lane - lanes.begin()) * kBar;
       body_ += bar_at(x, y, width, bar.became, bar.words);
-      if (bar.became == Became::open)
-        body_ += svg_text(std::min(x + 4, kWidth - 300), y + 12, bar.words);
+      if (bar.became == Became::open) above += words_at(x, y + 12, bar.words);
     }
+    body_ += above;
     const int height = kBar * std::max<int>(static_cast<int>(lanes.size()), 1);
-    for (const auto& [at, words] : row.ticks) {
-      const std::string x = std::to_string(x_of(at));
-      body_ += "<line x1=\"" + x + "\" x2=\"" + x + "\" y1=\"" + std::to_string(y_ + height) +
-               "\" y2=\"" + std::to_string(y_ + height + 6) +
-               "\" stroke=\"#2f6690\" stroke-width=\"2\"><title>" + flight::svg_escaped(words) +
-               "</title></line>\n";
-    }
+    for (const auto& [at, words] : row.ticks) body_ += tick_at(x_of(at), y_ + height, words);
     y_ += height + 14;
   }
 

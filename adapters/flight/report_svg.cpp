@@ -1,5 +1,12 @@
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "adapters/flight/report.hpp"
 #include "adapters/flight/svg_text.hpp"
@@ -13,16 +20,20 @@ constexpr std::int64_t kAfter = 4;
 constexpr std::size_t kRowsMax = 64;
 constexpr int kCell = 22;
 constexpr int kLabel = 220;
+constexpr int kLine = 16;
+constexpr std::size_t kColumns = 150;      // letters that a line has room for
+constexpr std::size_t kLabelColumns = 28;  // and a row's label
 
 /// One letter and one colour for each state of a cell; also readable without colours.
 struct Look {
   char letter;
   const char* colour;
   const char* means;
+  const char* ink = "";  // of the letter
 };
 constexpr Look kLooks[] = {{'e', "#f2c14e", "enqueued"},
                            {'s', "#f78154", "started"},
-                           {'t', "#b4436c", "failed or timed out"},
+                           {'t', "#b4436c", "failed or timed out", " fill=\"#ffffff\""},
                            {'o', "#9fc5a8", "over"},
                            {'f', "#5fad56", "finished"},
                            {'-', "#ffffff", "never enqueued"},
@@ -36,19 +47,79 @@ char letter_of(const Line& line, std::int64_t seq) {
   return !line.blind.empty() || seq < line.whole_from ? '.' : '-';
 }
 
+/// A row of cells.
+struct Row {
+  std::string letters;
+  std::string blamed;  // what the finding calls its ranks
+  bool operator<(const Row& other) const noexcept {
+    return std::tie(letters, blamed) < std::tie(other.letters, other.blamed);
+  }
+};
+
+bool has(const std::vector<std::int64_t>& ranks, std::int64_t rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+const char* blamed(const Finding& finding, std::int64_t rank) {
+  if (has(finding.culprits, rank)) return "culprit";
+  if (has(finding.suspects, rank)) return "suspected";
+  return has(finding.held_up, rank) ? "held up" : "";
+}
+
 /// What each rank has from `from` to `to`, ranks that are alike together.
-std::map<std::string, std::vector<std::int64_t>> rows_of(const Group& group, std::int64_t from,
-                                                         std::int64_t to) {
-  std::map<std::string, std::vector<std::int64_t>> rows;
+std::map<Row, std::vector<std::int64_t>> rows_of(const Group& group, const Finding& finding,
+                                                 std::int64_t from, std::int64_t to) {
+  std::map<Row, std::vector<std::int64_t>> rows;
   for (const Line& line : group.lines) {
     std::string letters;
     for (std::int64_t seq = from; seq <= to; ++seq) letters += letter_of(line, seq);
-    rows[letters].push_back(line.rank);
+    rows[{letters, blamed(finding, line.rank)}].push_back(line.rank);
   }
-  if (!group.missing.empty()) {
-    rows[std::string(static_cast<std::size_t>(to - from + 1), '?')] = group.missing;
-  }
+  const std::string none(static_cast<std::size_t>(to - from + 1), '?');
+  for (const std::int64_t rank : group.missing) rows[{none, blamed(finding, rank)}].push_back(rank);
   return rows;
+}
+
+/// The operations around a finding's that any rank has: nobody lacks one that never was.
+std::pair<std::int64_t, std::int64_t> shown_around(const Group& group, std::int64_t trimmed_to,
+                                                   std::int64_t seq) {
+  std::int64_t first = seq, last = seq;
+  for (const Line& line : group.lines) {
+    if (line.operations.empty()) continue;
+    first = std::min(first, line.operations.front().seq);
+    last = std::max(last, line.newest_seq());
+  }
+  const std::int64_t from = std::max({trimmed_to, first, seq - std::min(kBefore, seq)});
+  return {std::min(from, seq), std::min(last, seq + kAfter)};
+}
+
+std::string label_of(const std::vector<std::int64_t>& ranks, const std::string& blamed) {
+  const std::size_t room = kLabelColumns - (blamed.empty() ? 0 : blamed.size() + 3);
+  std::string label = (ranks.size() == 1 ? "rank " : "ranks ") + ranks_short(ranks);
+  if (label.size() > room) label = label.substr(0, room - 3) + "...";
+  return blamed.empty() ? label : label + " (" + blamed + ")";
+}
+
+/// In lines that the picture has room for; returns where the next may begin.
+int draw_sentence(std::string& to, std::string_view sentence, int y) {
+  while (!sentence.empty()) {
+    std::size_t end = sentence.size();
+    if (end > kColumns) {
+      end = sentence.rfind(' ', kColumns);
+      if (end == sentence.npos || end == 0) end = kColumns;
+    }
+    to += svg_text(10, y + kLine, sentence.substr(0, end), " font-weight=\"bold\"");
+    y += kLine;
+    sentence.remove_prefix(
+        std::min(sentence.size(), end + (sentence.size() > end && sentence[end] == ' ')));
+  }
+  return y;
+}
+
+/// The finding's number, and every fourth that leaves room for it.
+bool is_numbered(std::int64_t seq, std::int64_t of_finding) {
+  const auto letters = static_cast<std::int64_t>(std::to_string(of_finding).size());
+  const std::int64_t away = (seq < of_finding ? of_finding - seq : seq - of_finding) * kCell;
+  return seq == of_finding || (seq % 4 == 0 && away > 8 * letters + 6);
 }
 
 std::string cell_at(int x, int y, char letter, bool marked) {
@@ -58,35 +129,32 @@ std::string cell_at(int x, int y, char letter, bool marked) {
                      "\" width=\"20\" height=\"20\" fill=\"" + look->colour + "\" stroke=\"" +
                      (marked ? "#000000\" stroke-width=\"2" : "#888888") + "\"><title>" +
                      look->means + "</title></rect>\n";
-  return made + svg_text(x + 7, y + 15, std::string(1, letter));
+  return made + svg_text(x + 7, y + 15, std::string(1, letter), look->ink);
 }
 
 /// One finding's operations; returns where the next panel may begin.
 int draw_panel(std::string& to, const Job& job, const Verdict& verdict, const Finding& finding,
                int y) {
   const Group& group = verdict.groups[finding.group];
-  to += svg_text(10, y + 16, finding.sentence, " font-weight=\"bold\"");
-  y += 30;
+  y = draw_sentence(to, finding.sentence, y) + kLine;
   if (finding.seq < 0) return y;
-  const std::int64_t from =
-      std::max(verdict.trimmed_to[finding.group], finding.seq - std::min(kBefore, finding.seq));
-  const std::int64_t until = finding.seq + kAfter;
-  to += svg_text(10, y + 15, name_of(group, job.kept.texts));
+  const auto [from, until] = shown_around(group, verdict.trimmed_to[finding.group], finding.seq);
+  to += svg_text(10, y + 15, name_of(group, job.kept.texts).substr(0, kLabelColumns));
   for (std::int64_t seq = from; seq <= until; ++seq) {
-    if (seq % 4 == 0 || seq == finding.seq) {
+    if (is_numbered(seq, finding.seq)) {
       to += svg_text(kLabel + static_cast<int>(seq - from) * kCell, y + 15, std::to_string(seq));
     }
   }
   y += kCell;
   std::size_t shown = 0;
-  for (const auto& [letters, ranks] : rows_of(group, from, until)) {
+  for (const auto& [row, ranks] : rows_of(group, finding, from, until)) {
     if (++shown > kRowsMax) {
       to += svg_text(10, y + 15, "and more");
       return y + 2 * kCell;
     }
-    to += svg_text(10, y + 15, ranks_short(ranks).substr(0, 30));
-    for (std::size_t i = 0; i < letters.size(); ++i) {
-      to += cell_at(kLabel + static_cast<int>(i) * kCell, y, letters[i],
+    to += svg_text(10, y + 15, label_of(ranks, row.blamed));
+    for (std::size_t i = 0; i < row.letters.size(); ++i) {
+      to += cell_at(kLabel + static_cast<int>(i) * kCell, y, row.letters[i],
                     from + static_cast<std::int64_t>(i) == finding.seq);
     }
     y += kCell;

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.dom.minidom
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "adapters" / "flight"))
@@ -91,7 +92,11 @@ class AnalyzeTest(FrTest):
                 self.assertEqual(([f["kind"] for f in told["findings"]], told["culprits"]), ([kind], [culprit]))
                 picture = fr("analyze", "--svg", "-", self.path).stdout
                 self.assertTrue(picture.startswith("<svg ") and picture.endswith("</svg>\n"), picture[:80])
-                self.assertIn("all_reduce", picture)
+                texts = [text.firstChild.data for text in xml.dom.minidom.parseString(picture).getElementsByTagName("text")]
+                self.assertIn(f"rank {culprit} (culprit)", texts)  # a row of its own, though its cells be as others'
+                self.assertIn(told["findings"][0]["sentence"], " ".join(text for text in texts if len(text) > 40))
+                self.assertLess(max(map(len, texts)), 151)  # what the picture has room for
+                self.assertLessEqual({int(text) for text in texts if text.isdigit()}, set(range(1, 8)))  # that are there
 
     def test_ranks_come_from_the_content_the_name_or_an_expression(self):
         job = [{**dump, "rank": rank} for rank, dump in enumerate(healthy_job())]

@@ -110,6 +110,9 @@ class PostMortemTest(unittest.TestCase):
             self.assertIn(f"all_reduce of '{group}' #20", texts)  # those that are open have their names beside them
             self.assertEqual([titles.count(f"all_reduce of '{group}' #{n}") for n in range(1, 21)], [1] * 20)
         self.assertEqual(titles.count("train.step #20"), 2)
+        for words in ("completed", "failed", "had not ended", "its end is not in the file", "another event", "end"):
+            self.assertEqual(texts.count(words), 1, words)  # what colours mean, and where the time ends
+        self.assertFalse([text for text in texts if text.startswith("rank ")])  # no launcher has said one
         self.assertNotIn("train.step #20", self.ringmain("post-mortem", "--svg", "-", "--last", 0, ring).stdout)
         file = self.folder.parent / "hang.svg"
         run = self.ringmain("post-mortem", "--json", "--svg", file, ring)

@@ -108,8 +108,7 @@ struct FlightHooks {
   /// The recorder's, else the launcher's, else that of the largest group.
   [[nodiscard]] std::int64_t rank_here() const {
     if (options.rank >= 0) return options.rank;
-    const RankIdentity me = read_rank_identity();
-    return me.launcher != "none" ? std::int64_t{me.rank} : ring->rank_in_the_world();
+    return of_job.launcher != "none" ? std::int64_t{of_job.rank} : ring->rank_in_the_world();
   }
   [[nodiscard]] bool hangs_on_one() {
     const std::lock_guard lock(mutex);
@@ -118,15 +117,6 @@ struct FlightHooks {
 
   /// For who asks the whole process.
   void dump_on_request(std::vector<ringmain::detail::Dumped>& written) {
-    if (::getpid() != process || !ring->enabled()) return;
-    const std::int64_t rank = options.rank >= 0 ? options.rank : rank_of_job;
-    DumpFile file(options, rank);
-    const bool is_there = std::any_of(written.begin(), written.end(), [&](const auto& one) {
-      return one.path == file.path.view() && one.fault.empty();
-    });
-    if (is_there && file.fault.empty() && !options.isolated) return;  // they share a ring
-    file.write(*ring, options, rank, true, in_words);
-    written.push_back({std::string(file.path.view()), std::string(file.fault.view())});
     if (::getpid() != process) return;
     if (!hangs_on_one()) {
       written.push_back({"",
@@ -136,19 +126,19 @@ struct FlightHooks {
       return;
     }
     const std::int64_t rank = rank_here();
-    const auto path = flight_path(options.variables, rank);
-    const bool is_there = path && std::any_of(written.begin(), written.end(), [&](const auto& one) {
-                            return one.path == path.value() && one.fault.empty();
-                          });
-    if (is_there && !options.isolated) return;  // they share a ring
-    const auto file = write_file(*ring, options, rank, true);
-    written.push_back({path ? path.value() : "", file ? "" : file.error().message});
+    DumpFile file(options, rank);
+    const bool is_there = std::any_of(written.begin(), written.end(), [&](const auto& one) {
+      return one.path == file.path.view() && one.fault.empty();
+    });
+    if (is_there && file.fault.empty() && !options.isolated) return;  // they share a ring
+    file.write(*ring, options, rank, true, in_words);
+    written.push_back({std::string(file.path.view()), std::string(file.fault.view())});
   }
 
   const FlightRecorderOptions options;
   const std::shared_ptr<FlightRing> ring;
   const pid_t process = ::getpid();
-  const std::int64_t rank_of_job = read_rank_identity().rank;
+  const RankIdentity of_job = read_rank_identity();
   const std::string in_words = ringmain::detail::process_in_words();  // above its stacks
   ringmain::detail::DumpRequest on_request;
   std::atomic<std::uint64_t> lost{0};

@@ -275,6 +275,16 @@ bool FlightRing::enabled() const noexcept {
   return enabled_;
 }
 
+std::int64_t FlightRing::rank_in_the_world() const noexcept {
+  const std::lock_guard lock(mutex_);
+  const FlightGroup* largest = nullptr;
+  for (std::size_t i = 0; i < group_count_; ++i)
+    if (largest == nullptr || groups_[i].size > largest->size) largest = &groups_[i];
+  if (largest == nullptr || largest->rank < 0) return -1;
+  const auto at = static_cast<std::size_t>(largest->rank);
+  return at < largest->ranks.size() ? largest->ranks[at] : largest->rank;
+}
+
 void FlightRing::copy_to(FlightCopy& copy) const noexcept {
   copy.groups_ = &groups_;
   copy.group_count_ = group_count_;
@@ -309,17 +319,6 @@ std::unique_ptr<FlightCopy> FlightRing::copy() const {
 }
 
 std::shared_ptr<FlightCopy> FlightRing::copy_for_file() noexcept {
-std::int64_t FlightRing::rank_in_the_world() const noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto largest =
-      std::max_element(groups_.begin(), groups_.end(),
-                       [](const auto& one, const auto& other) { return one.size < other.size; });
-  if (largest == groups_.end() || largest->rank < 0) return -1;
-  const auto at = static_cast<std::size_t>(largest->rank);
-  return at < largest->ranks.size() ? largest->ranks[at] : largest->rank;
-}
-
-FlightSnapshot FlightRing::copy() const {
   const std::lock_guard lock(mutex_);
   copy_to(*room_->for_file);
   return room_->for_file;

@@ -39,13 +39,12 @@ class FlightRing {
   void reset() noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] bool enabled() const noexcept;
+  /// This process's, as its largest group says it; -1: it has none.
+  [[nodiscard]] std::int64_t rank_in_the_world() const noexcept;
   /// In memory of its own. Throws std::bad_alloc.
   [[nodiscard]] std::unique_ptr<FlightCopy> copy() const;
   /// In the memory that is there for it: with writes_file held, until which is let go it is good.
   [[nodiscard]] std::shared_ptr<FlightCopy> copy_for_file() noexcept;
-  /// This process's, as its largest group says it; -1: it has none.
-  [[nodiscard]] std::int64_t rank_in_the_world() const noexcept;
-  [[nodiscard]] FlightSnapshot copy() const;
 
   /// One file at a time. It may take as long as the file system does.
   engine::FreshMutex writes_file{engine::kForkFlight};
