@@ -33,6 +33,8 @@ peers   libsigc++-3.0-dev       module   sigc++-3.0
 peers   libzmq3-dev             header   zmq.h
 peers   cppzmq-dev              header   zmq.hpp
 peers   liblttng-ust-dev        header   lttng/tracepoint.h
+peers   libatomic-queue-dev     header   atomic_queue/atomic_queue.h
+peers   systemtap-sdt-dev       header   sys/sdt.h
 peers   libspdlog-dev           header   spdlog/spdlog.h
 peers   python3-matplotlib      python   matplotlib
 clang   clang                   command  clang++
