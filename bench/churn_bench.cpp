@@ -83,6 +83,7 @@ bool at_all_rates(const char* contender) {
 
 [[maybe_unused]] const bool kAdded[] = {
     at_all_rates<OnQueue<Worker::standard>>("bus_moodycamel"),
+    at_all_rates<OnSegments<Worker::standard>>("bus_segments"),
     at_all_rates<OnRing<Worker::standard>>("bus_ring"),
 };
 

@@ -71,6 +71,8 @@ bool with(unsigned subscribers) {
              [=](Repetition& r) { bare<false>(r, subscribers); }) &&
          add("dispatch", "bus_moodycamel", axes,
              [=](Repetition& r) { of_backlog<OnQueue<Worker::standard>>(r, subscribers); }) &&
+         add("dispatch", "bus_segments", axes,
+             [=](Repetition& r) { of_backlog<OnSegments<Worker::standard>>(r, subscribers); }) &&
          add("dispatch", "bus_ring", axes,
              [=](Repetition& r) { of_backlog<OnRing<Worker::standard>>(r, subscribers); });
 }

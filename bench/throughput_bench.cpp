@@ -29,6 +29,9 @@ bool to_many() {
     add("fan_out", "bus_moodycamel", axes, [=](Repetition& repetition) {
       throughput<BusQueue, Payload, unsigned>(repetition, subscribers);
     });
+    add("fan_out", "bus_segments", axes, [=](Repetition& repetition) {
+      throughput<BusSegments, Payload, unsigned>(repetition, subscribers);
+    });
     add("fan_out", "bus_ring", axes, [=](Repetition& repetition) {
       throughput<BusRing, Payload, unsigned>(repetition, subscribers);
     });

@@ -23,6 +23,7 @@ void with_bus(Repetition& repetition) {
 [[maybe_unused]] const bool kAdded[] = {
     add("training", "without", {}, without),
     add("training", "bus_moodycamel", {}, with_bus<OnQueue<Worker::standard>>),
+    add("training", "bus_segments", {}, with_bus<OnSegments<Worker::standard>>),
     add("training", "bus_ring", {}, with_bus<OnRing<Worker::standard>>),
 };
 

@@ -62,6 +62,7 @@ void bare_futex(Repetition& repetition) {
 [[maybe_unused]] const bool kAdded[] = {
     add("wake", "bare_futex", {}, bare_futex),
     add("wake", "bus_moodycamel", {}, on_bus<OnQueue<Worker::standard>>),
+    add("wake", "bus_segments", {}, on_bus<OnSegments<Worker::standard>>),
     add("wake", "bus_ring", {}, on_bus<OnRing<Worker::standard>>),
 };
 

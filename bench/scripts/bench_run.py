@@ -9,6 +9,7 @@ use, 3 nothing missed but some inconclusive.
 
 import argparse
 import datetime
+import hashlib
 import json
 import os
 import platform
@@ -22,14 +23,18 @@ from pathlib import Path
 
 import bench_rows
 import bench_table
-from bench_measure import ENOUGH, Measures
+from bench_measure import ENOUGH, Measures, read_json
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES_MAX = 100
 OTHERS_MAX = 0.10
 HANGS_S = 150
-LTTNG = "flight/lttng_ust_on"  # known to the program only while there is a session for it
+LTTNG = ("flight/lttng_ust_on", "publish_alone_timed/lttng_ust_on")  # known to the program only while there is a session for them
 PLENTY = 15  # repetitions of a judged case in its commonest class, after which no more is learnt
+
+
+class Mixed(Exception):
+    """The reports to go on from are of another machine, or of another build."""
 
 
 def say(words):
@@ -145,12 +150,13 @@ class Program:
         self.path = Path(path)
         if not self.path.is_file():
             raise FileNotFoundError(f"{path} was not built; run ./dev bench, which builds it.")
+        self.digest = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
         listed = subprocess.run([str(self.path), "--benchmark_list_tests"], capture_output=True, text=True, check=True,
                                 env={**os.environ, "RINGMAIN_BENCH_LTTNG": "listed"})
         self.cases = [line.split("/iterations:")[0] for line in listed.stdout.splitlines() if "/" in line]
-        self.lttng = lttng_session() if LTTNG in self.cases else ()
+        self.lttng = lttng_session() if set(LTTNG) & set(self.cases) else ()
         if not self.lttng:
-            self.cases = [case for case in self.cases if case != LTTNG]
+            self.cases = [case for case in self.cases if case not in LTTNG]
 
     def questions(self, cases):
         return sorted({case.split("/")[0] for case in self.cases if case in cases})
@@ -158,7 +164,7 @@ class Program:
     def repeat(self, question, cases, times):
         mine = [re.escape(case) for case in self.cases if case in cases and case.split("/")[0] == question]
         return call(self.path, f"--benchmark_filter=^({'|'.join(mine)})/iterations:", f"--benchmark_repetitions={times}",
-                    "--benchmark_enable_random_interleaving=true", beside=self.lttng if question == LTTNG.split("/")[0] and LTTNG in cases else ())
+                    "--benchmark_enable_random_interleaving=true", beside=self.lttng if any(case in cases and case.split("/")[0] == question for case in LTTNG) else ())
 
 
 class Run:
@@ -173,6 +179,26 @@ class Run:
         self.failures = []
         self.out = Path(arguments.output)
         self.out.mkdir(parents=True, exist_ok=True)
+        self.number = self.read_earlier() if arguments.go_on else 0
+
+    def read_earlier(self):
+        """The repetitions of earlier runs in the same folder; how many passes they were."""
+        passes = 0
+        for path in sorted(self.out.glob("*.*.json")):
+            report = read_json(path)
+            said = report.get("context", {})
+            if said.get("cpu") != self.machine["cpu"] or said.get("program") not in {program.digest for program in self.programs}:
+                raise Mixed(f"{path} is of another machine or of another build of the program: figures of the two are not mixed. "
+                            "Give another --output, or leave --go-on out.")
+            self.others.append(said.get("others_share", 0))
+            self.keep(report, said.get("others_share", 0) > OTHERS_MAX)
+            passes = max(passes, 1 + int(path.name.split(".")[-2]))
+        return passes
+
+    def keep(self, report, disturbed):
+        self.measures.add(report, disturbed and not self.arguments.busy_machine)
+        self.machine.update({key: report.get("context", {}).get(key, "") for key in
+                             ("compiler", "flags", "barrier", "cores", "peers_left_out")})
 
     def over(self):
         return time.monotonic() - self.began > self.arguments.minutes * 60
@@ -199,11 +225,9 @@ class Run:
         self.others.append(share)
         self.spent[question] = self.spent.get(question, 0) + time.monotonic() - since
         disturbed = share > OTHERS_MAX
-        self.measures.add(report, disturbed and not self.arguments.busy_machine)
-        self.machine.update({key: report.get("context", {}).get(key, "") for key in
-                             ("compiler", "flags", "barrier", "cores", "peers_left_out")})
+        self.keep(report, disturbed)
         report.setdefault("context", {}).update({"commit": self.machine["commit"], "cpu": self.machine["cpu"],
-                                                 "others_share": round(share, 4)})
+                                                 "program": program.digest, "others_share": round(share, 4)})
         (self.out / f"{question}.{number}.json").write_text(json.dumps(report), encoding="utf-8")
         say(f"  {question}: {self.spent[question]:.1f} s" +
             (f"; other programs took {100 * share:.0f} % of the machine" if disturbed else ""))
@@ -222,14 +246,16 @@ class Run:
         if len(points) > CASES_MAX:
             self.failures.append(f"there are {len(points)} cases; at most {CASES_MAX}, so that a run stays short")
         judged = bench_rows.judged_cases()
-        times, number = (3 if self.arguments.quick else ENOUGH), 0
+        times, number = (3 if self.arguments.quick else ENOUGH), self.number
+        if number and not self.arguments.only:  # what an earlier run did not come to, and what has too few repetitions
+            cases = (cases - self.measures.built) | set(self.lacking(cases & judged))
         while cases and not (number and self.over()):
             say(f"pass {number + 1}: {len(cases)} of {len(self.known())}")
             for program in self.programs:
                 for question in program.questions(cases):
                     if not (number and self.over()):
                         self.repeat(program, question, cases, times, number)
-            if number == 0 and not (self.arguments.only or self.arguments.no_python):
+            if number == self.number and not (self.arguments.only or self.arguments.no_python):
                 self.python_peer()
             number += 1
             cases = set(self.lacking(cases & judged)) if not self.arguments.only else set()
@@ -265,6 +291,8 @@ def parse(words):
     parser.add_argument("--json", metavar="FILE", help="write rows, machine and all figures there")
     parser.add_argument("--output", metavar="DIR", default=str(ROOT / "build" / "bench" / "results"),
                         help="reports and plots go there: build/bench/results")
+    parser.add_argument("--go-on", action="store_true",
+                        help="go on from the reports in --output, of the same build and machine: a run in pieces")
     parser.add_argument("--only", metavar="REGEX", help="only cases that match, once over, without a verdict")
     parser.add_argument("--classes", type=lambda text: [float(word) for word in text.split(",")], default=[28, 130],
                         metavar="S,F", help="core-to-core nanoseconds below which a pair counts as one core's threads, "
@@ -288,7 +316,7 @@ def main(words=None):
     try:
         run = Run(arguments)
         run.go()
-    except (FileNotFoundError, PermissionError, subprocess.CalledProcessError) as error:
+    except (FileNotFoundError, PermissionError, subprocess.CalledProcessError, Mixed) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

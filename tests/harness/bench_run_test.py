@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Does bench/scripts/bench_run.py run, stop, go on and judge as documented, with a program that answers what it is told to?"""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench" / "scripts"))
+
+import bench_rows  # noqa: E402
+import bench_table  # noqa: E402
+
+PROGRAM = """#!{python}
+import json, random, sys
+words = dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
+cases = json.load(open({cases!r}))
+if "--benchmark_list_tests" in sys.argv:
+    print("\\n".join(case + "/iterations:1/manual_time" for case in cases))
+    sys.exit(0)
+import re
+runs = []
+for case, figures in cases.items():
+    if re.search(words["benchmark_filter"], case + "/iterations:1/manual_time"):
+        for _ in range(int(words["benchmark_repetitions"])):
+            run = {{"name": case + "/iterations:1/manual_time", "run_type": "iteration", "c2c_before_ns": 57.0,
+                   "c2c_after_ns": 57.0}}
+            if isinstance(figures, str):
+                run.update(error_occurred=True, error_message=figures)
+            else:
+                run.update(figures)
+            runs.append(run)
+json.dump({{"context": {{"compiler": "made up", "peers_left_out": "quill "}}, "benchmarks": runs}},
+          open(words["benchmark_out"], "w"))
+"""
+
+
+class WholeRun(unittest.TestCase):
+    """bench/scripts/bench_run.py with a program that answers what it is told to."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ringmain-bench-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def program(self, cases):
+        (self.folder / "cases.json").write_text(json.dumps(cases))
+        program = self.folder / "program"
+        program.write_text(PROGRAM.format(python=sys.executable, cases=str(self.folder / "cases.json")))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        return program
+
+    def bench(self, cases, *arguments):
+        return subprocess.run(
+            [sys.executable, str(ROOT / "bench" / "scripts" / "bench_run.py"), "--program", str(self.program(cases)), "--output",
+             str(self.folder / "out"), "--json", str(self.folder / "result.json"), "--minutes", "0.001",
+             "--busy-machine", "--no-python", "--no-plots", *arguments],
+            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+
+    def result(self):
+        return json.loads((self.folder / "result.json").read_text())
+
+    def test_a_run_without_the_peers_is_inconclusive_where_everything_is_absent(self):
+        run = self.bench({"unheard/bus_wanted": {"value": 0.3}})
+        self.assertEqual(run.returncode, 3, run.stdout + run.stderr)
+        result = self.result()
+        self.assertEqual([row["id"] for row in result["rows"]], [row.id for row in bench_rows.ROWS])
+        for row in result["rows"]:
+            self.assertLessEqual({"id", "question", "value", "unit", "target", "verdict"}, set(row))
+        self.assertEqual(result["machine"]["compiler"], "made up")
+        self.assertTrue(result["machine"]["cpu"])
+        self.assertIn("peers that are not installed here: quill", run.stdout)
+        self.assertTrue((self.folder / "out" / "unheard.0.json").is_file())
+
+    def test_a_missed_row_ends_with_1(self):
+        run = self.bench({"unheard/cycle": {"value": 0.25}, "unheard/load_and_branch": {"value": 0.3},
+                          "unheard/bus_wanted": {"value": 3.0}, "unheard/bus_publish_with": {"value": 0.4}})
+        self.assertEqual(run.returncode, 1, run.stdout + run.stderr)
+        row = self.result()["rows"][0]
+        self.assertEqual((row["id"], row["verdict"], row["part"]),
+                         ("1", "missed", "wanted() above load and branch"))
+
+    def test_a_promise_broken_while_measuring_ends_with_1_and_is_told(self):
+        run = self.bench({"latency/bus_ring/per_second:100000": "events were lost"})
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("fault: latency/bus_ring/per_second:100000: events were lost", run.stdout)
+
+    def test_more_cases_than_a_run_may_have_are_told(self):
+        run = self.bench({f"q{i}/bus": {"value": 1.0} for i in range(101)}, "--only", "q0/")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("101 cases; at most 100", run.stdout)
+
+    def test_only_shows_figures_without_a_verdict(self):
+        run = self.bench({"q/bus": {"value": 12.0}, "r/bus": {"value": 13.0}}, "--only", "^q/")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("q/bus", run.stdout)
+        self.assertNotIn("r/bus", run.stdout)
+        self.assertNotIn("missed", run.stdout)
+
+    def test_a_run_in_pieces_goes_on_from_its_reports(self):
+        cases = {"q/bus": {"value": 12.0}, "unheard/cycle": {"value": 0.25}}
+        self.assertEqual(self.bench(cases, "--only", "^q/").returncode, 0)
+        run = self.bench(cases, "--go-on")
+        self.assertEqual(run.returncode, 3, run.stdout + run.stderr)
+        figures = self.result()["cases"]
+        self.assertEqual([figures[case]["N"]["value"]["n"] for case in cases], [5, 5])
+
+    def test_figures_of_two_machines_or_builds_are_not_mixed(self):
+        self.bench({"q/bus": {"value": 12.0}}, "--only", "^q/")
+        path = self.folder / "out" / "q.0.json"
+        report = json.loads(path.read_text())
+        for what in ("cpu", "program"):
+            path.write_text(json.dumps({**report, "context": {**report["context"], what: "another"}}))
+            run = self.bench({"q/bus": {"value": 12.0}}, "--go-on")
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("q.0.json is of another machine or of another build", run.stderr)
+            self.assertNotIn("Traceback", run.stderr)
+
+    def test_a_program_that_was_not_built_gets_one_sentence(self):
+        run = subprocess.run([sys.executable, str(ROOT / "bench" / "scripts" / "bench_run.py"), "--program", "/nowhere/bench",
+                              "--output", str(self.folder)], capture_output=True, text=True, check=False)
+        self.assertEqual((run.returncode, run.stderr.count("\n")), (1, 1))
+        self.assertIn("was not built; run ./dev bench", run.stderr)
+
+    def test_the_page_takes_the_tables_between_its_marks(self):
+        self.bench({"unheard/bus_wanted": {"value": 0.3}})
+        page = self.folder / "page.md"
+        page.write_text(f"before\n{bench_table.BEGIN}\nold\n{bench_table.END}\nafter\n")
+        command = [sys.executable, str(ROOT / "bench" / "scripts" / "bench_table.py"), str(self.folder / "result.json"), str(page)]
+        for _ in range(2):
+            self.assertEqual(subprocess.run(command, check=False).returncode, 0)
+        text = page.read_text()
+        self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n"))
+        self.assertEqual(text.count("| **1** |"), 1)
+        self.assertNotIn("old", text)
+        page.write_text("no marks")
+        self.assertEqual(subprocess.run(command, check=False, capture_output=True).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
