@@ -69,7 +69,7 @@ def paced(rate):
 
 
 def tail(m, case):
-    return m.median(case, "p90") / m.median(case, "p50")
+    return m.quarter(case, "p90") / m.quarter(case, "p50")
 
 
 def hot(rate):
@@ -120,7 +120,7 @@ PARKING = tuple(f"latency/{peer}/per_second:100000" for peer in ("mutex_condvar"
 SHARED = tuple(f"publishers/{peer}/publishers:16"
                for peer in ("mutex_condvar", "blocking_moodycamel", "tbb_queue", "boost_lockfree", "atomic_queue", "rigtorp_mpmc",
                             "zeromq_inproc"))
-BARE = ("atomic_queue_spsc", "atomic_queue", "rigtorp_spsc", "rigtorp_mpmc")
+BARE = ("atomic_queue_spsc", "atomic_queue", "rigtorp_spsc", "rigtorp_mpmc", "rigtorp_mpmc_1024")
 SIZE = "payload_bytes:32"
 
 ROWS = (

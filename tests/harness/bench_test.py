@@ -167,6 +167,11 @@ class Rows(unittest.TestCase):
             m = bench_measure.InClass(measures, placed)
             self.assertAlmostEqual(m.median("python/fire") / m.median("q/bus"), value)
 
+    def test_stalls_in_half_of_the_repetitions_are_not_the_lanes_tail(self):
+        case = "latency/bus_ring/per_second:100000"
+        measures = measured(*times(5, case, 100.0, p50=100.0, p90=120.0), *times(5, case, 100.0, p50=110.0, p90=90000.0))
+        self.assertEqual(bench_rows.tail(bench_measure.InClass(measures, "N"), case), 1.2)
+
     def test_only_peers_that_slept_are_parking_peers(self):
         def best(sleeps_of_blocking):
             return bench_rows.parking(bench_measure.InClass(measured(
@@ -183,6 +188,30 @@ class Rows(unittest.TestCase):
         self.assertEqual([row.id for row in bench_rows.ROWS],
                          "1 2a 2b 2c 3 4 4b 5a 5b 6a 6b 7 8a 8b 9 10a 10b 10c 10d 10e 10f 10g 11a 11b 11c 11d 11e 12g 12h 12i 12j 12k 13a 13b 13c 13d".split())
         self.assertGreater(len(bench_rows.judged_cases()), 50)
+
+
+class OnPaper(unittest.TestCase):
+    SCRIPT = str(ROOT / "bench" / "scripts" / "many_cores_on_paper.py")
+
+    def rows(self, *words):
+        run = subprocess.run([sys.executable, self.SCRIPT, "--json", *words], capture_output=True, text=True, check=True)
+        return json.loads(run.stdout)
+
+    def test_what_bends_first_is_what_is_full_at_the_smallest_rate(self):
+        for row in self.rows():
+            heavy = {name: rate for name, rate in row["full_at"].items() if "lone" not in name and "park" not in name}
+            self.assertEqual(heavy[row["first"]], min(heavy.values()))
+            self.assertEqual(row["publishers"] + row["workers"], row["cores"])
+
+    def test_dearer_lines_and_callbacks_fill_everything_earlier(self):
+        for more in (["--far", "304", "--near", "64", "--socket", "600"], ["--callback", "1000"]):
+            for row, dear in zip(self.rows(), self.rows(*more)):
+                self.assertTrue(all(dear["full_at"][name] <= rate for name, rate in row["full_at"].items()))
+
+    def test_times_that_cannot_be_are_refused(self):
+        run = subprocess.run([sys.executable, self.SCRIPT, "--near", "-1"], capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("--near wants a number above 0", run.stderr)
 
 
 class Instructions(unittest.TestCase):
