@@ -143,6 +143,17 @@ def python_with_ringmain():
     return sys.executable, None
 
 
+def digest_of(program):
+    """Of the program and of those of our libraries that it loads: the engine is in one of them."""
+    found = [program]
+    try:
+        loaded = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+        found += sorted(Path(line.split("=> ")[1].split(" (")[0]) for line in loaded.splitlines() if re.search(r"libringmain\S* => /", line))
+    except OSError:
+        pass  # no ldd: the program alone
+    return hashlib.sha256(b"".join(path.read_bytes() for path in found)).hexdigest()[:16]
+
+
 class Program:
     """One benchmark program and the cases that it knows."""
 
@@ -150,7 +161,7 @@ class Program:
         self.path = Path(path)
         if not self.path.is_file():
             raise FileNotFoundError(f"{path} was not built; run ./dev bench, which builds it.")
-        self.digest = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        self.digest = digest_of(self.path)
         listed = subprocess.run([str(self.path), "--benchmark_list_tests"], capture_output=True, text=True, check=True,
                                 env={**os.environ, "RINGMAIN_BENCH_LTTNG": "listed"})
         self.cases = [line.split("/iterations:")[0] for line in listed.stdout.splitlines() if "/" in line]
