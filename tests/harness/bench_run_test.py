@@ -142,5 +142,45 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(subprocess.run(command, check=False, capture_output=True).returncode, 1)
 
 
+class ManyCores(unittest.TestCase):
+    """bench/scripts/bench_many_cores.sh --plan on machines that are made up."""
+
+    def plan(self, cpus, given):
+        """cpus: (its threads, its last-level cache, its node) for each."""
+        with tempfile.TemporaryDirectory(prefix="ringmain-cpus-") as folder:
+            for number, (threads, cache, node) in enumerate(cpus):
+                cpu = Path(folder) / f"cpu{number}"
+                (cpu / "topology").mkdir(parents=True)
+                (cpu / "cache" / "index3").mkdir(parents=True)
+                (cpu / f"node{node}").mkdir()
+                (cpu / "topology" / "thread_siblings_list").write_text(threads)
+                (cpu / "cache" / "index3" / "shared_cpu_list").write_text(cache)
+            run = subprocess.run(["bash", str(ROOT / "bench" / "scripts" / "bench_many_cores.sh"), "--plan", f"{folder}/out"],
+                                 capture_output=True, text=True, check=False,
+                                 env={**os.environ, "RINGMAIN_BENCH_SYSTEM": folder, "RINGMAIN_BENCH_GIVEN": given})
+            self.assertFalse((Path(folder) / "out").exists(), "a plan runs nothing and writes nothing")
+        return run
+
+    def test_two_cores_of_one_cache(self):
+        run = self.plan([("0", "0-1", 0), ("1", "0-1", 0)], "0,1")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("near: cores 0,1, of one last-level cache", run.stderr)
+        self.assertNotIn("far:", run.stderr)
+        self.assertIn("many_cores_on_paper.py", run.stderr)
+
+    def test_threads_of_a_core_are_passed_over_and_nodes_are_told_apart(self):
+        run = self.plan([("0,1", "0-3", 0), ("0,1", "0-3", 0), ("2,3", "0-3", 0), ("2,3", "0-3", 0),
+                         ("4", "4-5", 0), ("5", "4-5", 0), ("6", "6-7", 1), ("7", "6-7", 1)], "0-7")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for line in ("near: cores 0,2, of one", "far: cores 0,4, of two last-level", "node: cores 0,6, of two nodes",
+                     "workers up to 4, publishers up to 8"):
+            self.assertIn(line, run.stderr)
+
+    def test_one_core_says_nothing(self):
+        run = self.plan([("0", "0", 0)], "0")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("this machine has one core", run.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
