@@ -16,13 +16,14 @@ namespace ringmain::bench {
 namespace {
 
 struct Line {  // one channel with its publisher and its subscriber
-  Line(Bus& bus, unsigned i)
+  Line(Bus& bus, unsigned i, LaneKind lane)
       : heard(std::make_unique<Counter>()),
         subscription(
             channel(bus, i).subscribe([to = heard.get()](const Payload& event) { (*to)(event); })) {
     PublisherOptions options;
     options.capacity_events = 4096;
     options.overflow = Overflow::block;
+    options.lane = lane;
     publisher = channel(bus, i).publisher(options).value();
   }
   static Channel<Payload>& channel(Bus& bus, unsigned i) {
@@ -33,16 +34,17 @@ struct Line {  // one channel with its publisher and its subscriber
   Publisher<Payload> publisher;
 };
 
-std::vector<Line> lines_of(Bus& bus, unsigned count) {
+std::vector<Line> lines_of(Bus& bus, unsigned count, LaneKind lane) {
   std::vector<Line> lines;
-  for (unsigned i = 0; i < count; ++i) lines.emplace_back(bus, i);
+  for (unsigned i = 0; i < count; ++i) lines.emplace_back(bus, i, lane);
   return lines;
 }
 
 /// One thread goes round `count` channels, so that all of them are busy.
+template <LaneKind kLane>
 void many_channels(Repetition& repetition, unsigned count) {
   Bus bus(bus_options(Worker::standard));
-  std::vector<Line> lines = lines_of(bus, count);
+  std::vector<Line> lines = lines_of(bus, count, kLane);
   std::uint64_t pushed = 0;
   const auto round = [&](double ns) {
     const std::uint64_t before = pushed;
@@ -62,11 +64,12 @@ void many_channels(Repetition& repetition, unsigned count) {
   repetition.value(round(20e6));
 }
 
-/// Four channels, each with a thread that publishes: as many as the most workers here.
+/// Four channels, or as many as there are workers, each with a thread that publishes.
+template <LaneKind kLane>
 void many_workers(Repetition& repetition, unsigned workers) {
   const AnyCore any_core;
   Bus bus(bus_options(Worker::loose, workers));
-  std::vector<Line> lines = lines_of(bus, 4);
+  std::vector<Line> lines = lines_of(bus, std::max(4u, workers), kLane);
   std::atomic<std::uint64_t> events{0};
   const std::int64_t since = ticks();
   const std::int64_t until = since + ticks_of(25e6);
@@ -88,18 +91,22 @@ void many_workers(Repetition& repetition, unsigned workers) {
   repetition.value(static_cast<double>(events.load()) / (ns_since(since) * 1e-9));
 }
 
-bool add_all() {
+template <LaneKind kLane>
+bool add_all(const char* contender) {
   for (const unsigned count : {1u, 16u, 64u, 256u}) {
-    add("channels", "bus_moodycamel", {{"channels", count}},
-        [count](Repetition& repetition) { many_channels(repetition, count); });
+    add("channels", contender, {{"channels", count}},
+        [count](Repetition& repetition) { many_channels<kLane>(repetition, count); });
   }
-  for (const unsigned workers : {1u, 2u, 4u}) {
-    add("workers", "bus_moodycamel", {{"workers", workers}},
-        [workers](Repetition& repetition) { many_workers(repetition, workers); });
+  // More than four only where each worker and each publisher has a core of its own.
+  for (unsigned workers = 1; workers <= 4 || (workers <= 32 && 2 * workers <= cores_here());
+       workers *= 2) {
+    add("workers", contender, {{"workers", workers}},
+        [workers](Repetition& repetition) { many_workers<kLane>(repetition, workers); });
   }
   return true;
 }
-[[maybe_unused]] const bool kAdded = add_all();
+[[maybe_unused]] const bool kAdded =
+    add_all<LaneKind::segments>("bus_segments") && add_all<LaneKind::moodycamel>("bus_moodycamel");
 
 }  // namespace
 }  // namespace ringmain::bench

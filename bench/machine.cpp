@@ -63,6 +63,12 @@ const Cores& cores() {
   return chosen;
 }
 
+unsigned cores_here() noexcept {
+  // Read here, not from kGiven: cases are added while that may not be there yet.
+  static const cpu_set_t given = read_affinity();
+  return static_cast<unsigned>(CPU_COUNT(&given));
+}
+
 void pin(int core) noexcept {
   if (core < 0) return;
   cpu_set_t set;

@@ -22,6 +22,8 @@ struct Cores {
 };
 /// RINGMAIN_BENCH_CORES="2,3" chooses them.
 [[nodiscard]] const Cores& cores();
+/// How many this process was given.
+[[nodiscard]] unsigned cores_here() noexcept;
 void pin(int core) noexcept;
 /// Back to all the cores that the process was given.
 void unpin() noexcept;

@@ -38,10 +38,7 @@ struct SharedBare {
 
 /// `Queue` has push(make) and take(hear), as those of bench/reference.hpp.
 template <template <class> class Queue>
-bool add_bare_queue(const char* name) {
-  add("publish_alone", name, {{"payload_bytes", 32}}, publish_alone<Raw<Queue, 300>, Payload>);
-  add("publish_live", name, {}, publish_live<Raw<Queue, 300>, Payload>);
-  add("throughput", name, {{"payload_bytes", 32}}, throughput<Raw<Queue, 300>, Payload>);
+bool add_paced(const char* name) {
   for (const std::int64_t rate : {100'000, 1'000'000}) {
     add("publish_paced", name, {{"per_second", rate}},
         [rate](Repetition& r) { publish_paced<Raw<Queue, 0>>(r, rate); });
@@ -49,6 +46,13 @@ bool add_bare_queue(const char* name) {
         [rate](Repetition& r) { latency<Raw<Queue, 0>>(r, rate); });
   }
   return true;
+}
+template <template <class> class Queue>
+bool add_bare_queue(const char* name) {
+  add("publish_alone", name, {{"payload_bytes", 32}}, publish_alone<Raw<Queue, 300>, Payload>);
+  add("publish_live", name, {}, publish_live<Raw<Queue, 300>, Payload>);
+  add("throughput", name, {{"payload_bytes", 32}}, throughput<Raw<Queue, 300>, Payload>);
+  return add_paced<Queue>(name);
 }
 template <template <class> class Queue>
 bool add_shared_bare_queue(const char* name) {
