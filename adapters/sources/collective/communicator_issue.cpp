@@ -210,10 +210,10 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
     reported = id =
         said != nullptr ? issued(*said, sequence, transfer) : issued(view, op, sequence, transfer);
   } else if (id == 0) {
-    id = new_op_id();
+    id = told ? new_op_id() : kFinalizeOpId;
   }
   call.operation = Operation(this, id, reported != 0, op);
-  if (end_if_over(outer == 0 ? id : 0)) return refuse_if_over(call);
+  if (end_if_over(outer == 0 && told ? id : 0)) return refuse_if_over(call);
   if (told && how.shown && shapes) say_shapes(id, view, op);
   // From here on something is to be told when it is over.
   call.under_way = true;

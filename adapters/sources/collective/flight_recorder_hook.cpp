@@ -299,6 +299,10 @@ Result<std::string> FlightRecorderHook::dump_file(std::int64_t rank, bool includ
   if (file.fault.empty()) return std::string(file.path.view());
   return Error{has_place ? Error::Code::system : Error::Code::refused,
                std::string(file.fault.view())};
+  const auto write = [&] { return detail::write_file(*ring_, options_, rank, include_completed); };
+  const auto path = detail::flight_path(options_.variables, rank);
+  if (!path) return write();  // which says why
+  return ring_->files.run({path.value(), options_.backend, include_completed}, write);
 }
 
 void FlightRecorderHook::reset() noexcept {

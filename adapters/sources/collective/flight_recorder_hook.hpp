@@ -79,6 +79,8 @@ class FlightRecorderHook {
   /// beside it. If another
   /// thread writes a file of this ring, it waits for that one, and then writes its own. Writing
   /// allocates nothing; std::bad_alloc is thrown where there is no memory for what is returned.
+  /// beside it. Calls at one time for the same file are one dump: those that come while it is
+  /// written wait for it and get its result, and what was issued meanwhile need not be in it.
   /// Progress: blocking.
   [[nodiscard]] Result<std::string> dump_file(std::int64_t rank,
                                               bool include_completed = true) const;

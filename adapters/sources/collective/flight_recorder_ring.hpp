@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "engine/system/fork.hpp"
@@ -17,6 +18,11 @@
 #include "adapters/sources/collective/communicator.hpp"
 #include "adapters/sources/collective/flight_recorder_copy.hpp"
 #include "adapters/sources/collective/flight_recorder_open.hpp"
+#include "bus/result.hpp"
+
+#include "adapters/flight/snapshot.hpp"
+#include "adapters/sources/collective/communicator.hpp"
+#include "adapters/sources/collective/single_flight.hpp"
 
 namespace ringmain::collective::detail {
 
@@ -48,6 +54,9 @@ class FlightRing {
 
   /// One file at a time. It may take as long as the file system does.
   engine::FreshMutex writes_file{engine::kForkFlight};
+  std::mutex writes_file;  // one file at a time
+  /// By path, prefix of names and whether completed ones are in it: calls for the same file.
+  SingleFlight<std::tuple<std::string, std::string, bool>, Result<std::string>> files;
 
  private:
   /// What holds the operations.
