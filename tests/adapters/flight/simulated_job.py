@@ -2,7 +2,7 @@
 
 Ranks call a shared program of operations in their groups. An operation starts when its last member has joined, and ends
 everywhere at once; each rank has a clock of its own. A fault is planted into the program of one rank. dumps() gives what
-PyTorch would write for each rank at its moment of dumping, with a ring that may have wrapped.
+PyTorch, or torchcomms, would write for each rank at its moment of dumping, with a ring that may have wrapped.
 """
 
 import dataclasses
@@ -29,6 +29,8 @@ class Call:
     never_ends: bool = False
     never_starts: bool = False
     peer: tuple = ()  # of a send or receive: (sender, receiver), global ranks
+    p2p: int = 0      # of sends and receives: the rank's own count, the same for all of a batch
+    batch: str = ""   # "member", "closing": only that one is followed to its end
 
 
 @dataclasses.dataclass
@@ -40,9 +42,10 @@ class Fault:
 
 
 class Job:
-    def __init__(self, seed, fault_kind=None, ranks=None, rounds=None):
+    def __init__(self, seed, fault_kind=None, ranks=None, rounds=None, batches=False):
         self.random = random.Random(seed)
-        self.size = ranks or self.random.choice((3, 4, 4, 6, 8, 8, 12))
+        self.batches = batches
+        self.size = ranks or self.random.choice((4, 6, 8) if fault_kind == "deadlock" else (3, 4, 4, 6, 8, 8, 12))
         self.groups = {"0": list(range(self.size))}
         if self.size % 2 == 0 and self.size >= 4:
             for i in range(self.size // 2):
@@ -63,17 +66,25 @@ class Job:
                 program.append((group, self.random.choice(KINDS), self.random.randint(1, 500) * 8, self.random.choice(TYPES)))
             if self.random.random() < 0.3:
                 program.append(("0", "pass_on", self.random.randint(1, 500) * 8, "Float"))
+            if self.batches and self.random.random() < 0.5:
+                program.append((self.random.choice(names), self.random.choice(("exchange", "coalesced")), self.random.randint(1, 500) * 8, "Float"))
         program.append(("0", "all_reduce", 64, "Float"))
         return program
 
     def plant(self, kind):
         """Late in the program, so that rings still hold it."""
         at = len(self.program) - 1 - self.random.randint(0, min(2, len(self.program) - 1))
-        if kind == "lost_receive":
+        if kind == "deadlock":
+            at = len(self.program)
+            self.program += [("0", "deadlock", 4096, "Float")]
+            return Fault(kind, 2 * self.random.randrange(self.size // 2), "0", at)
+        if kind == "lost_batch":
+            self.program[at] = ("0", "exchange", 4096, "Float")
+        elif kind == "lost_receive":
             self.program[at] = ("0", "pass_on", 4096, "Float")
         elif kind in ("size", "type", "operation", "skip", "state", "not_started"):
             self.program[at] = ("0", "all_reduce", 4096, "Float")
-        elif self.program[at][1] == "pass_on":
+        elif self.program[at][1] in ("pass_on", "exchange"):
             self.program[at] = ("0", "barrier", 0, "Float")
         group = self.program[at][0]
         fault = Fault(kind, self.random.choice(self.groups[group]), group, at)
@@ -90,8 +101,14 @@ class Job:
         blocked = [False] * self.size
         for at, (group, name, elements, dtype) in enumerate(self.program):
             fault = self.fault if self.fault and self.fault.at == at else None
+            if name == "deadlock":
+                self.deadlock(time, seq, elements, fault)
+                continue
             if name == "pass_on":
                 self.pass_on(time, blocked, dead, elements, fault)
+                continue
+            if name == "exchange":
+                self.exchange(group, time, blocked, dead, elements, fault)
                 continue
             members = self.groups[group]
             joined = []
@@ -105,6 +122,9 @@ class Job:
                 time[rank] += self.random.randint(100_000, 80_000_000)
                 seq[rank][group] += 1
                 call = Call(group, name, elements, dtype, seq[rank][group], time[rank])
+                if name == "coalesced":
+                    call.batch = "closing"
+                    self.calls[rank] += [dataclasses.replace(call, name="all_reduce", batch="member") for _ in range(3)]
                 if fault and fault.rank == rank:
                     self.spoil(call, fault.kind)
                 self.calls[rank].append(call)
@@ -161,7 +181,7 @@ class Job:
                 if dead[rank] or blocked[rank]:
                     continue
                 time[rank] += self.random.randint(100_000, 5_000_000)
-                calls[rank] = Call("0", name, elements, "Float", 0, time[rank], peer=(sender, receiver))
+                calls[rank] = Call("0", name, elements, "Float", 0, time[rank], peer=(sender, receiver), p2p=self.next_p2p(rank))
                 self.calls[rank].append(calls[rank])
             for rank, call in calls.items():
                 call.started = call.created + 1000
@@ -170,6 +190,46 @@ class Job:
                     time[rank] = call.ended
                 else:
                     blocked[rank] = True
+
+    def exchange(self, group, time, blocked, dead, elements, fault):
+        """Each rank of a group sends to the next one and receives from the one before, as one batch."""
+        members = self.groups[group]
+        joined = {}
+        for rank in members:
+            if fault and fault.rank == rank:
+                dead[rank] = True
+            if dead[rank] or blocked[rank]:
+                continue
+            at = members.index(rank)
+            after, before = members[(at + 1) % len(members)], members[at - 1]
+            time[rank] += self.random.randint(100_000, 5_000_000)
+            closing = Call(group, "coalesced", 0, "Float", 0, time[rank], p2p=self.next_p2p(rank), batch="closing")
+            parts = [dataclasses.replace(closing, name="send", elements=elements, peer=(rank, after), batch="member"),
+                     dataclasses.replace(closing, name="recv", elements=elements, peer=(before, rank), batch="member")]
+            self.random.shuffle(parts)
+            self.calls[rank] += [*parts, closing]
+            joined[rank] = closing
+        for rank, call in joined.items():
+            at = members.index(rank)
+            both = [members[at - 1], members[(at + 1) % len(members)]]
+            call.started = call.created + 1000
+            if all(other in joined for other in both):
+                call.ended = max(joined[other].created for other in (rank, *both)) + 100_000
+                time[rank] = call.ended
+            else:
+                blocked[rank] = True
+
+    def deadlock(self, time, seq, elements, fault):
+        """Two ranks call for an operation of all and one of theirs, each another one first."""
+        one, other = fault.rank, fault.rank + 1
+        for rank in self.groups["0"]:
+            group = f"tp{one // 2}" if rank == other else "0"
+            time[rank] += self.random.randint(100_000, 80_000_000)
+            seq[rank][group] += 1
+            self.calls[rank].append(Call(group, "all_reduce", elements, "Float", seq[rank][group], time[rank], time[rank] + 1000))
+
+    def next_p2p(self, rank):
+        return 1 + max((call.p2p for call in self.calls[rank]), default=0)
 
     # --- dumping ---
 
@@ -181,26 +241,29 @@ class Job:
         inputs, outputs = self.sizes(call, world)
         started = call.started is not NEVER and call.started <= now
         ended = call.ended is not NEVER and call.ended <= now
+        if call.batch == "member":
+            started = ended = False  # nobody follows them
         clock = self.clock[rank]
         name = call.name
         if call.peer:
-            sender, receiver = call.peer
+            members = self.groups[call.group]
+            sender, receiver = map(members.index, call.peer)
             name = f"send {sender}->{receiver}" if call.name == "send" else f"recv {receiver}<-{sender}"
         state = "completed" if ended else "started" if started else "scheduled"
         return {
             "record_id": record, "pg_id": sorted(self.groups).index(call.group), "process_group": (call.group, "made"),
-            "collective_seq_id": call.seq, "p2p_seq_id": record + 1 if call.peer else 0, "op_id": record,
+            "collective_seq_id": call.seq, "p2p_seq_id": call.p2p, "op_id": record,
             "profiling_name": ("nccl:" if states else "gloo:") + name, "time_created_ns": call.created + clock,
             "input_sizes": inputs, "input_dtypes": [call.dtype] * len(inputs),
             "output_sizes": outputs, "output_dtypes": [call.dtype] * len(outputs),
-            "state": state if states else "scheduled", "is_p2p": bool(call.peer), "retired": ended, "timeout_ms": 600000,
+            "state": state if states else "scheduled", "is_p2p": bool(call.p2p), "retired": ended, "timeout_ms": 600000,
             "time_discovered_started_ns": call.started + clock if started and states else None,
             "time_discovered_completed_ns": call.ended + clock if ended and states else None}
 
     @staticmethod
     def sizes(call, world):
         one = [[call.elements // 8, 8]]
-        if call.name == "barrier":
+        if call.name in ("barrier", "coalesced"):
             return [], []
         if call.name == "all_gather":
             return one, [[world, *one[0]]]
@@ -221,4 +284,19 @@ class Job:
             made[rank] = {"version": "2.10", "comm_lib_version": "", "pg_config": config,
                           "pg_status": {"0": {"last_enqueued_collective": 1, "last_started_collective": -1,
                                               "last_completed_collective": -1}}, "entries": entries}
+        return made
+
+    def torchcomms_dumps(self, moments):
+        """The same as torchcomms writes: one counter for all groups, no peers, retired when issued, lists as they are."""
+        made = self.dumps(moments)
+        for dump in made.values():
+            for entry in dump["entries"]:
+                of = entry["process_group"][0]
+                name = entry["profiling_name"].split(":")[1].split(" ")[0]
+                entry.update(process_group=(of, "ncclx"), profiling_name=f"ncclx:{name}", collective_seq_id=entry["record_id"] + 1,
+                             p2p_seq_id=0, is_p2p=False, retired=True, state="scheduled", duration_ms=0.02,
+                             time_discovered_started_ns=None, time_discovered_completed_ns=None)
+            for group in dump["pg_config"].values():
+                group["desc"] = "ncclx"
+            dump["pg_status"] = {}
         return made
