@@ -16,14 +16,8 @@ int run(const Arguments& arguments) {
   if (const std::string sentence = read_job_options(arguments, options); !sentence.empty()) {
     return wrong_usage("fr analyze", sentence);
   }
-  if (const auto grace = arguments.value("--grace")) {
-    const auto seconds = parse_number(*grace, 0, 1e6);
-    if (!seconds) {
-      return wrong_usage(
-          "fr analyze",
-          "--grace is a number of seconds from 0 to 1,000,000, and not '" + *grace + "'");
-    }
-    judging.grace_s = *seconds;
+  if (const std::string sentence = read_grace(arguments, judging); !sentence.empty()) {
+    return wrong_usage("fr analyze", sentence);
   }
   const auto picture = arguments.value("--svg");
   if (arguments.has("--json") && picture == "-") {

@@ -20,6 +20,7 @@ namespace {
 struct MergeCall {
   flight::JobOptions job;
   flight::MergeOptions merge;
+  flight::JudgeOptions judging;
   std::string prefix;
   flight::DumpFormat format = flight::DumpFormat::pickle;
 };
@@ -42,6 +43,7 @@ std::string read_call(const Arguments& arguments, MergeCall& call) {
     return "--backend is a name without a colon";
   }
   call.merge.rename = !arguments.has("--keep-names");
+  if (std::string fault = read_grace(arguments, call.judging); !fault.empty()) return fault;
   const std::string format = arguments.value("--to").value_or("pickle");
   if (format != "pickle" && format != "json") {
     return "--to is json or pickle, and not '" + format + "'" +
@@ -53,7 +55,8 @@ std::string read_call(const Arguments& arguments, MergeCall& call) {
 
 /// Reads one dump again, whole, and writes it; returns a sentence if that failed.
 std::string merge_one(const MergeCall& call, const flight::Job& job, std::size_t dump,
-                      const flight::Verdict& verdict, flight::Merged& sum) {
+                      const flight::Verdict& verdict, const flight::MergePlan& plan,
+                      flight::Merged& sum) {
   const std::string& file = job.dumps[dump].file;
   auto bytes = flight::read_dump_bytes(file);
   if (!bytes) return file + ": " + bytes.error().message;
@@ -66,9 +69,10 @@ std::string merge_one(const MergeCall& call, const flight::Job& job, std::size_t
   }
   flight::shape_for(document.value(), call.format);
   const flight::Merged merged =
-      flight::make_comparable(document.value(), job, dump, verdict, call.merge);
+      flight::make_comparable(document.value(), job, dump, verdict, plan, call.merge);
   sum.entries += merged.entries;
   sum.trimmed += merged.trimmed;
+  sum.later += merged.later;
   sum.left_out += merged.left_out;
   // No suffix: PyTorch's analyzer takes all after the prefix for the rank.
   return write_whole(call.prefix + std::to_string(job.dumps[dump].rank),
@@ -95,17 +99,20 @@ int run(const Arguments& arguments) {
   const auto job = flight::read_job(call.job);
   if (!job) return nothing_judged(job.error().message);
   if (const std::string fault = make_folder(call.prefix); !fault.empty()) return failed(fault);
-  const flight::Verdict verdict = flight::judge(job.value(), {});
+  const flight::Verdict verdict = flight::judge(job.value(), call.judging);
+  const flight::MergePlan plan = flight::plan_merge(job.value(), verdict);
   flight::Merged sum;
   for (std::size_t dump = 0; dump < job.value().dumps.size(); ++dump) {
-    const std::string fault = merge_one(call, job.value(), dump, verdict, sum);
+    const std::string fault = merge_one(call, job.value(), dump, verdict, plan, sum);
     if (!fault.empty()) return failed(fault);
   }
   if (!arguments.has("--quiet")) {
-    std::printf("%s with %s: %s not in all rings, %s without a name that fr_trace knows\n",
-                plural(job.value().dumps.size(), "file").c_str(),
-                plural(sum.entries, "operation").c_str(), with_commas(sum.trimmed).c_str(),
-                with_commas(sum.left_out).c_str());
+    std::printf(
+        "%s with %s: %s not in all rings, %s that fr_trace cannot compare, %s that not all dumps "
+        "had come to\n",
+        plural(job.value().dumps.size(), "file").c_str(), plural(sum.entries, "operation").c_str(),
+        with_commas(sum.trimmed).c_str(), with_commas(sum.left_out).c_str(),
+        with_commas(sum.later).c_str());
   }
   for (const auto& unread : job.value().unread) (void)failed(unread.file + ": " + unread.why);
   return job.value().unread.empty() ? kDone : kFailed;
@@ -121,6 +128,8 @@ const Verb& fr_merge_verb() {
       {"--to", "FORMAT", "pickle (the default) or json", "pickle json"},
       {"--backend", "NAME", "what the names begin with (nccl)"},
       {"--keep-names", "", "leave the names of operations and their tensors as they are"},
+      {"--grace", "SECONDS",
+       "as for `ringmain fr analyze` (5): what some dumps were made too soon for is left out"},
       {"--prefix", "TEXT", "of a folder, only the files whose names begin with it"},
       {"--rank-from", "REGEX", "as for `ringmain fr analyze`"},
       {"--world-size", "N", "how many ranks the job has, where no dump tells"},
@@ -132,7 +141,9 @@ const Verb& fr_merge_verb() {
                           "records anew, names\n"
                           "the groups' members, and gives operations names, tensors and numbers "
                           "that the analyzer takes.\n"
-                          "Operations that it has no name for are left out, and counted.\n\n"
+                          "Sends and receives, those of batches too, lie in groups of their two "
+                          "ranks. What it cannot\n"
+                          "compare is left out, and counted.\n\n"
                           "exit status: 0; 1 where a file could not be read or written; 2 where "
                           "nothing could be read, or\n"
                           "for a wrong call.",

@@ -35,4 +35,14 @@ int nothing_judged(std::string_view sentence) {
   return kWrongUsage;
 }
 
+std::string read_grace(const Arguments& arguments, flight::JudgeOptions& options) {
+  const auto grace = arguments.value("--grace");
+  if (!grace) return "";
+  const auto seconds = parse_number(*grace, 0, 1e6);
+  if (!seconds)
+    return "--grace is a number of seconds from 0 to 1,000,000, and not '" + *grace + "'";
+  options.grace_s = *seconds;
+  return "";
+}
+
 }  // namespace ringmain::cli

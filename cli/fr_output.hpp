@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "adapters/flight/job.hpp"
+#include "adapters/flight/verdict.hpp"
 
 #include "cli/arguments.hpp"
 
@@ -14,6 +15,8 @@ namespace ringmain::cli {
 
 /// What is read: operands, --prefix, --rank-from, --world-size. Returns a sentence if it is wrong.
 [[nodiscard]] std::string read_job_options(const Arguments& arguments, flight::JobOptions& options);
+/// --grace; a sentence where it is no number of seconds.
+[[nodiscard]] std::string read_grace(const Arguments& arguments, flight::JudgeOptions& options);
 
 /// Prints "ringmain: …" for what cannot be read or was called wrongly; returns kWrongUsage, which
 /// of the verbs of `fr` means: nothing was judged.

@@ -63,6 +63,7 @@ struct Entry {
   EntryState state = EntryState::scheduled;
   bool retired = false;
   bool is_p2p = false;
+  bool of_two = false;  // it lay in a group of its two ranks (transfer_group.hpp)
 };
 
 /// A process group as one dump has it.
@@ -89,6 +90,7 @@ struct Dump {
   std::vector<DumpGroup> groups;
   std::vector<GroupStatus> status;
   std::vector<Entry> entries;  // oldest first
+  std::int64_t left_out = 0;   // operations that a pickle of ours has no name for
 
   /// The newest stamp that it holds.
   [[nodiscard]] std::int64_t newest_ns() const noexcept;

@@ -4,6 +4,8 @@
 
 #include "adapters/flight/dump.hpp"
 #include "adapters/flight/limits.hpp"
+#include "adapters/flight/portable_names.hpp"
+#include "adapters/flight/transfer_group.hpp"
 
 namespace ringmain::flight {
 namespace {
@@ -56,6 +58,8 @@ class DumpReader {
   bool read_field(std::string_view name, const Value& value, Entry& entry);
   bool read_group(const Value& value, Entry& entry);
   bool read_name(std::string_view text, Entry& entry);
+  bool read_two(std::uint32_t name, const Value& of, std::string_view between);
+  void settle_two(Entry& entry) const;
   bool read_state(const Value& value, Entry& entry);
   bool read_sizes(std::string_view name, const Value& value, std::uint32_t& made);
   bool read_types(std::string_view name, const Value& value, std::uint32_t& made);
@@ -65,7 +69,14 @@ class DumpReader {
   const Document& document_;
   Kept& kept_;
   Dump* dump_ = nullptr;
+  /// What a group of two stands for (transfer_group.hpp).
+  struct Two {
+    std::uint32_t group = 0;  // its name
+    std::int32_t from = -1, to = -1;
+  };
   std::unordered_map<std::uint32_t, std::uint32_t> by_name_;  // of dump_->groups
+  std::unordered_map<std::uint32_t, Two> twos_;               // by their names
+  const Two* two_ = nullptr;                                  // of this entry
   std::string where_;
   std::string fault_;
   std::string scratch_;
@@ -84,6 +95,9 @@ bool DumpReader::read_top(const Value& root) {
   if (const Value* library = document_.find(root, "comm_lib_version")) {
     if (library->is_text()) dump_->library_version = library->str();
   }
+  const Value* left_out = document_.find(root, "left_out");
+  if (left_out != nullptr && left_out->is_whole() && left_out->whole > 0)
+    dump_->left_out = left_out->whole;
   const Value* rank = document_.find(root, "rank");
   if (rank == nullptr) return true;
   if (!rank->is_whole() || rank->whole < 0) return wrong("rank", *rank, "a number from 0");
@@ -105,10 +119,37 @@ bool DumpReader::read_groups(const Value& root) {
     const auto members = kept_.members.read(ranks->str());
     if (!members) return refuse("the ranks of a group are no list such as \"[0, 1]\"");
     const std::uint32_t name = kept_.texts.number(items[i].str());
+    const Value* of = document_.find(items[i + 1], kTransfersOf);
+    const Value* ends = document_.find(items[i + 1], kBetween);
+    if (of != nullptr && ends != nullptr) {
+      if (!of->is_text() || !ends->is_text() || !read_two(name, *of, ends->str()))
+        return refuse("a group of its 'pg_config' has no two ranks 'between' which it is");
+      continue;
+    }
     by_name_[name] = static_cast<std::uint32_t>(dump_->groups.size());
     dump_->groups.push_back({name, kept_.texts.number(desc->str()), *members});
   }
   return true;
+}
+
+bool DumpReader::read_two(std::uint32_t name, const Value& of, std::string_view between) {
+  Two two{kept_.texts.number(of.str())};
+  const char* const end = between.data() + between.size();
+  const auto [arrow, bad] = std::from_chars(between.data(), end, two.from);
+  if (bad != std::errc() || end - arrow < 3 || std::string_view(arrow, 2) != "->") return false;
+  if (std::from_chars(arrow + 2, end, two.to).ptr != end) return false;
+  if (two.from < 0 || two.to < 0) return false;
+  twos_[name] = two;
+  return true;
+}
+
+/// Its group is the one in which it was called, and so are the ranks and its own count.
+void DumpReader::settle_two(Entry& entry) const {
+  if (two_ == nullptr || entry.from < 0) return;
+  entry.of_two = true;
+  entry.from = two_->from;
+  entry.to = two_->to;
+  if (entry.p2p_seq > kTransfersFrom) entry.p2p_seq -= kTransfersFrom;
 }
 
 bool DumpReader::read_status(const Value& root) {
@@ -154,10 +195,13 @@ bool DumpReader::read_entry(const Value& from, Entry& entry) {
     if (document_.find(from, name) == nullptr) return missing(name);
   }
   thread_name_ = thread_id_ = "";
+  two_ = nullptr;
   const auto items = document_.items(from);
   for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
     if (items[i].is_text() && !read_field(items[i].str(), items[i + 1], entry)) return false;
   }
+  settle_two(entry);
+  entry.collective_seq %= kMembersFrom;  // a batch's members have one number
   if (thread_name_.empty() && thread_id_.empty()) return true;
   scratch_.assign(thread_name_).append(" (").append(thread_id_).append(")");
   entry.thread = kept_.texts.number(scratch_);
@@ -222,7 +266,11 @@ bool DumpReader::read_group(const Value& value, Entry& entry) {
   if (!value.is_list() || pair.size() != 2 || !pair[0].is_text() || !pair[1].is_text()) {
     return wrong("process_group", value, "a pair of two texts");
   }
-  const std::uint32_t name = kept_.texts.number(pair[0].str());
+  std::uint32_t name = kept_.texts.number(pair[0].str());
+  if (const auto two = twos_.find(name); two != twos_.end()) {
+    two_ = &two->second;
+    name = two_->group;
+  }
   const std::uint32_t desc = kept_.texts.number(pair[1].str());
   const auto next = static_cast<std::uint32_t>(dump_->groups.size());
   const auto [place, added] = by_name_.emplace(name, next);

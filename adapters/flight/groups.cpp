@@ -63,17 +63,28 @@ class DumpSorter {
     }
     const Phase phase = batch_phase(first, last);
     if (entry.is_p2p) {
-      for (std::uint32_t i = first; i <= last; ++i) add_transfer(i, phase);
+      const bool closed = closes_batch(texts_.of(dump_.entries[last].name));
+      for (std::uint32_t i = first; i <= last; ++i) {
+        Transfer made;
+        made.entry = i;
+        made.closing = closed ? last : i;
+        made.phase = phase;
+        made.in_batch = last - first > (closed ? 1u : 0u);
+        add_transfer(made);
+      }
       return last + 1;
     }
     const std::int64_t seq = numbers_by_count() ? ++counted_[group] : entry.collective_seq;
-    if (first == 0 && last > first) reach_[group] = seq;  // perhaps the rest of a larger batch
+    if (first == 0 && (last > first || closes_batch(name)))
+      reach_[group] = seq;  // perhaps the rest of a larger batch
     lines_[group]->operations.push_back({seq, first, last, phase});
     return last + 1;
   }
 
   [[nodiscard]] static bool same_batch(const Entry& one, const Entry& other) {
     if (one.group != other.group || one.is_p2p != other.is_p2p) return false;
+    if (one.of_two || other.of_two)
+      return one.of_two && other.of_two && one.op_id == other.op_id && one.op_id >= 0;
     return one.is_p2p ? one.p2p_seq == other.p2p_seq : one.collective_seq == other.collective_seq;
   }
 
@@ -88,8 +99,8 @@ class DumpSorter {
     return least;
   }
 
-  void add_transfer(std::uint32_t i, Phase phase) {
-    const Entry& entry = dump_.entries[i];
+  void add_transfer(Transfer made) {
+    const Entry& entry = dump_.entries[made.entry];
     if (closes_batch(texts_.of(entry.name))) return;
     const auto& members = *members_[entry.group];
     const auto count = static_cast<std::int64_t>(members.size());
@@ -97,8 +108,9 @@ class DumpSorter {
       ++unnamed_[entry.group];
       return;
     }
-    lines_[entry.group]->transfers.push_back({i, members[static_cast<std::size_t>(entry.from)],
-                                              members[static_cast<std::size_t>(entry.to)], phase});
+    made.from = members[static_cast<std::size_t>(entry.from)];
+    made.to = members[static_cast<std::size_t>(entry.to)];
+    lines_[entry.group]->transfers.push_back(made);
   }
 
   /// torchcomms counts all groups together, so the operations of one are counted here.
@@ -109,6 +121,7 @@ class DumpSorter {
                      [](const Operation& a, const Operation& b) { return a.seq < b.seq; });
     if (!tells_.wrapped) return;
     if (numbers_by_count()) {
+      line.uncounted = true;
       line.blind =
           "its ring has wrapped, and torchcomms counts the operations of all groups "
           "together";

@@ -35,10 +35,12 @@ struct Operation {
 
 /// A send or receive on one rank.
 struct Transfer {
-  std::uint32_t entry = 0;  // of Dump::entries
-  std::int64_t from = 0;    // ranks of the job
+  std::uint32_t entry = 0;    // of Dump::entries
+  std::uint32_t closing = 0;  // the entry whose state counts, that of its batch
+  std::int64_t from = 0;      // ranks of the job
   std::int64_t to = 0;
   Phase phase = Phase::enqueued;
+  bool in_batch = false;  // with others: it is open as long as any of them
 };
 
 /// One rank in one group.
@@ -48,7 +50,8 @@ struct Line {
   std::vector<Operation> operations;  // by seq
   std::vector<Transfer> transfers;    // as recorded
   std::int64_t whole_from = 0;        // from this seq on, nothing was overwritten
-  std::string blind;  // why its operations cannot be compared by number; "": they can
+  std::string blind;       // why its operations cannot be compared by number; "": they can
+  bool uncounted = false;  // blind, and its operations do not say either whether they hang
   [[nodiscard]] const Operation* find(std::int64_t seq) const noexcept;
   [[nodiscard]] std::int64_t newest_seq() const noexcept;  // -1: none
 };

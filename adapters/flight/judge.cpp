@@ -173,6 +173,12 @@ Verdict judge(const Job& job, const JudgeOptions& options) {
     judge_collectives(judging, g);
     judge_transfers(judging, g);
   }
+  for (const Dump& dump : job.dumps) {
+    if (dump.left_out == 0) continue;
+    judging.note("The file of rank " + std::to_string(dump.rank) + " leaves out " +
+                 std::to_string(dump.left_out) +
+                 " operations that PyTorch's analyzer cannot compare; dump_json() has them");
+  }
   judge_waits(judging);
   rank_stragglers(judging);
   return verdict;

@@ -337,10 +337,11 @@ void CollectiveJudge::tell_state(const std::vector<Present>& open, std::int64_t 
   judging_.tell(std::move(finding));
 }
 
+/// A rank that has nothing of the group left may be well where nothing hangs; one whose recorder
+/// does not say whether anything does may not.
 void CollectiveJudge::tell_blind() {
-  if (blind_.empty() || !hangs_) return;
   for (const Line& line : group_.lines) {
-    if (line.blind.empty()) continue;
+    if (line.blind.empty() || !(hangs_ || line.uncounted)) continue;
     judging_.undecided("What rank " + std::to_string(line.rank) + " did in " +
                        name_of(group_, judging_.job.kept.texts) + " cannot be said: " + line.blind);
   }

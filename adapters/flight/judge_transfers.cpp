@@ -134,20 +134,23 @@ class TransferJudge {
   /// The other side has fewer: the first of the rest that is open waits for it.
   void judge_rest(const Side& side, const Side& other, std::int64_t other_rank, std::size_t from) {
     for (std::size_t i = from; i < side.all.size(); ++i) {
-      if (is_open(side.all[i]->phase)) return tell(side, *side.all[i], other.line, other_rank);
+      if (is_open(side.all[i]->phase))
+        return tell(side, *side.all[i], other.line, other_rank, true);
     }
   }
   void judge_open(const Side& side, const Side& other, std::int64_t other_rank,
                   std::size_t matched) {
     for (const Transfer* transfer : side.all) {
       if (!is_open(transfer->phase)) continue;
-      if (matched == 0) return tell(side, *transfer, other.line, other_rank);
+      // Of a batch that is open, this one may have ended, on a side where its batch has.
+      if (matched == 0) return tell(side, *transfer, other.line, other_rank, !transfer->in_batch);
       --matched;
     }
   }
 
-  void tell(const Side& side, const Transfer& transfer, const Line* other,
-            std::int64_t other_rank) {
+  /// `sure`: it is not there on the other side, if that one has a dump.
+  void tell(const Side& side, const Transfer& transfer, const Line* other, std::int64_t other_rank,
+            bool sure) {
     const Entry& entry = judging_.entry(*side.line, transfer.entry);
     const bool sends = judging_.text(entry.name) == "send";
     const bool timed_out = transfer.phase == Phase::gave_up;
@@ -163,13 +166,17 @@ class TransferJudge {
     finding.timed_out = timed_out;
     finding.waiting = {side.line->rank};
     judging_.time(finding, *side.line, entry);
-    (other != nullptr ? finding.culprits : finding.suspects) = {other_rank};
-    finding.sentence = "Rank " + std::to_string(other_rank) + " never enqueued the " +
-                       (sends ? "receive" : "send") + " for which rank " +
-                       std::to_string(side.line->rank) + " waits in " +
-                       (sends ? "a send to" : "a receive from") + " it, in " +
-                       name_of(group_, judging_.job.kept.texts) + judging_.since_text(finding);
+    sure = sure && other != nullptr;
+    (sure ? finding.culprits : finding.suspects) = {other_rank};
+    finding.sentence =
+        "Rank " + std::to_string(other_rank) +
+        (sure || other == nullptr ? " never enqueued the " : " may not have enqueued the ") +
+        (sends ? "receive" : "send") + " for which rank " + std::to_string(side.line->rank) +
+        " waits in " + (sends ? "a send to" : "a receive from") + " it, in " +
+        name_of(group_, judging_.job.kept.texts) + judging_.since_text(finding);
     if (timed_out) finding.sentence += kGaveUp;
+    if (!sure && other != nullptr)
+      finding.sentence += ", as one of a batch, which may also wait for another one of it";
     if (other == nullptr)
       finding.sentence += ". There is no file of that rank, which may have done so";
     if (other != nullptr) finding.sentence += judging_.last_of(*other);

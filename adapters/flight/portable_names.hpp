@@ -10,6 +10,10 @@ namespace ringmain::flight {
 /// From here on numbers of sends and receives lie apart from those of collectives.
 inline constexpr std::int64_t kTransfersFrom = std::int64_t{1} << 32;
 
+/// A member of a batch of collectives that is not its first has its place in the batch so many
+/// times on top of the batch's number, where a dump is written for the analyzer.
+inline constexpr std::int64_t kMembersFrom = std::int64_t{1} << 32;
+
 /// "" for what the analyzer does not know.
 [[nodiscard]] inline std::string_view portable_name(std::string_view name) noexcept {
   struct Renamed {

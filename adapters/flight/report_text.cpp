@@ -24,7 +24,10 @@ void append_findings(std::string& to, const Job& job, const Verdict& verdict) {
     if (!finding.suspects.empty()) to += "   suspected: " + ranks_text(finding.suspects) + "\n";
     if (!finding.where.empty()) to += "   in the program: " + finding.where + "\n";
   }
-  if (verdict.findings.empty()) to += "Nothing was found to be wrong.\n";
+  if (verdict.findings.empty()) {
+    to += verdict.undecided.empty() ? "Nothing was found to be wrong.\n"
+                                    : "Whether something is wrong cannot be decided.\n";
+  }
   const auto culprits = verdict.culprits();
   if (!culprits.empty()) to += "First cause: " + ranks_text(culprits) + "\n";
   (void)job;

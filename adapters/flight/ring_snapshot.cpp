@@ -143,7 +143,7 @@ class RingOperations {
     entry.thread = said.thread;
     entry.thread_name = one.thread_name;
     const bool sends = said.op.view() == "send";
-    entry.is_p2p = sends || said.op.view() == "recv";
+    entry.is_p2p = is_transfer(said.op.view());
     entry.timeout_ms = std::int64_t{said.timeout_s} * 1000;
     if (entry.is_p2p) {
       entry.transfer = said.p2p_sequence != 0 ? static_cast<std::int64_t>(said.p2p_sequence)
@@ -151,6 +151,12 @@ class RingOperations {
       group.figures.transfers = entry.transfer;
       entry.from = sends ? said.rank : said.peer;
       entry.to = sends ? said.peer : said.rank;
+                                              : group.transfers + 1;
+      group.transfers = entry.transfer;
+      if (said.peer != collective::kNoRank) {  // a batch does not say its members
+        entry.from = sends ? said.rank : said.peer;
+        entry.to = sends ? said.peer : said.rank;
+      }
     } else {
       group.figures.enqueued = std::max(group.figures.enqueued, entry.sequence);
     }
@@ -159,6 +165,10 @@ class RingOperations {
     entries_.push_back(entry);
   }
   void add_elements(FlightTensors& to, std::uint64_t elements, Name dtype) {
+  static bool is_transfer(std::string_view op) {
+    return op == "send" || op == "recv" || op == "batch_op_issue";
+  }
+  static void add_elements(FlightTensors& to, std::uint64_t elements, Name dtype) {
     if (elements == 0) return;
     const auto size = static_cast<std::int64_t>(elements);
     std::array<std::int64_t, 2> words{};
@@ -199,6 +209,8 @@ class RingOperations {
     entry.thread_name = one.thread_name;
     entry.is_p2p = one.op == "send" || one.op == "recv";
     entries_.push_back(entry);
+    entry.is_p2p = is_transfer(one.op);
+    entries_.push_back(std::move(entry));
   }
 
   FlightEntry* find(std::uint64_t op_id) {

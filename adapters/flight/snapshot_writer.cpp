@@ -9,6 +9,7 @@
 #include "adapters/flight/portable_names.hpp"
 #include "adapters/flight/snapshot.hpp"
 #include "adapters/flight/tensor_runs.hpp"
+#include "adapters/flight/transfer_group.hpp"
 
 namespace ringmain::flight {
 namespace {
@@ -87,6 +88,26 @@ class DumpWriter {
     }
     out_.close_dict();
     out_.end();
+    const Value entries = document_.make(Kind::list);
+    std::int64_t left_out = 0;
+    numbers_ = {};
+    for (std::size_t i = 0; i < what_.entries.size(); ++i) {
+      const FlightEntry& entry = what_.entries[i];
+      const std::int64_t number = number_of(i);
+      const bool over = entry.retired && entry.completed_ns != 0;
+      if (over && !how_.include_completed) continue;
+      const std::string_view name = name_of(entry);
+      if (name.empty()) {
+        const bool has_members = i > 0 && what_.entries[i - 1].op_id == entry.op_id;
+        left_out += !has_members;  // else they are there, and it only closes them
+        continue;
+      }
+      const Value made = write_entry(entry, name, number);  // first: it moves containers
+      document_.items_of(entries).push_back(made);
+    }
+    if (pickle_) set(document_.root, "left_out", Value::of(left_out));
+    if (pickle_ || !document_.items(entries).empty()) set(document_.root, "entries", entries);
+    return pickle_ ? to_pickle(document_) : to_json(document_);
   }
 
  private:
@@ -172,6 +193,45 @@ class DumpWriter {
     set_figure("dropped_entries", figures.dropped);
     set_figure("whole_from_collective", figures.whole_from);
     out_.close_dict();
+    write_transfer_groups(config);
+    set(document_.root, "pg_config", config);
+    set(document_.root, "pg_status", status);
+  }
+
+  /// Is that an operation that a pickle has in a group of its two ranks? (transfer_group.hpp)
+  [[nodiscard]] bool is_paired(const FlightEntry& entry) const {
+    if (!pickle_ || !TransferNumbers::is_transfer(entry)) return false;
+    const FlightGroup& group = what_.groups[entry.group];
+    const auto members = static_cast<std::int32_t>(
+        group.ranks.empty() ? static_cast<std::size_t>(group.size) : group.ranks.size());
+    return entry.from < members && entry.to < members;
+  }
+  /// Of a transfer, among those between the same two ranks; each entry once, in order.
+  std::int64_t number_of(std::size_t at) {
+    const auto entry_at = [this](std::size_t i) -> const FlightEntry& { return what_.entries[i]; };
+    return is_paired(entry_at(at)) ? numbers_.next(at, entry_at) : 0;
+  }
+  [[nodiscard]] static std::int32_t in_job(const FlightGroup& group, std::int32_t rank) {
+    return group.ranks.empty() ? rank : group.ranks[static_cast<std::size_t>(rank)];
+  }
+  void write_transfer_groups(const Value& config) {
+    numbers_ = {};
+    for (std::size_t i = 0; i < what_.entries.size(); ++i) {
+      if (number_of(i) != 1) continue;
+      const FlightEntry& entry = what_.entries[i];
+      const FlightGroup& group = what_.groups[entry.group];
+      const std::string name = transfer_group(group.name, entry.from, entry.to);
+      std::int32_t low = in_job(group, entry.from), high = in_job(group, entry.to);
+      if (high < low) std::swap(low, high);
+      const Value one = document_.make(Kind::dict);
+      set(one, "name", text(name));
+      set(one, "desc", text(description_of(group)));
+      set(one, "ranks",
+          text("[" + std::to_string(low) + (low == high ? "" : "," + std::to_string(high)) + "]"));
+      set(one, kTransfersOf, text(group.name));
+      set(one, kBetween, text(between(entry.from, entry.to)));
+      document_.set(config, text(name).str(), one);
+    }
   }
 
   /// torchcomms puts the backend there where nobody gave a description.
@@ -252,11 +312,62 @@ class DumpWriter {
     set("thread_id", text_of(thread, entry.thread));
     set("thread_name", entry.thread_name.view());
     out_.close_dict();
+    if (closes) return "";  // its members are there
+    if (entry.is_p2p) return TransferNumbers::is_transfer(entry) ? name : "";
+    const bool unlike = (name == "all_gather" && !are_alike(entry.output)) ||
+                        (name == "reduce_scatter" && !are_alike(entry.input));
+    return unlike ? "" : portable_name(name);
+  }
+  /// Only then is there one tensor for all of them, which the analyzer's rule wants.
+  [[nodiscard]] static bool are_alike(const FlightTensors& tensors) {
+    const auto& sizes = tensors.sizes;
+    return std::all_of(sizes.begin(), sizes.end(),
+                       [&](const auto& one) { return one == sizes.front(); });
+  }
+
+  /// What is left out has no record id in a pickle either: the analyzer lays the ranks' side by
+  /// side.
+  std::uint64_t record_id(const FlightEntry& entry) {
+    if (!pickle_) return entry.record_id;
+    return what_.entries.front().record_id + written_++;
+  }
+
+  Value write_entry(const FlightEntry& entry, std::string_view name, std::int64_t number) {
+    const FlightGroup& group = what_.groups[entry.group];
+    const Value one = document_.make(Kind::dict);
+    set(one, "record_id", whole(record_id(entry)));
+    set(one, "pg_id", whole(entry.group));
+    const Value in = document_.make(pickle_ ? Kind::tuple : Kind::list);
+    const bool paired = number != 0;
+    document_.items_of(in) = {
+        text(paired ? transfer_group(group.name, entry.from, entry.to) : group.name),
+        text(description_of(group))};
+    set(one, "process_group", in);
+    set(one, "collective_seq_id", Value::of(paired ? number : entry.sequence));
+    const std::int64_t from = pickle_ && entry.is_p2p ? kTransfersFrom : 0;
+    set(one, "p2p_seq_id", Value::of((paired ? number : entry.transfer) + from));
+    set(one, "op_id", whole(entry.op_id));
+    set(one, "profiling_name", document_.keep(profiling_name(entry, group, name, paired)));
+    set(one, "time_created_ns", Value::of(entry.created_ns));
+    if (entry.completed_ns != 0)
+      set(one, "duration_ms", Value::of(static_cast<double>(entry.duration_ns) / 1e6));
+    write_tensors(one, entry, name);
+    set(one, "state", Value::of(word_of(entry.state)));
+    set(one, "time_discovered_started_ns", time(entry.started_ns));
+    set(one, "time_discovered_completed_ns", time(entry.completed_ns));
+    set(one, "retired", Value::of(entry.retired));
+    set(one, "timeout_ms", Value::of(entry.timeout_ms));
+    set(one, "is_p2p", Value::of(entry.is_p2p));
+    set(one, "thread_id", document_.keep(std::to_string(entry.thread)));
+    set(one, "thread_name", text(entry.thread_name));
+    return one;
   }
 
   void write_profiling_name(const FlightEntry& entry, const FlightGroup& group,
                             std::string_view name) {
     OneText whole;
+  std::string profiling_name(const FlightEntry& entry, const FlightGroup& group,
+                             std::string_view name, bool paired) const {
     // A colon would end it for the analyzer, which knows few backends.
     std::string_view backend = how_.backend.empty() ? prefix_of(group.backend) : how_.backend;
     for (std::size_t colon; (colon = backend.find(':')) != backend.npos;
@@ -273,6 +384,10 @@ class DumpWriter {
       whole += std::int64_t{sends ? entry.from : entry.to};
       whole += sends ? "->" : "<-";
       whole += std::int64_t{sends ? entry.to : entry.from};
+      const WithinTwo ends = paired ? within_two(in_job(group, entry.from), in_job(group, entry.to))
+                                    : WithinTwo{entry.from, entry.to};
+      whole += " " + std::to_string(sends ? ends.from : ends.to) + (sends ? "->" : "<-") +
+               std::to_string(sends ? ends.to : ends.from);
     }
     set("profiling_name", whole.view());
   }
@@ -353,6 +468,9 @@ class OfSnapshot final : public FlightSource {
 
  private:
   const FlightSnapshot& of_;
+  std::uint64_t written_ = 0;
+  TransferNumbers numbers_;
+  Document document_;
 };
 
 }  // namespace

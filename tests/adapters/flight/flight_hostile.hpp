@@ -46,7 +46,7 @@ inline bool try_bytes(std::string_view bytes) {
     require(same.has_value() && same.value().entries.size() == dump.value().entries.size());
     require(write_document(again.value(), format) == written);
   }
-  (void)make_comparable(document.value(), job, 0, verdict, {});
+  (void)make_comparable(document.value(), job, 0, verdict, plan_merge(job, verdict), {});
   return true;
 }
 

@@ -210,6 +210,71 @@ TEST(JudgeTest, RingsThatWrappedAreComparedFromWhereAllAreWhole) {
   EXPECT_EQ(verdict.trimmed_to.at(0), 6);
 }
 
+TEST(JudgeTest, OfTorchcommsWrappedRingsNothingIsDecided) {
+  HandMade made(2);
+  for (std::int64_t seq = 5; seq < 9; ++seq) made.add_all(seq, scheduled);
+  for (Dump& dump : made.job.dumps) {
+    dump.groups[0].desc = made.job.kept.texts.number("nccl");
+    for (Entry& entry : dump.entries) entry.retired = true;
+  }
+  EXPECT_TRUE(made.verdict().undecided.empty());  // they begin with their first
+  for (Dump& dump : made.job.dumps) dump.entries.front().record_id = 4;
+  const Verdict verdict = made.verdict();
+  EXPECT_TRUE(verdict.findings.empty());
+  ASSERT_EQ(verdict.undecided.size(), 2u);
+  EXPECT_EQ(verdict.undecided[1],
+            "What rank 1 did in world (nccl) cannot be said: its ring has wrapped, and torchcomms "
+            "counts the operations of all groups together");
+}
+
+TEST(JudgeTest, WhatWaitsForARankWhoseDumpIsOlderIsUndecided) {
+  HandMade made(3);
+  made.add_all(1, completed);
+  made.add(0, 2, started);
+  made.add(1, 2, started);
+  for (Dump& dump : made.job.dumps) dump.file_time_ns = kStart + 100 * kSecond;
+  made.dump(2).file_time_ns = kStart + 3 * kSecond;
+  const Verdict verdict = made.verdict();
+  EXPECT_TRUE(verdict.findings.empty());
+  ASSERT_EQ(verdict.undecided.size(), 1u);
+  EXPECT_EQ(verdict.undecided[0],
+            "ranks 0 and 1 had not finished all_reduce #2 of world (d), and whether it was joined "
+            "by rank 2 cannot be said: the dump is older");
+}
+
+TEST(JudgeTest, OfABatchThatARingHasOverwrittenBeforeItsEndNothingIsCompared) {
+  HandMade made(2);
+  made.add(0, 5, completed, "coalesced");
+  made.dump(0).entries.front().record_id = 3;
+  for (int i = 0; i < 2; ++i) made.add(1, 5, scheduled);
+  made.add(1, 5, completed, "coalesced");
+  made.add_all(6, completed);
+  EXPECT_TRUE(made.verdict().findings.empty());
+  EXPECT_EQ(made.verdict().trimmed_to[0], 6);
+}
+
+TEST(JudgeTest, AnOpenBatchOfAWrappedRingAccusesNobodyForSure) {
+  HandMade made(3);
+  made.add_all(1, completed);
+  const auto transfer = [&made](std::int64_t rank, bool sends, std::int32_t from, std::int32_t to,
+                                EntryState state) {
+    Entry& entry = made.add(rank, 0, state, sends ? "send" : "recv");
+    entry.is_p2p = true;
+    entry.p2p_seq = 1;
+    entry.from = from;
+    entry.to = to;
+  };
+  transfer(0, true, 0, 1, started);   // rank 1 is not there,
+  transfer(0, false, 2, 0, started);  // and what rank 2 sends has come
+  transfer(2, true, 2, 0, completed);
+  for (Dump& dump : made.job.dumps) dump.entries.front().record_id = 3;
+  const Verdict verdict = made.verdict();
+  EXPECT_TRUE(verdict.culprits().empty());
+  ASSERT_EQ(verdict.findings.size(), 2u);
+  EXPECT_EQ(verdict.findings[0].suspects, Ranks{1});
+  EXPECT_EQ(verdict.findings[1].suspects, Ranks{2});
+}
+
 TEST(JudgeTest, AnOperationThatIsMissingBetweenOthersIsAFinding) {
   HandMade made(3);
   for (std::int64_t seq = 1; seq <= 3; ++seq) made.add_all(seq, completed);

@@ -1,6 +1,6 @@
 """Four ranks of gloo, one of which misbehaves, and what their flight recorders leave.
 
-usage: flight_jobs.py FOLDER FAULT…      leaves FOLDER/FAULT/rank_N of each rank that could write it
+usage: flight_jobs.py FOLDER FAULT…      leaves FOLDER/FAULT/rank_N of each rank that could write it, and of PyTorch's own pytorch_N
 
 No clock decides: a rank says by its pipe where it is, and waits for the word to go on. PyTorch is loaded once, and each job is forked
 from there.
@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 
 import torch
+import torch._C._distributed_c10d as c10d
 import torch.distributed as dist
 
 import ringmain
@@ -49,7 +50,8 @@ def faulty_call(fault: str, rank: int) -> object:
     if fault == "skips" and rank == CULPRIT:
         return dist.broadcast(torch.ones(8), 0, async_op=True)
     elements = 6 if fault == "size" and rank == CULPRIT else 4
-    return dist.all_reduce(torch.ones(elements), async_op=True)
+    dtype = torch.float64 if fault == "type" and rank == CULPRIT else torch.float32
+    return dist.all_reduce(torch.ones(elements, dtype=dtype), async_op=True)
 
 
 def settle(recorder: comms.FlightRecorderHook) -> None:
@@ -84,6 +86,7 @@ def program(rank: int, folder: Path, fault: str, parent: Rank) -> None:
         told = parent.hear()
     if told == "dump":
         recorder.dump_file()
+        (folder / f"pytorch_{rank}").write_bytes(c10d._dump_fr_trace())
         parent.say("dumped")
     parent.hear()  # until the parent goes
     os._exit(0)
