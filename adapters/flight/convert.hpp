@@ -36,8 +36,8 @@ struct Merged {
 struct MergePlan {
   /// Of the transfers of one direction between two ranks.
   struct Direction {
-    std::int64_t until = 0;  // the last that both have; of a group with findings, the last
-    bool wrapped = false;    // one of the two rings has, so numbers of theirs mean nothing
+    std::int64_t until = INT64_MAX;  // the last that both have; of a group with findings, the last
+    bool wrapped = false;            // one of the two rings has, so numbers of theirs mean nothing
   };
   using Key = std::array<std::int64_t, 3>;
   /// Of each group of the verdict: what comes from here on was not there yet on all ranks, and that
@@ -50,7 +50,8 @@ struct MergePlan {
   [[nodiscard]] static bool sends(const Job& job, const Dump& dump, const Transfer& transfer);
 
   [[nodiscard]] Direction of(const Group& group, const Transfer& transfer) const {
-    return directions.at({&group - first, transfer.from, transfer.to});
+    const auto found = directions.find({&group - first, transfer.from, transfer.to});
+    return found == directions.end() ? Direction{} : found->second;
   }
 };
 [[nodiscard]] MergePlan plan_merge(const Job& job, const Verdict& verdict);

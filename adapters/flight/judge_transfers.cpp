@@ -80,12 +80,8 @@ class TransferJudge {
       judge_rest(receiver, sender, from, both);
       return;
     }
-    const auto count_open = [](const Side& side) {
-      return static_cast<std::size_t>(std::count_if(
-          side.all.begin(), side.all.end(), [](const Transfer* t) { return is_open(t->phase); }));
-    };
-    judge_open(sender, receiver, to, count_open(receiver));
-    judge_open(receiver, sender, from, count_open(sender));
+    judge_open(sender, receiver, to);
+    judge_open(receiver, sender, from);
   }
 
   /// False, and told, if the two sides move different things.
@@ -138,13 +134,20 @@ class TransferJudge {
         return tell(side, *side.all[i], other.line, other_rank, true);
     }
   }
-  void judge_open(const Side& side, const Side& other, std::int64_t other_rank,
-                  std::size_t matched) {
+  /// Which of those that are open belong together nobody knows where one is of a batch: that may
+  /// have ended, while its batch waits for another one of it.
+  void judge_open(const Side& side, const Side& other, std::int64_t other_rank) {
+    const auto next_open = [&other](std::size_t at) {
+      while (at < other.all.size() && !is_open(other.all[at]->phase)) ++at;
+      return at;
+    };
+    std::size_t there = next_open(0);
     for (const Transfer* transfer : side.all) {
       if (!is_open(transfer->phase)) continue;
-      // Of a batch that is open, this one may have ended, on a side where its batch has.
-      if (matched == 0) return tell(side, *transfer, other.line, other_rank, !transfer->in_batch);
-      --matched;
+      const bool matched = there < other.all.size();
+      if (!matched || other.all[there]->in_batch != transfer->in_batch)
+        return tell(side, *transfer, other.line, other_rank, !matched && !transfer->in_batch);
+      there = next_open(there + 1);
     }
   }
 
@@ -176,7 +179,8 @@ class TransferJudge {
         name_of(group_, judging_.job.kept.texts) + judging_.since_text(finding);
     if (timed_out) finding.sentence += kGaveUp;
     if (!sure && other != nullptr)
-      finding.sentence += ", as one of a batch, which may also wait for another one of it";
+      finding.sentence +=
+          ", where one of the two is of a batch, which may also wait for another one of it";
     if (other == nullptr)
       finding.sentence += ". There is no file of that rank, which may have done so";
     if (other != nullptr) finding.sentence += judging_.last_of(*other);

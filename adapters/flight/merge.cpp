@@ -35,7 +35,9 @@ class Merger {
                                      [dump](const Line& one) { return one.dump == dump; });
       if (line == group.lines.end()) continue;
       for (std::size_t i = 0; i < dump_.groups.size(); ++i) {
-        if (dump_.groups[i].name != group.name) continue;
+        const bool unused = line->operations.empty() && line->transfers.empty();
+        // Another group of that name, which this rank does not use.
+        if (dump_.groups[i].name != group.name || (unused && groups_[i] != nullptr)) continue;
         groups_[i] = &group;
         lines_[i] = &*line;
       }

@@ -149,10 +149,6 @@ class RingOperations {
       entry.transfer = said.p2p_sequence != 0 ? static_cast<std::int64_t>(said.p2p_sequence)
                                               : group.figures.transfers + 1;
       group.figures.transfers = entry.transfer;
-      entry.from = sends ? said.rank : said.peer;
-      entry.to = sends ? said.peer : said.rank;
-                                              : group.transfers + 1;
-      group.transfers = entry.transfer;
       if (said.peer != collective::kNoRank) {  // a batch does not say its members
         entry.from = sends ? said.rank : said.peer;
         entry.to = sends ? said.peer : said.rank;
@@ -164,11 +160,10 @@ class RingOperations {
     add_elements(entry.output, said.out_elements, said.dtype);
     entries_.push_back(entry);
   }
-  void add_elements(FlightTensors& to, std::uint64_t elements, Name dtype) {
   static bool is_transfer(std::string_view op) {
     return op == "send" || op == "recv" || op == "batch_op_issue";
   }
-  static void add_elements(FlightTensors& to, std::uint64_t elements, Name dtype) {
+  void add_elements(FlightTensors& to, std::uint64_t elements, Name dtype) {
     if (elements == 0) return;
     const auto size = static_cast<std::int64_t>(elements);
     std::array<std::int64_t, 2> words{};
@@ -207,10 +202,8 @@ class RingOperations {
     entry.created_monotonic_ns = one.time_ns;
     entry.thread = static_cast<std::int32_t>(one.thread);
     entry.thread_name = one.thread_name;
-    entry.is_p2p = one.op == "send" || one.op == "recv";
-    entries_.push_back(entry);
     entry.is_p2p = is_transfer(one.op);
-    entries_.push_back(std::move(entry));
+    entries_.push_back(entry);
   }
 
   FlightEntry* find(std::uint64_t op_id) {

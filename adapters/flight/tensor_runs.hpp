@@ -63,4 +63,26 @@ void each_run(std::span<const std::int64_t> words, F take) {
   }
 }
 
+[[nodiscard]] inline std::size_t tensors_in(std::span<const std::int64_t> runs) {
+  std::size_t count = 0;
+  each_run(runs, [&](const TensorRun& run) { count += run.count; });
+  return count;
+}
+/// More than one, and all of one size: how many. Else 0. Their types may differ.
+[[nodiscard]] inline std::size_t alike_in(std::span<const std::int64_t> runs) {
+  std::span<const std::int64_t> first;
+  bool begun = false, differ = false;
+  each_run(runs, [&](const TensorRun& run) {
+    if (!begun) first = run.sizes;
+    begun = true;
+    differ = differ || !std::ranges::equal(first, run.sizes);
+  });
+  const std::size_t count = tensors_in(runs);
+  return differ || count < 2 ? 0 : count;
+}
+/// More than one, of several sizes.
+[[nodiscard]] inline bool differ_in(std::span<const std::int64_t> runs) {
+  return tensors_in(runs) > 1 && alike_in(runs) == 0;
+}
+
 }  // namespace ringmain::flight

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "adapters/flight/fixed_text.hpp"
+
 namespace ringmain::flight {
 
 inline constexpr std::string_view kTransfersOf = "transfers_of";  // the group's name
@@ -18,6 +20,13 @@ inline constexpr std::string_view kBetween = "between";           // "0->1": ran
 
 inline std::string between(std::int64_t from, std::int64_t to) {
   return std::to_string(from) + "->" + std::to_string(to);
+}
+/// The same without the heap, at the end of a text.
+template <std::size_t N>
+void add_between(FixedText<N>& to, std::int64_t from, std::int64_t receiver) noexcept {
+  to += from;
+  to += "->";
+  to += receiver;
 }
 inline std::string transfer_group(std::string_view group, std::int64_t from, std::int64_t to) {
   return std::string(group) + " " + between(from, to);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -294,15 +295,19 @@ std::string FlightRecorderHook::dump_pickle(bool include_completed) const {
 }
 Result<std::string> FlightRecorderHook::dump_file(std::int64_t rank, bool include_completed) const {
   detail::DumpFile file(options_, rank);
-  const bool has_place = file.fault.empty();
-  file.write(*ring_, options_, rank, include_completed, hooks_->in_words);
-  if (file.fault.empty()) return std::string(file.path.view());
-  return Error{has_place ? Error::Code::system : Error::Code::refused,
-               std::string(file.fault.view())};
-  const auto write = [&] { return detail::write_file(*ring_, options_, rank, include_completed); };
-  const auto path = detail::flight_path(options_.variables, rank);
-  if (!path) return write();  // which says why
-  return ring_->files.run({path.value(), options_.backend, include_completed}, write);
+  if (!file.fault.empty()) return Error{Error::Code::refused, std::string(file.fault.view())};
+  const auto write = [&]() -> Result<std::string> {
+    file.write(*ring_, options_, rank, include_completed, hooks_->in_words);
+    if (file.fault.empty()) return std::string(file.path.view());
+    return Error{Error::Code::system, std::string(file.fault.view())};
+  };
+  std::optional<detail::FlightRing::File> key;
+  try {
+    key.emplace(file.path.view(), options_.backend, include_completed);
+  } catch (const std::bad_alloc&) {
+    return write();  // there is no memory to ask who else writes it
+  }
+  return ring_->files.run(std::move(*key), write);
 }
 
 void FlightRecorderHook::reset() noexcept {

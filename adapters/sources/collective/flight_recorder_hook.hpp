@@ -76,12 +76,10 @@ class FlightRecorderHook {
   /// the variable …_FR_DUMP_TEMP_FILE, else torch/comm_lib_trace_rank_ in the user's cache folder,
   /// which is made. With …_FR_DUMP_DYNAMIC_FILE_NAME=1 the variable is the whole name. The Python
   /// stacks of all threads, if the process has Python that lends them, go to stacks-<rank>.txt
-  /// beside it. If another
-  /// thread writes a file of this ring, it waits for that one, and then writes its own. Writing
-  /// allocates nothing; std::bad_alloc is thrown where there is no memory for what is returned.
   /// beside it. Calls at one time for the same file are one dump: those that come while it is
   /// written wait for it and get its result, and what was issued meanwhile need not be in it.
-  /// Progress: blocking.
+  /// Writing allocates nothing; std::bad_alloc is thrown where there is no memory for what is
+  /// returned. Progress: blocking.
   [[nodiscard]] Result<std::string> dump_file(std::int64_t rank,
                                               bool include_completed = true) const;
 

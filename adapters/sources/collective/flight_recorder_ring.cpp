@@ -14,6 +14,9 @@
 namespace ringmain::collective::detail {
 namespace {
 
+/// What torchcomms writes, and PyTorch where a group of NCCL was given none.
+constexpr std::int64_t kDefaultTimeoutMs = 600'000;
+
 /// Of sizes and types: eight tensors of one dimension for each operation, but 128 KiB at least.
 constexpr std::size_t kWordsEach = 16, kWordsLeast = 16384;
 
@@ -25,14 +28,6 @@ flight::TensorRuns runs_in(std::span<std::int64_t> words, Tensors tensors) noexc
     if (!none) runs.add(one.dtype, one.sizes);
   }
   return runs;
-/// What torchcomms writes, and PyTorch where a group of NCCL was given none.
-constexpr std::int64_t kDefaultTimeoutMs = 600'000;
-
-void add(FlightTensors& to, const Tensor& tensor) {
-  // An output that only the root has.
-  if (tensor.data == nullptr && tensor.bytes == 0 && tensor.dtype == Name()) return;
-  to.sizes.emplace_back(tensor.sizes.begin(), tensor.sizes.end());
-  to.dtypes.push_back(tensor.dtype);
 }
 
 std::int64_t time_of_day_ns() noexcept {
@@ -198,27 +193,13 @@ void FlightRing::issued(const PreHookArgs& args, const CommunicatorCore& comm) {
   made.is_p2p = view.point_to_point;
   made.created_ns = time_of_day_ns();
   made.created_monotonic_ns = engine::now_ns();
-  made.timeout_ms = std::max<std::int64_t>(comm.timeout_ns.load() / 1'000'000, 0);
+  const std::int64_t timeout_ns = comm.timeout_ns.load();
+  made.timeout_ms =
+      timeout_ns > 0 ? std::max<std::int64_t>(timeout_ns / 1'000'000, 1) : kDefaultTimeoutMs;
   made.thread = static_cast<std::int32_t>(run::this_tid());
   made.thread_name = this_thread_name();
   if (args.name == OpName::send) made.from = comm.rank, made.to = view.peer;
   if (args.name == OpName::recv) made.from = view.peer, made.to = comm.rank;
-  FlightEntry entry;
-  entry.op_id = args.op_id;
-  entry.op = word_of(args);
-  entry.sequence = static_cast<std::int64_t>(args.sequence);
-  entry.is_p2p = view.point_to_point;
-  entry.created_ns = time_of_day_ns();
-  entry.created_monotonic_ns = engine::now_ns();
-  const std::int64_t timeout_ns = comm.timeout_ns.load();
-  entry.timeout_ms =
-      timeout_ns > 0 ? std::max<std::int64_t>(timeout_ns / 1'000'000, 1) : kDefaultTimeoutMs;
-  entry.thread = static_cast<std::int32_t>(run::this_tid());
-  entry.thread_name = this_thread_name();
-  for (const Tensor& tensor : view.input) add(entry.input, tensor);
-  for (const Tensor& tensor : view.output) add(entry.output, tensor);
-  if (args.name == OpName::send) entry.from = comm.rank, entry.to = view.peer;
-  if (args.name == OpName::recv) entry.from = view.peer, entry.to = comm.rank;
 
   const std::lock_guard lock(mutex_);
   if (room_->open.find(args.op_id)) return;  // a part of what another communicator was called for

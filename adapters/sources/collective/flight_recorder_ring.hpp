@@ -15,13 +15,11 @@
 
 #include "engine/system/fork.hpp"
 
+#include "bus/result.hpp"
+
 #include "adapters/sources/collective/communicator.hpp"
 #include "adapters/sources/collective/flight_recorder_copy.hpp"
 #include "adapters/sources/collective/flight_recorder_open.hpp"
-#include "bus/result.hpp"
-
-#include "adapters/flight/snapshot.hpp"
-#include "adapters/sources/collective/communicator.hpp"
 #include "adapters/sources/collective/single_flight.hpp"
 
 namespace ringmain::collective::detail {
@@ -52,11 +50,11 @@ class FlightRing {
   /// In the memory that is there for it: with writes_file held, until which is let go it is good.
   [[nodiscard]] std::shared_ptr<FlightCopy> copy_for_file() noexcept;
 
+  /// By path, prefix of names and whether completed ones are in it: calls for the same file.
+  using File = std::tuple<std::string, std::string, bool>;
+  SingleFlight<File, Result<std::string>> files;
   /// One file at a time. It may take as long as the file system does.
   engine::FreshMutex writes_file{engine::kForkFlight};
-  std::mutex writes_file;  // one file at a time
-  /// By path, prefix of names and whether completed ones are in it: calls for the same file.
-  SingleFlight<std::tuple<std::string, std::string, bool>, Result<std::string>> files;
 
  private:
   /// What holds the operations.

@@ -1,12 +1,16 @@
 // How are calls at one time for one thing done once? The first does it, and those who come
 // meanwhile wait for it and get what it got.
 #pragma once
-#include <condition_variable>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <unistd.h>
 #include <utility>
+
+#include "engine/system/fork.hpp"
 
 namespace ringmain::collective::detail {
 
@@ -15,31 +19,30 @@ template <class Key, class Result>
 class SingleFlight {
  public:
   /// What `make()` returns, or what it returned to who runs it for an equal key. What it throws
-  /// goes to its own caller; those who waited then run their own.
+  /// goes to its own caller; those who waited then run their own. Allocates only for who waits.
   template <class Make>
-  Result run(const Key& key, const Make& make) {
+  Result run(Key key, const Make& make) {
     std::unique_lock lock(mutex_);
     for (;;) {
       if (process_ != ::getpid()) begin_anew();
       if (!runs_ && readers_ == 0) break;
       if (!runs_ || !(key_ == key)) {
-        changed_.wait(lock);
+        wait(lock);
         continue;
       }
       ++readers_;
-      changed_.wait(lock, [this] { return !runs_; });
-      const std::optional<Result> made = made_;
-      if (--readers_ == 0) changed_.notify_all();
-      if (made) return *made;
+      while (runs_) wait(lock);
+      const Reader reads{*this};
+      if (made_) return *made_;
     }
     runs_ = true;
-    key_ = key;
+    key_ = std::move(key);
     made_.reset();
     lock.unlock();
     const Ended ended{*this, lock};
     Result made = make();
     lock.lock();
-    made_ = made;
+    if (readers_ != 0) keep(made);
     return made;
   }
   /// How many wait for what another one runs.
@@ -49,23 +52,48 @@ class SingleFlight {
   }
 
  private:
+  using Lock = std::unique_lock<engine::FreshMutex>;
   struct Ended {
     SingleFlight& flight;
-    std::unique_lock<std::mutex>& lock;
+    Lock& lock;
     ~Ended() {
       if (!lock.owns_lock()) lock.lock();
       flight.runs_ = false;
-      flight.changed_.notify_all();
+      flight.notify();
     }
   };
+  struct Reader {
+    SingleFlight& flight;
+    ~Reader() {
+      if (--flight.readers_ == 0) flight.notify();
+    }
+  };
+  /// Who waits runs its own, where there is no memory for it.
+  void keep(const Result& made) noexcept {
+    try {
+      made_ = made;
+    } catch (const std::bad_alloc&) {
+      made_.reset();
+    }
+  }
   void begin_anew() noexcept {
     process_ = ::getpid();
     runs_ = false;
     readers_ = 0;
   }
+  void wait(Lock& lock) noexcept {
+    const std::uint32_t seen = changes_.load();
+    lock.unlock();
+    changes_.wait(seen);
+    lock.lock();
+  }
+  void notify() noexcept {
+    changes_.fetch_add(1);
+    changes_.notify_all();
+  }
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable engine::FreshMutex mutex_{engine::kForkFlight};
+  std::atomic<std::uint32_t> changes_{0};  // under the mutex: no condition variable outlives a fork
   pid_t process_ = ::getpid();
   bool runs_ = false;
   std::size_t readers_ = 0;  // who wait for it, and who have not read it yet

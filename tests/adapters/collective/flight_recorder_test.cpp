@@ -121,23 +121,12 @@ TEST_F(FlightRecorderTest, SizeCountsWhatItHoldsSinceTheLastReset) {
     EXPECT_EQ(Read(recorder.dump_json()).names(), all);
     recorder.reset();
   }
-  reduce(10);
-  EXPECT_EQ(recorder.size(), 10u);
-  recorder.reset();
-  reduce(3);
-  EXPECT_EQ(Read(recorder.dump_json()).dump.entries.size(), 3u);
-  reduce(7);
-  recorder.reset();
-  reduce(10);
-  EXPECT_EQ(Read(recorder.dump_json()).names(), std::vector<std::string>(10, "all_reduce"));
-  recorder.reset();
   reduce(25);
   EXPECT_EQ(recorder.size(), 10u);
   const Read read(recorder.dump_json());
   EXPECT_EQ(read.dump.entries.front().record_id, 15);
   EXPECT_NE(
       recorder.dump_json().find("\"dropped_entries\":\"15\",\"whole_from_collective\":\"58\""),
-      recorder.dump_json().find("\"dropped_entries\":\"15\",\"whole_from_collective\":\"55\""),
       std::string::npos)
       << recorder.dump_json();
 }
@@ -275,7 +264,6 @@ TEST_F(FlightRecorderTest, AFinalizeLeavesNoHoleAndUnregisteringEndsIt) {
   const Read read(recorder.dump_json());
   ASSERT_EQ(read.dump.entries.size(), 2u);
   EXPECT_EQ(read.dump.entries[1].record_id, 1);
-  EXPECT_GT(read.dump.entries[1].op_id, read.dump.entries[0].op_id);
   EXPECT_EQ(read.dump.entries[1].op_id, read.dump.entries[0].op_id + 1);
   recorder.unregister();
   ASSERT_TRUE(next.rank(0).all_reduce({.tensor = Values(values)}));

@@ -41,6 +41,30 @@ std::string replaced(std::string_view what, std::string_view by) {
   return made;
 }
 
+TEST(DumpReaderTest, ATransferOfAGroupOfTwoIsOfTheGroupInWhichItWasCalled) {
+  std::string json = replaced("\"process_group\": [\"dp\"", "\"process_group\": [\"dp 2->1\"");
+  const std::string two = R"("dp 2->1": {"name": "dp 2->1", "desc": "grad", "ranks": "[1, 5]",)"
+                          R"( "transfers_of": "dp", "between": "2->1"}, )";
+  json.insert(json.find("\"dp\": {"), two);
+  json.replace(json.find("recv 2<-0"), 9, "recv 0<-1");
+  json.replace(json.find("\"p2p_seq_id\": 2"), 15, "\"p2p_seq_id\": 4294967298");
+  Kept kept;
+  const auto document = read_json(json);
+  const Dump dump = read_dump(document.value(), kept).value();
+  ASSERT_EQ(dump.groups.size(), 1u);
+  EXPECT_EQ(kept.texts.of(dump.groups[dump.entries.at(0).group].name), "dp");
+  EXPECT_EQ(dump.entries[0].from, 2);
+  EXPECT_EQ(dump.entries[0].to, 1);
+  EXPECT_EQ(dump.entries[0].p2p_seq, 2);
+  for (const char* wrong : {"2->", "-2->1", "2-1", "2->1x", ""}) {
+    std::string spoilt = json;
+    spoilt.replace(spoilt.find("\"between\": \"2->1\""), 17,
+                   "\"between\": \"" + std::string(wrong) + "\"");
+    EXPECT_EQ(fault_of(spoilt), "a group of its 'pg_config' has no two ranks 'between' which it is")
+        << wrong;
+  }
+}
+
 TEST(DumpReaderTest, EveryFieldArrives) {
   Kept kept;
   const auto document = read_json(kWhole);

@@ -87,6 +87,8 @@ def fault_of(case, job, status, verdict, blind):
     if status != 1:
         return f"exit {status}, not found"
     first = [f for f in findings if f["consequence_of"] is None]
+    if kind == "deadlock" and {rank, rank + 1} & blind:  # a ring that holds nothing of the group of two tells no circle
+        return None if set(verdict["culprits"]) <= {rank, rank + 1} else f"blamed {verdict['culprits']}"
     if not any(f["kind"] in PLANTED[kind] for f in first):
         return f"found other things: {[f['kind'] for f in findings]}"
     if kind == "stuck":
@@ -127,7 +129,8 @@ def run_one(binary, case, seed):
         write(folder, job, dumps, moments, maker)
         status, verdict = judge(binary, folder)
     groups = {rank: {e["process_group"][0] for e in dump["entries"] if not e["is_p2p"]} for rank, dump in dumps.items()}
-    blind = {rank for rank in dumps if job.fault and "wrapped" in how and job.fault.group not in groups[rank]}
+    wanted = () if job.fault is None else {job.fault.group} | ({f"tp{job.fault.rank // 2}"} if kind == "deadlock" else set())
+    blind = {rank for rank in dumps if "wrapped" in how and any(rank in job.groups[of] and of not in groups[rank] for of in wanted)}
     return fault_of(case, job, status, verdict, blind), verdict
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import torch
-from flight_analyzers import analyze, fr_trace
+from flight_files import analyze, fr_trace
 
 if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
     pytest.skip("this PyTorch has no gloo", allow_module_level=True)

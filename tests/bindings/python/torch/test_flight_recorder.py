@@ -11,11 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from flight_analyzers import analyze, fr_trace
-from ringmain import comms
-
-HERE = Path(__file__).parent
-CULPRIT = 2
 from flight_files import CULPRIT, analyze, fr_trace, judged, merge, pickles, quiet, recorded, zeros
 from ringmain import comms
 
@@ -54,22 +49,6 @@ def every_collective(comm):
 
 KNOWN = ["broadcast", "all_reduce", "reduce", "all_gather", "_all_gather_base", "reduce_scatter", "_reduce_scatter_base", "all_to_all",
          "all_to_all", "all_to_all", "scatter", "gather", "gather", "all_reduce_barrier"]
-
-
-def recorded(size, program):
-    """What each rank's recorder holds after program(comm, recorder)."""
-    def rank():
-        comm = comms.new_comm("loopback", name="main")
-        recorder = comms.FlightRecorderHook(100, isolated=True, rank=comm.get_rank())
-        recorder.register_with_comm(comm)
-        made = program(comm, recorder)
-        return made if made is not None else recorder
-    return comms.run_ranks(size, rank)
-
-
-def pickles(folder, recorders):
-    for rank, made in enumerate(recorders):
-        (folder / f"rank_{rank}").write_bytes(made if isinstance(made, bytes) else made.dump_pickle())
 
 
 def test_the_analyzer_takes_every_name_that_it_knows_and_finds_nothing(tmp_path):
@@ -253,45 +232,6 @@ def test_without_what_has_completed_nothing_is_left_of_operations_that_waited():
     assert "entries" not in json.loads(recorder.dump_json(include_completed=False))
     assert pickle.loads(recorder.dump_pickle(include_completed=False))["entries"] == []
     assert len(pickle.loads(recorder.dump_pickle(include_completed=True))["entries"]) == len(KNOWN)
-
-
-def test_it_counts_from_its_first_registration_and_from_each_reset():
-    recorder = comms.FlightRecorderHook(10, isolated=True)
-    assert (recorder.size(), recorder.is_enabled()) == (0, False)
-
-    def rank():
-        comm = comms.new_comm("loopback", name="main")
-        recorder.register_with_comm(comm)
-        assert recorder.is_enabled()
-        for more in (2, 3, 4):
-            recorder.reset()
-            for held in range(more):
-                assert recorder.size() == held
-                comm.all_reduce(zeros(2), comms.ReduceOp.SUM)
-            assert len(json.loads(recorder.dump_json())["entries"]) == recorder.size() == more
-
-    comms.run_ranks(1, rank)
-
-
-def test_what_a_rank_that_never_joins_leaves_open_is_in_the_others_dumps(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCHCOMM_FR_DUMP_TEMP_FILE", str(tmp_path / "rank_"))
-    raised = threading.Barrier(3)
-
-    def rank():
-        comm = comms.new_comm("loopback", name="main", timeout=0.2)
-        if comm.get_rank() == 0:
-            return raised.wait()
-        recorder = comms.FlightRecorderHook(10, isolated=True, rank=comm.get_rank())
-        recorder.register_with_comm(comm)
-        with pytest.raises(TimeoutError):
-            comm.all_reduce(zeros(2), comms.ReduceOp.SUM)
-        raised.wait()
-        return recorder.dump_file()
-
-    for number, path in enumerate(comms.run_ranks(3, rank)[1:], 1):
-        assert path == str(tmp_path / f"rank_{number}")
-        entry, = pickle.loads(Path(path).read_bytes())["entries"]
-        assert (entry["profiling_name"], entry["state"], entry["retired"]) == ("nccl:all_reduce", "scheduled", True)
 
 
 def test_names_of_files_come_from_the_variables(tmp_path, monkeypatch):
