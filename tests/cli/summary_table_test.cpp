@@ -102,7 +102,7 @@ TEST(SummaryTableTest, PublishersAndOpenOperationsBeyondTheLimitAreCounted) {
 
 TEST(SummaryTableTest, AGapIsAsLongAsTheLossInWhateverOrderLinesCome) {
   SummaryTable table(false);
-  for (const std::uint64_t sequence : {7, 3, 4, 9}) {
+  for (const std::uint64_t sequence : {7u, 3u, 4u, 9u}) {
     SummaryLine line = line_of("a", "", 1);
     line.publisher = 1;
     line.sequence = sequence;
