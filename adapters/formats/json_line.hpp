@@ -3,40 +3,85 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <concepts>
-#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "../../bus/event.hpp"
-#include "../../bus/fields.hpp"
 #include "../../bus/origin.hpp"
 
 #include "json_text.hpp"
 
 namespace ringmain::formats {
 
-/// One field of an event: numbers exact, enumerations by their words, names and text as strings.
-inline void append_json_field(std::string& to, const FieldView& field) {
-  field.visit([&to](auto value) {
-    using T = decltype(value);
-    if constexpr (std::same_as<T, bool>) {
-      to += value ? "true" : "false";
-    } else if constexpr (std::same_as<T, std::string_view>) {
-      append_json_string(to, value);
-    } else if constexpr (std::same_as<T, Enumerator>) {
-      if (value.word) {
-        append_json_string(to, *value.word);
-      } else {
-        append_json_number(to, value.value);
-      }
-    } else {
-      append_json_number(to, value);
-    }
-  });
+namespace detail {
+
+template <class T>
+void append_number(std::string& to, const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  append_json_number(to, value);
 }
+
+}  // namespace detail
+
+/// One field of an event: numbers exact, enumerations by their words, names and text as strings.
 inline void append_json_field(std::string& to, const FieldSchema& field, const std::byte* event) {
-  append_json_field(to, FieldView(field, event));
+  const std::byte* at = event + field.offset;
+  switch (field.kind) {
+    case Kind::u8:
+      return detail::append_number<std::uint8_t>(to, at);
+    case Kind::u16:
+      return detail::append_number<std::uint16_t>(to, at);
+    case Kind::u32:
+      return detail::append_number<std::uint32_t>(to, at);
+    case Kind::u64:
+      return detail::append_number<std::uint64_t>(to, at);
+    case Kind::i8:
+      return detail::append_number<std::int8_t>(to, at);
+    case Kind::i16:
+      return detail::append_number<std::int16_t>(to, at);
+    case Kind::i32:
+      return detail::append_number<std::int32_t>(to, at);
+    case Kind::i64:
+      return detail::append_number<std::int64_t>(to, at);
+    case Kind::f32:
+      return detail::append_number<float>(to, at);
+    case Kind::f64:
+      return detail::append_number<double>(to, at);
+    case Kind::boolean:
+      to += *at == std::byte{0} ? "false" : "true";
+      return;
+    case Kind::enumeration: {
+      std::uint64_t value = 0;
+      std::memcpy(&value, at,
+                  field.bytes < 8 ? field.bytes : 8);  // little-endian, as all we run on
+      std::string_view words = field.enumerators;
+      for (std::uint64_t i = 0; i < value && !words.empty(); ++i) {
+        const std::size_t comma = words.find(',');
+        words = comma == words.npos ? std::string_view() : words.substr(comma + 1);
+      }
+      if (words.empty()) {
+        to += std::to_string(value);
+      } else {
+        append_json_string(to, words.substr(0, words.find(',')));
+      }
+      return;
+    }
+    case Kind::name: {
+      Name name;
+      std::memcpy(&name, at, sizeof name);
+      return append_json_string(to, name.view());
+    }
+    case Kind::text: {  // Text<N>: its size, then its bytes
+      std::uint16_t size = 0;
+      std::memcpy(&size, at, sizeof size);
+      // A size that is wrong, from C for instance, does not lead past the field.
+      const std::size_t held = std::min<std::size_t>(size & 0x7fffu, field.bytes - sizeof size);
+      return append_json_string(to, {reinterpret_cast<const char*>(at) + sizeof size, held});
+    }
+  }
 }
 
 /// The keys in front of an event's own fields.
@@ -98,13 +143,13 @@ inline void append_json_line(std::string& to, const EventView& event,
     }
     if (in.micro_batch != 0) to += ",\"in_micro_batch\":" + std::to_string(in.micro_batch);
   }
-  for (const FieldView field : fields_of(event)) {
+  for (const FieldSchema& field : event.schema().fields) {
     const bool taken =
-        std::find(kLineWords.begin(), kLineWords.end(), field.name()) != kLineWords.end();
+        std::find(kLineWords.begin(), kLineWords.end(), field.name) != kLineWords.end();
     to += ',';
-    append_json_string(to, (taken ? "event_" : "") + std::string(field.name()));
+    append_json_string(to, (taken ? "event_" : "") + std::string(field.name));
     to += ':';
-    append_json_field(to, field);
+    append_json_field(to, field, event.bytes().data());
   }
   to += "}\n";
 }
