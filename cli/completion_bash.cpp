@@ -31,6 +31,7 @@ _ringmain_values() {
       done < <("${words[0]}" providers 2>/dev/null)
       if [[ $file ]]; then
         mapfile -t COMPREPLY < <(compgen -P "${2%%:*}:" -f -- "${2#*:}")
+        compopt -o filenames 2>/dev/null  # so that spaces in them are escaped
       else
         mapfile -t COMPREPLY < <(compgen -W "$names" -- "$2")
         [[ ${COMPREPLY[0]-} != *: ]] || compopt -o nospace 2>/dev/null

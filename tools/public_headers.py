@@ -16,7 +16,8 @@ def public_headers(root):
     """Their paths below root, sorted."""
     packaging = (root / "cmake" / "Packaging.cmake").read_text()
     places = re.search(r"foreach\(place IN ITEMS ([^)]*)\)", packaging)[1].split()
-    found = {path for room in ("bus", "events") for path in (root / room).rglob("*.hpp") if "core" not in path.parts}
+    found = {path for room in ("bus", "events") for path in (root / room).rglob("*.hpp")
+             if "core" not in path.relative_to(root).parts}
     for place in places:
         found |= {path for suffix in ("h", "hpp") for path in (root / place).glob(f"*.{suffix}")}
     for listed in re.finditer(r"set\((\w+)_headers ([^)]*)\)", packaging):
