@@ -86,6 +86,13 @@ void Engine::reclaim(SubscriberList& list) const {
   drainers_.reclaim(list, std::move(readings));
 }
 
+bool Engine::calling(const Subscriber& subscriber) const noexcept {
+  const auto& workers = workers_.all();
+  return drainers_.calling(subscriber) ||  // some of them twice
+         std::any_of(workers.begin(), workers.end(),
+                     [&subscriber](const auto& w) { return w->shows(subscriber); });
+}
+
 std::size_t Engine::deliver(std::size_t max, std::int64_t limit_ns) noexcept {
   return manual_delivery_.deliver(max, limit_ns);
 }

@@ -38,6 +38,7 @@ class Engine final : public ChannelHost, private ForkWitness {
   void watch_realtime() noexcept override;
   void end_rests() noexcept override;
   void reclaim(SubscriberList& list) const override;
+  bool calling(const Subscriber& subscriber) const noexcept override;
   std::size_t deliver(std::size_t max, std::int64_t limit_ns = -1) noexcept override;
   OwnThreads& own_threads() noexcept override { return own_threads_; }
 

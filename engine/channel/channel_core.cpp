@@ -56,8 +56,8 @@ bool ChannelCore::attach(Subscriber* subscriber) noexcept {
   subscriber->watch_id = next_watch_id();
   // Before another thread can find it on a list.
   if (options_.parallel || subscriber->judge != nullptr) subscriber->writers = Writers::many;
+  subscriber->shown_by = this;
   if (subscriber->judge != nullptr) {
-    subscriber->shown_by = this;
     subscriber->cells.make(lane_count());
     had_inline_ = true;
   }
@@ -99,6 +99,7 @@ std::size_t ChannelCore::subscribers() const noexcept {
 
 bool ChannelCore::calling(const Subscriber& subscriber) const noexcept {
   if (forked()) return true;  // nobody claims captures here: they are the parent's
+  if (subscriber.judge == nullptr) return host_->calling(subscriber);
   for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) {
     for (const Shown& level : lane(i).inlined.shown) {
       if (level.load(std::memory_order_acquire) == &subscriber) return true;  // g.shown

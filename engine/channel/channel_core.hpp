@@ -136,7 +136,8 @@ class ChannelCore final : public Counted, public ShownCalls {
   /// Takes it off the list, if it is there; its gate is left to the caller.
   void unlist(Subscriber* subscriber) noexcept;
   [[nodiscard]] std::size_t subscribers() const noexcept;
-  /// Is an inline subscriber called, by any lane's publisher?
+  /// Is an inline subscriber called, by any lane's publisher? Does a drainer show a call of
+  /// another?
   [[nodiscard]] bool calling(const Subscriber& subscriber) const noexcept override;
   void keep() const noexcept override { hold(); }
   void let_go() const noexcept override { release(); }

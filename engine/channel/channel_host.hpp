@@ -80,6 +80,8 @@ class ChannelHost : public Counted {
   /// Frees the snapshots of `list` that no drainer reads. Under its channel's lock. Throws
   /// std::bad_alloc.
   virtual void reclaim(SubscriberList& list) const = 0;
+  /// Does any drainer show a call of it? As ShownCalls::calling().
+  [[nodiscard]] virtual bool calling(const Subscriber& subscriber) const noexcept = 0;
   /// Manual: hands out up to `max` queued events in the calling thread, those included that
   /// callbacks publish meanwhile. Fixed order: round by round, by channel index, then by lane, at
   /// most a batch of each. Returns how many; 0 inside a callback. One caller at a time runs.

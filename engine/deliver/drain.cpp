@@ -5,6 +5,7 @@
 
 #include "engine/publish/queue_ops.hpp"
 #include "engine/publish/segments.hpp"
+#include "engine/subscribe/worker_calls.hpp"
 
 namespace ringmain::engine {
 namespace {
@@ -84,9 +85,16 @@ void measure(ChannelCore& channel, const Lane& lane, const Run& run,
   measure_all(latency, channel, lane, run, consumed);
 }
 
+/// A destructor of captures is user code: a worker must not wait there either.
+[[gnu::noinline, gnu::cold]] void destroy_in_callback(Subscriber& subscriber) noexcept {
+  const CallbackScope scope;
+  destroy_captures(subscriber);
+}
+
 void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept {
   subscriber.count(subscriber.offered, run.count);
-  if (subscriber.gate.enter()) {
+  const Entered entered = enter_call(subscriber, drainer.shown);
+  if (entered != Entered::refused) [[likely]] {
     const CallbackScope scope;
     drainer.calling.store(call_word(++drainer.turns, subscriber.watch_id),
                           std::memory_order_relaxed);  // relaxed: looked at now and then
@@ -95,11 +103,7 @@ void hand_to(Drainer& drainer, Subscriber& subscriber, const Run& run) noexcept 
   } else {
     subscriber.count(subscriber.skipped, run.count);
   }
-  if (subscriber.gate.leave()) {
-    const CallbackScope
-        scope;  // a destructor of captures is user code: a worker must not wait there either
-    destroy_captures(subscriber);
-  }
+  if (leave_call(subscriber, drainer.shown, entered)) destroy_in_callback(subscriber);
 }
 
 const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) noexcept {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "../channel/channel_core.hpp"
+#include "../subscribe/shown.hpp"
 #include "../watch/watchdog.hpp"
 
 namespace ringmain::engine {
@@ -18,6 +19,8 @@ struct Drainer {
   static_assert(kRoomBytes >= slot_sizes().back(), "a take makes progress on every lane");
 
   alignas(kLineBytes) Reading reading{nullptr};
+  /// Which subscriber is called: its end may wait for that.
+  Shown shown{nullptr};
   /// Which subscriber is called, in which turn: call_word(), or 0. For the watchdog and for
   /// stop()'s report.
   Atomic<std::uint64_t> calling{0};
@@ -28,6 +31,10 @@ struct Drainer {
   alignas(kLineBytes) std::byte room[kRoomBytes];
   CallClock turn;  // the housekeeper's view of `calling`
 
+  /// Is a call of it shown? What a call that is over has written is seen. Threads: any.
+  [[nodiscard]] bool shows(const Subscriber& subscriber) const noexcept {
+    return shown.load(std::memory_order_acquire) == &subscriber;  // g.shown
+  }
   /// Called once there is something to serve, before any callback. Of a channel that delivers in
   /// parallel it passes the lease on.
   virtual void before_callbacks(ChannelCore&) noexcept {}

@@ -1,6 +1,7 @@
 // Which threads call subscribers? The watchdog looks at them, and a snapshot that one of them reads
 // is not freed.
 #pragma once
+#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -31,6 +32,12 @@ class Drainers {
   void for_each(F f) const {
     const std::lock_guard lock(mutex_);
     for (Drainer* d : drainers_) f(*d);
+  }
+  /// Does one of them show a call of it? What a call that is over has written is seen.
+  [[nodiscard]] bool calling(const Subscriber& subscriber) const noexcept {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(drainers_.begin(), drainers_.end(),
+                       [&subscriber](const Drainer* d) { return d->shows(subscriber); });
   }
   /// Frees the snapshots of `list` that no drainer and none of `others` reads. Throws
   /// std::bad_alloc.

@@ -5,13 +5,31 @@
 
 namespace ringmain::engine {
 
-Gate::Waited Gate::wait(std::int64_t limit_ns) noexcept {
-  if (claim()) return Waited::claimed;  // most subscribers are idle then: no clock is read
+bool Gate::look_at_shown(const Subscriber* whose) noexcept {
+  asymmetric_fence_heavy();  // l.shown
+  return whose != nullptr && whose->shown_by->calling(*whose);
+}
+
+/// Nobody knows who leaves last, so each looks for others; the last one finds none.
+bool Gate::leave_closed(const Subscriber* whose) noexcept {
+  const std::uint32_t now = word_.load(std::memory_order_acquire);  // g.calls
+  if ((now & kDeferred) != 0 && (now & kDead) == 0 && !shown(whose) && claim()) return true;
+  if ((now & kAwaited) != 0) {
+    // The word changes before anybody is woken: a sleep that is about to begin ends by that.
+    word_.fetch_and(~kAwaited, std::memory_order_acq_rel);  // g.calls
+    futex_wake(word_, kEverybody);
+  }
+  return false;
+}
+
+Gate::Waited Gate::wait(std::int64_t limit_ns, const Subscriber* whose) noexcept {
+  bool called = shown(whose);
+  if (!called && claim()) return Waited::claimed;  // most are idle then: no clock is read
   const Deadline deadline(limit_ns);
   for (;;) {
     const std::uint32_t now = word_.load(std::memory_order_acquire);  // g.calls
     if ((now & kGone) != 0) return Waited::gone;
-    if ((now & kCount) == 0 && (now & kDead) == 0) {
+    if (!called && (now & kCount) == 0 && (now & kDead) == 0) {
       if (claim()) return Waited::claimed;
       continue;
     }
@@ -19,9 +37,10 @@ Gate::Waited Gate::wait(std::int64_t limit_ns) noexcept {
     if (left == 0) return Waited::timeout;
     if ((now & kAwaited) == 0) {
       word_.fetch_or(kAwaited, std::memory_order_acq_rel);  // g.calls: then look again
-      continue;
+    } else {
+      futex_wait(word_, now, left);
     }
-    futex_wait(word_, now, left);
+    called = shown(whose);
   }
 }
 

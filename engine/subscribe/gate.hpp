@@ -1,11 +1,15 @@
 // Gates: how does a subscriber leave while workers may be calling it?
 //
-// One word {CLOSED, BARRED, DEFERRED, DEAD, GONE, RETIRED, AWAITED, running count}, changed by
-// read-modify-write only. A worker counts itself in before it looks at CLOSED, so either the worker
-// sees CLOSED, or the thread that closes sees the worker's count. A thread that is about to sleep
-// sets AWAITED: most subscribers leave while they are not being called, and then no system call is
-// made. The thread that sets DEAD destroys the captures, once, and sets GONE when that is over.
-// Model: tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
+// One word {CLOSED, BARRED, DEFERRED, DEAD, GONE, RETIRED, AWAITED, BIASED, running count}, changed
+// by read-modify-write only. A worker counts itself in before it looks at CLOSED, so either the
+// worker sees CLOSED, or the thread that closes sees the worker's count. A thread that is about to
+// sleep sets AWAITED: most subscribers leave while they are not being called, and then no system
+// call is made. The thread that sets DEAD destroys the captures, once, and sets GONE when that is
+// over. Model: tests/model/gate_destroy.pml (and unsubscribe_quiescence.pml, its older half).
+//
+// A subscriber that is called often becomes BIASED: a worker shows that it calls it, and counts no
+// more (worker_calls.hpp). Who closes such a one makes all threads pass a barrier and looks at what
+// they show; one that comes and goes is never biased, and costs no barrier. Model: biased_gate.pml.
 //
 // A publishing thread does not count itself in: it shows whom it calls (shown.hpp), and the count
 // stays 0. It does not destroy captures either: it sets RETIRED, once, and other threads reclaim,
@@ -29,13 +33,24 @@ class Gate {
     return (word_.fetch_add(1, std::memory_order_acq_rel) & (kClosed | kBarred)) == 0;
   }
   /// Worker: counts itself out. True: the caller must destroy the captures, then call gone().
-  [[nodiscard]] bool leave() noexcept {
+  /// `whose`: here and below, whose calls workers may show; nullptr: they show none.
+  [[nodiscard]] bool leave(const Subscriber* whose = nullptr) noexcept {
     const std::uint32_t left = word_.fetch_sub(1, std::memory_order_acq_rel) - 1;  // g.calls
-    if ((left & kClosed) == 0 || (left & kCount) != 0) return false;
-    if ((left & kDeferred) != 0 && claim()) return true;
-    wake(left);
-    return false;
+    if ((left & kClosed) == 0 || (left & kCount) != 0) [[likely]]
+      return false;
+    return leave_closed(whose);
   }
+  /// Worker that shows a call, before it calls. False: enter() decides.
+  [[nodiscard]] bool open_to_shown() const noexcept {
+    return (word_.load(std::memory_order_acquire) & (kClosed | kBarred | kBiased)) ==
+           kBiased;  // g.calls
+  }
+  /// Worker in a counted call: from here on calls need only be shown. Not where the barrier is a
+  /// fence.
+  void bias() noexcept { word_.fetch_or(kBiased, std::memory_order_acq_rel); }  // g.calls
+  /// Worker that shows its call no longer, or counts it no longer, and found the gate closed. True:
+  /// as leave().
+  [[nodiscard]] bool leave_closed(const Subscriber* whose) noexcept;
   /// Worker, between two events of a batch: was the gate closed or barred meanwhile?
   [[nodiscard]] bool closed() const noexcept {
     return (word_.load(std::memory_order_acquire) & (kClosed | kBarred)) != 0;  // g.calls
@@ -53,10 +68,10 @@ class Gate {
   }
   /// As close(), and the last call that ends destroys the captures. True: no call is running, so
   /// the caller must destroy them, then call gone().
-  [[nodiscard]] bool close_deferred() noexcept {
+  [[nodiscard]] bool close_deferred(const Subscriber* whose = nullptr) noexcept {
     const std::uint32_t now =
         word_.fetch_or(kClosed | kDeferred, std::memory_order_acq_rel);  // g.calls
-    return (now & kCount) == 0 && claim();
+    return (now & kCount) == 0 && !shown(whose) && claim();
   }
   /// After close(): waits until no call is running, at most `limit_ns` (negative: for ever).
   enum class Waited : std::uint8_t {
@@ -64,7 +79,8 @@ class Gate {
     gone,     // another thread has destroyed them
     timeout
   };
-  [[nodiscard]] Waited wait(std::int64_t limit_ns) noexcept;
+  [[nodiscard]] Waited wait(std::int64_t limit_ns, const Subscriber* whose = nullptr) noexcept;
+
   // --- calls that are shown, not counted ---
 
   /// Publishing thread, when it shows the call no longer and found the gate closed. True: the
@@ -111,7 +127,8 @@ class Gate {
     kRetired = 1u << 27,
     kBarred = 1u << 26,
     kAwaited = 1u << 25,
-    kCount = kAwaited - 1
+    kBiased = 1u << 24,
+    kCount = kBiased - 1
   };
   enum : int { kEverybody = 0x7fffffff };
 
@@ -120,6 +137,13 @@ class Gate {
   void wake(std::uint32_t seen) noexcept {
     if ((seen & kAwaited) != 0) futex_wake(word_, kEverybody);
   }
+  /// After the gate was closed: does a worker show a call that is made? Where nothing is biased by
+  /// now, a worker that finds it biased later finds it closed as well.
+  [[nodiscard]] bool shown(const Subscriber* whose) const noexcept {
+    return (word_.load(std::memory_order_acquire) & kBiased) != 0 &&
+           look_at_shown(whose);  // g.calls
+  }
+  [[nodiscard]] static bool look_at_shown(const Subscriber* whose) noexcept;
   /// Succeeds once: a late worker that counts itself in and out after CLOSED must not destroy
   /// again.
   bool claim() noexcept {

@@ -137,7 +137,8 @@ struct Subscriber {
   Writers writers = Writers::one;        // of its counts: many where its calls overlap
   Gate gate;
   Atomic<std::uint32_t> holders{1};
-  const ShownCalls* shown_by = nullptr;  // inline and listed: who knows which thread calls it
+  const ShownCalls* shown_by = nullptr;  // listed: who knows which thread calls it
+  Count counted_turns;                   // until it is biased: worker_calls.hpp
   // offered = delivered + threw + filtered + skipped once the calls are over (I3). Inline: all but
   // `threw` lie in the cells, and here is what found none.
   CallCount offered, delivered, threw, filtered, skipped;

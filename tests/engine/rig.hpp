@@ -49,7 +49,7 @@ class AttachedSubscriber {
   ~AttachedSubscriber() {
     subscriber_->gate.close();
     channel_->unlist(subscriber_);
-    if (subscriber_->gate.wait(-1) == engine::Gate::Waited::claimed) {
+    if (engine::wait_uncalled(*subscriber_, -1) == engine::Gate::Waited::claimed) {
       subscriber_->destroy(*subscriber_);
       subscriber_->gate.gone();
     }

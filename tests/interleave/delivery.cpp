@@ -209,7 +209,7 @@ void rests() {
   expect(engine::now_ns() - began < kRestNs / 2, "somebody waited for a rest to end by itself");
   s->gate.close();
   patient->unlist(s);
-  if (s->gate.wait(-1) == engine::Gate::Waited::claimed) engine::destroy_captures(*s);
+  if (engine::wait_uncalled(*s, -1) == engine::Gate::Waited::claimed) engine::destroy_captures(*s);
   engine::drop_subscriber(s);
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/subscribe/call_cells.cpp"
+#include "engine/subscribe/gate.cpp"
 #include "engine/subscribe/snapshot.cpp"
 #include "engine/subscribe/subscriber.cpp"
 

@@ -364,6 +364,7 @@ TEST(RetireListTest, WhatManyRetireIsDestroyedOnceHoweverManyReclaimAndClose) {
           s->destroy = [](Subscriber& self) noexcept {
             ++**static_cast<std::atomic<int>**>(self.captures());
           };
+          s->judge = [](Subscriber&, const std::byte*) noexcept { return Judgement{}; };
           s->shown_by = &words;
           words.at(t).store(s);
           EXPECT_FALSE(close_deferred(*s));
