@@ -14,6 +14,7 @@
 #include "bus/core/recording_core.hpp"
 
 #include "adapters/formats/output_file.hpp"
+#include "adapters/launch/flight_mark.hpp"
 #include "adapters/launch/part.hpp"
 #include "adapters/launch/plan.hpp"
 
@@ -132,6 +133,7 @@ std::string read_flight(const Arguments& arguments, run::Plan& plan) {
   for (const std::string& patterns : arguments.values("--flight"))
     plan.flight += (plan.flight.empty() ? "" : ",") + patterns;
   if (!arguments.has("--flight")) return "";
+  plan.flight_marks = run::flight_marks();
   const auto read = detail::patterns_of(plan.flight);
   return read ? "" : "--flight: " + read.error().message;
 }
@@ -318,7 +320,9 @@ int run(const Arguments& arguments) {
   }
   anchor_plugins();
   if (call.door) ask_for_door();
-  const bool wanted = call.plan.at_start || call.plan.at_use || hears_to_the_end(call);
+  // What a run has recorded is looked for at the command's end.
+  const bool wanted =
+      call.plan.at_start || call.plan.at_use || !call.plan.flight.empty() || hears_to_the_end(call);
   if (wanted || keep_earlier) {
     const NotLoaded run = preload(call.command[0], libraries + "/" RINGMAIN_RUN_FILE);
     if (wanted && !run.why.empty()) say_missing(call, run);

@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kSources = "RINGMAIN_RUN_SOURCES";
 constexpr const char* kSinks = "RINGMAIN_RUN_SINKS";
 constexpr const char* kFlight = "RINGMAIN_RUN_FLIGHT";
+constexpr const char* kMarks = "RINGMAIN_RUN_FLIGHT_MARKS";
 constexpr const char* kOptions = "RINGMAIN_RUN_OPTIONS";
 constexpr const char* kUnused = "RINGMAIN_RUN_UNUSED";
 
@@ -41,6 +42,7 @@ std::vector<std::pair<std::string, std::string>> Plan::variables() const {
       {kSinks, lines(sinks)},
       {kExceptVariable, lines(except)},
       {kFlight, flight},
+      {kMarks, lines(flight_marks)},
       {kOptions, std::string(at_start ? "at_start " : "") + (at_use ? "at_use " : "") +
                      (summary ? "summary" : "")},
       {kUnused, unused.empty() ? ""
@@ -59,6 +61,7 @@ std::optional<Plan> Plan::from_environment() {
   plan.except = words(std::getenv(kExceptVariable));
   const char* const recorded = std::getenv(kFlight);
   plan.flight = recorded == nullptr ? "" : recorded;
+  plan.flight_marks = words(std::getenv(kMarks));
   const char* options = std::getenv(kOptions);
   const std::string_view said = options == nullptr ? "" : options;
   plan.at_start = said.find("at_start") != said.npos;

@@ -15,12 +15,13 @@ struct Plan {
   std::vector<std::string> sinks;
   std::vector<std::string> except;  // names of commands that take no part, nor what they start
   std::string flight;               // patterns of channels to record: "collective.>,train.*"
-  bool at_start = false;            // do not wait for the first join()
-  bool at_use = false;              // begin at the first use of the process's bus, too
-  bool summary = false;             // a line at the end of each process
-  std::int32_t process = 0;         // that becomes the command; 0: not said
-  std::string unused;               // with a summary: what that one says if it joined no run
-  std::string unused_by_launcher;   // what it says instead where it has started others
+  std::vector<std::string> flight_marks;  // where processes that record say so (flight_mark.hpp)
+  bool at_start = false;                  // do not wait for the first join()
+  bool at_use = false;                    // begin at the first use of the process's bus, too
+  bool summary = false;                   // a line at the end of each process
+  std::int32_t process = 0;               // that becomes the command; 0: not said
+  std::string unused;                     // with a summary: what that one says if it joined no run
+  std::string unused_by_launcher;         // what it says instead where it has started others
   std::int64_t started_ns = 0;
 
   /// The plan as environment variables. No word in it may have a line end.

@@ -22,6 +22,7 @@
 
 #include "adapters/formats/output_open.hpp"
 #include "adapters/launch/files.hpp"
+#include "adapters/launch/flight_mark.hpp"
 #include "adapters/launch/main_thread.hpp"
 #include "adapters/launch/part.hpp"
 #include "adapters/launch/plan.hpp"
@@ -185,21 +186,25 @@ bool has_waited_for_others() noexcept {
   return ::getrusage(RUSAGE_CHILDREN, &theirs) == 0 && theirs.ru_maxrss > 0;
 }
 
+/// Allocates nothing: a handler of a signal may end the process, and so may a child of vfork.
+void say_unused() noexcept {
+  const Unused* const said = unused;
+  if (said == nullptr || said->pid != ::getpid() || unused.exchange(nullptr) == nullptr) return;
+  write_sentence(has_waited_for_others() ? said->by_launcher : said->sentence);
+}
+
 }  // namespace
 
 void leave_by(bool to_finish) noexcept {
   if (to_finish) detail::leave_no_door();
   Running* const here = running;
-  if (here == nullptr && to_finish) {
-    // Allocates nothing: a handler of a signal may end the process, and so may a child of vfork.
-    const Unused* const said = unused;
-    if (said == nullptr || said->pid != ::getpid() || unused.exchange(nullptr) == nullptr) return;
-    write_sentence(has_waited_for_others() ? said->by_launcher : said->sentence);
+  if (here == nullptr && to_finish) say_unused();
+  if (here != nullptr && !here->in_child()) {
+    // A second caller waits for the first, because the process must not end meanwhile.
+    const bool over = to_finish ? finished.exchange(true) : finished.load();
+    here->ask(over ? RunThread::kNothing : to_finish ? RunThread::kFinish : RunThread::kFlush);
   }
-  if (here == nullptr || here->in_child()) return;
-  // A second caller waits for the first, because the process must not end meanwhile.
-  const bool over = to_finish ? finished.exchange(true) : finished.load();
-  here->ask(over ? RunThread::kNothing : to_finish ? RunThread::kFinish : RunThread::kFlush);
+  if (to_finish) say_if_nothing_was_recorded();
 }
 
 namespace {
@@ -234,6 +239,7 @@ void start_at_start() noexcept {
     if (plan && detail::has_python()) detail::open_door_of_environment();
     if (plan && plan->at_start) (void)started();
     if (plan && plan->at_use) wait_for_use(*plan);
+    if (plan) expect_records(plan->flight_marks, plan->flight);
     if (plan && !plan->unused.empty() && plan->process == ::getpid()) {
       remember_standard_error();
       const std::string who = process_title(read_rank_identity());

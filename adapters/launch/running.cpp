@@ -13,6 +13,7 @@
 #include "events/recorded_operations.hpp"
 
 #include "adapters/launch/await_change.hpp"
+#include "adapters/launch/flight_mark.hpp"
 #include "adapters/launch/standard_error.hpp"
 
 namespace ringmain::run {
@@ -41,8 +42,12 @@ void Running::open() noexcept {
 void Running::record() {
   if (plan_.flight.empty()) return;
   auto made = bus_.record(plan_.flight, {.operations = collective::recorded_operations()});
-  if (!made) return tell("nothing is recorded: " + made.error().message);
+  if (!made) {
+    mark_recording(plan_.flight_marks, "");
+    return tell("nothing is recorded: " + made.error().message);
+  }
   flight_ = std::move(made).value();
+  mark_recording(plan_.flight_marks, flight_.path());
   if (!flight_.complaint().empty()) tell(process_title(me_) + ": " + flight_.complaint());
 }
 

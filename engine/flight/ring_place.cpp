@@ -23,7 +23,7 @@
 namespace ringmain::engine::flight {
 namespace {
 
-constexpr std::string_view kPrefix = "flight-", kSuffix = ".ring";
+constexpr std::string_view kPrefix = "flight-", kSuffix = ".ring", kRunSuffix = ".run";
 
 std::string in_words(int error) {
   char text[128];
@@ -112,8 +112,10 @@ bool is_dead(int folder, const std::string& name, const FlightName& numbers, Dea
   return true;
 }
 
+bool parse_name(std::string_view text, std::string_view suffix, FlightName& parsed) noexcept;
+
 /// The youngest first.
-std::vector<Dead> dead_files(int folder) {
+std::vector<Dead> dead_files(int folder, std::string_view suffix = kSuffix) {
   std::vector<Dead> dead;
   const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const entries = fd < 0 ? nullptr : ::fdopendir(fd);
@@ -124,7 +126,7 @@ std::vector<Dead> dead_files(int folder) {
   while (const dirent* const entry = ::readdir(entries)) {
     FlightName numbers;
     Dead one;
-    if (parse_flight_name(entry->d_name, numbers) && is_dead(folder, entry->d_name, numbers, one))
+    if (parse_name(entry->d_name, suffix, numbers) && is_dead(folder, entry->d_name, numbers, one))
       dead.push_back(std::move(one));
   }
   ::closedir(entries);
@@ -162,6 +164,23 @@ bool take_number(std::string_view& text, char after, Number& number) noexcept {
   if (text.empty() || text.front() != after) return false;
   if (after != '.') text.remove_prefix(1);
   return true;
+}
+
+bool parse_name(std::string_view text, std::string_view suffix, FlightName& parsed) noexcept {
+  if (text.substr(0, kPrefix.size()) != kPrefix) return false;
+  text.remove_prefix(kPrefix.size());
+  return take_number(text, '-', parsed.pid) && take_number(text, '-', parsed.start) &&
+         take_number(text, '.', parsed.number) && text == suffix;
+}
+
+/// Of runs whose command's own process was killed. Of another pid namespace nobody knows here.
+void prune_run_files(int folder) {
+  const auto here = static_cast<std::uint32_t>(this_process().pid_namespace);
+  for (const Dead& one : dead_files(folder, kRunSuffix)) {
+    FlightName numbers;
+    if (parse_name(one.name, kRunSuffix, numbers) && numbers.number == here)
+      (void)::unlinkat(folder, one.name.c_str(), 0);
+  }
 }
 
 }  // namespace
@@ -202,11 +221,13 @@ int open_private_folder(const std::string& folder, bool with_parents, const char
 }
 
 bool parse_flight_name(const std::string& name, FlightName& parsed) noexcept {
-  std::string_view text = name;
-  if (text.substr(0, kPrefix.size()) != kPrefix) return false;
-  text.remove_prefix(kPrefix.size());
-  return take_number(text, '-', parsed.pid) && take_number(text, '-', parsed.start) &&
-         take_number(text, '.', parsed.number) && text == kSuffix;
+  return parse_name(name, kSuffix, parsed);
+}
+
+std::string flight_run_name(const ProcessLife& process) {
+  return std::string(kPrefix) + std::to_string(process.pid) + "-" + std::to_string(process.start) +
+         "-" + std::to_string(static_cast<std::uint32_t>(process.pid_namespace)) +
+         std::string(kRunSuffix);
 }
 
 std::vector<std::string> flight_folders(const std::string& asked) {
@@ -279,6 +300,7 @@ void prune_flight_files(const std::string& folder, std::size_t kept) {
   const std::uint64_t size = known ? std::uint64_t{disk.f_blocks} * disk.f_frsize : ~0ull;
   for (std::size_t i = staying(bytes, kept, size); i < dead.size(); ++i)
     (void)::unlinkat(in.get(), dead[i].name.c_str(), 0);
+  prune_run_files(in.get());
 }
 
 }  // namespace ringmain::engine::flight

@@ -11,6 +11,8 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "process_life.hpp"
+
 namespace ringmain::engine::flight {
 
 /// Folders in the order in which they are tried, RINGMAIN_FLIGHT_DIR alone if it is set; `asked`,
@@ -59,5 +61,9 @@ struct FlightName {
   std::uint32_t number = 0;
 };
 [[nodiscard]] bool parse_flight_name(const std::string& name, FlightName& parsed) noexcept;
+
+/// What a run of a command in that process calls the file in which its processes name theirs.
+/// Beside those, and pruned with them. Throws std::bad_alloc.
+[[nodiscard]] std::string flight_run_name(const ProcessLife& process);
 
 }  // namespace ringmain::engine::flight

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Where do the flight recorder's files lie, what is there after which end of a command, and what is said where nothing was recorded?
 
-usage: flight_run_test.py TESTCASE, with the program in $RINGMAIN_BINARY
+usage: flight_run_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the example flight_recorder in $RINGMAIN_EXAMPLE,
+       and the test programs in $RINGMAIN_PROGRAMS
 """
 
 import json
@@ -16,6 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from cases import main
 
 BINARY = os.environ["RINGMAIN_BINARY"]
+EXAMPLE = os.environ.get("RINGMAIN_EXAMPLE", "")
+PUBLISHER = str(Path(os.environ.get("RINGMAIN_PROGRAMS", Path(BINARY).parent)) / "run_publisher")
+UNUSED = "ringmain: --flight recorded nothing: no process of this command used ringmain on this machine;"
+UNMATCHED = "ringmain: --flight recorded nothing: processes of this command used ringmain, and published nothing on a channel that 'trian.*'"
 
 
 class FlightRunTest(unittest.TestCase):
@@ -54,6 +59,68 @@ class PlaceTest(FlightRunTest):
         found, mend = self.doctor(RINGMAIN_FLIGHT_DIR=str(self.folder / "disk"))
         self.assertIn(f"files go to {self.folder / 'disk'}; room for", found)
         self.assertEqual(mend, "")
+
+
+class SentenceTest(FlightRunTest):
+    """Where no process recorded anything the command's own says so, once; where one did, nobody does."""
+
+    def said(self, *command, flight="train.*", status=0, folder=None, more=()):
+        """On standard error. Nothing of the run itself is left beside the files of processes."""
+        folder = folder or self.folder / "flight"
+        run = subprocess.run([BINARY, "run", "--flight", flight, *more, "--", *command], capture_output=True, text=True, check=False,
+                             env={**os.environ, "RINGMAIN_FLIGHT_DIR": str(folder)}, timeout=100)
+        self.assertEqual(run.returncode, status, run.stderr)
+        self.assertEqual(list(folder.glob("*.run")), [])
+        return run.stderr
+
+    def check_one(self, said, sentence):
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertIn(sentence, said)
+
+    def test_who_never_used_ringmain_is_told_what_is_missing(self):
+        for command, status in ((("true",), 0), (("sh", "-c", "exit 3"), 3), ((sys.executable, "-c", "import os; os._exit(4)"), 4),
+                                (("sh", "-c", "true; exec sh -c 'true; true'"), 0)):
+            with self.subTest(command=command):
+                self.check_one(self.said(*command, status=status), UNUSED)
+        self.check_one(self.said("true", more=["--source", "heartbeat:100000"], flight="trian.*"), UNMATCHED)
+
+    def test_who_recorded_hears_nothing_whichever_process_it_was_and_however_it_ended(self):
+        other = self.folder / "other"
+        for script in (EXAMPLE + " 5", "exec " + EXAMPLE + " 5", EXAMPLE + " 5; exec true", "(true; sh -c '" + EXAMPLE + " 5 & wait'); exit 0",
+                       f"RINGMAIN_FLIGHT_DIR={other} {EXAMPLE} 5; exit 0", f"{EXAMPLE} 5; rm $RINGMAIN_FLIGHT_DIR/*.ring",
+                       EXAMPLE + " 5 >/dev/null; RINGMAIN_FLIGHT_DIR=/nowhere/at/all true"):
+            with self.subTest(script=script):
+                self.assertEqual(self.said("sh", "-c", script), "")
+        lines = self.folder / "lines"
+        lines.write_text("\n" * 50)  # what it waits for before it is killed
+        for end in ("killed", "crash", "_exit"):
+            said = self.said("sh", "-c", f"{PUBLISHER} {end} 50 {lines}; exit 0", flight="program.*")
+            self.assertNotIn("ringmain", said, end)
+
+    def test_patterns_that_nothing_matches_are_told_apart(self):
+        self.check_one(self.said("sh", "-c", f"{EXAMPLE} 5; {EXAMPLE} 5", flight="trian.*"), UNMATCHED)
+        self.check_one(self.said(EXAMPLE, "5", flight="trian.*"), UNMATCHED)
+
+    def test_what_is_in_memory_has_one_sentence_and_no_second(self):
+        folder = self.folder / "open"
+        folder.mkdir()
+        folder.chmod(0o777)
+        said = self.said("sh", "-c", f"{EXAMPLE} 5 2>/dev/null", folder=folder)
+        self.assertEqual(said, "")
+        said = self.said(EXAMPLE, "5", folder=folder)
+        self.assertNotIn("recorded nothing", said)
+        self.assertIn("is in memory only", said)
+
+    def test_a_command_that_is_left_out_hears_nothing(self):
+        self.assertEqual(self.said("true", more=["--except", "true"]), "")
+
+    def test_what_a_killed_command_left_goes_with_the_next_file(self):
+        self.assertEqual(self.said("sh", "-c", f"{EXAMPLE} 5"), "")
+        run = subprocess.run([BINARY, "run", "--flight", "train.*", "--", "sh", "-c", f"{EXAMPLE} 5; kill -9 $$"], check=False,
+                             capture_output=True, env={**os.environ, "RINGMAIN_FLIGHT_DIR": str(self.folder / "flight")})
+        self.assertEqual(run.returncode, -9)
+        self.assertEqual(len(list((self.folder / "flight").glob("*.run"))), 1)
+        self.assertEqual(self.said("sh", "-c", f"{EXAMPLE} 5"), "")  # looks that none is left
 
 
 if __name__ == "__main__":
