@@ -21,6 +21,7 @@
 #include "bus/core/bus_core.hpp"
 #include "bus/core/buses.hpp"
 #include "bus/core/dump_requests.hpp"
+#include "bus/core/heartbeats.hpp"
 #include "bus/core/python_stacks.hpp"
 #include "bus/core/stats_json.hpp"
 #include "bus/door.hpp"
@@ -79,6 +80,27 @@ void answer_who(Reply& reply) {
   finish(json, reply);
 }
 
+/// A time that is going on, in ns; null: it is not, or has not begun.
+void add_age(JsonText& json, const char* key, std::int64_t since_ns, std::int64_t now_ns) {
+  json.key(key);
+  since_ns == 0 ? json.null() : json.number(now_ns - since_ns);
+}
+
+void add_watchdogs(JsonText& json) {
+  json.key("watchdogs").open('[');
+  for (const auto& one : heartbeats()) {
+    json.open('{').key("bus").text(one->bus).key("looks").number(one->looks.load());
+    json.key("period_ns").number(one->period_ns);
+    const std::int64_t last = one->last_look_ns, inside = one->looking_since_ns,
+                       calling = one->calling_since_ns, now = engine::now_ns();
+    add_age(json, "last_look_age_ns", last, now);
+    add_age(json, "inside_look_for_ns", inside, now);
+    add_age(json, "before_abort_for_ns", calling, now);
+    json.close('}');
+  }
+  json.close(']');
+}
+
 void answer_stats(Reply& reply) {
   JsonText json;
   add_process(json);
@@ -91,6 +113,7 @@ void answer_stats(Reply& reply) {
     json.close(']').close('}');
   }
   json.close(']');
+  add_watchdogs(json);
   finish(json, reply);
 }
 

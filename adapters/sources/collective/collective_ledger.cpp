@@ -52,7 +52,8 @@ Facts facts_of(const Issued& what, std::uint32_t communicator) noexcept {
           {what.dtype, what.backend},
           {what.source, communicator},
           {what.peer, what.rank},
-          {what.group_size, what.device}};
+          {what.group_size, what.device},
+          std::int64_t{what.timeout_s} * 1'000'000'000};
 }
 
 // In the library's own part of a thread's memory, where it is found without a call.
@@ -271,7 +272,8 @@ std::vector<Overdue> Ledger::overdue(nanoseconds from_issue, nanoseconds from_st
     const bool has_begun = *begun != 0;
     const std::int64_t waits = now - (has_begun ? *begun : facts.issued_ns);
     if (waits <= (has_begun ? from_start : from_issue).count()) return;
-    late.push_back({op_id, waits, has_begun, facts.peer_rank.second(), facts.op(), facts.group()});
+    late.push_back({op_id, waits, has_begun, facts.peer_rank.second(), facts.op(), facts.group(),
+                    facts.timeout_ns});
   });
   return late;
 }

@@ -44,6 +44,7 @@ struct Overdue {
   std::int32_t rank = kNoRank;
   Name op;
   Name group;
+  std::int64_t timeout_ns = 0;  // the operation's own; 0: that of its communicator
 };
 
 /// A bus's ledger of operations. Its events are published on that bus.

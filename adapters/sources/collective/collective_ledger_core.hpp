@@ -71,6 +71,7 @@ struct Facts {
   Two<Name, std::uint32_t> source_communicator;  // its number; 0: it was issued through none
   Two<std::int32_t> peer_rank;
   Two<std::int32_t> size_device;
+  std::int64_t timeout_ns = 0;  // the operation's own, not its communicator's; 0: none
 
   [[nodiscard]] Name op() const noexcept { return op_group.first(); }
   [[nodiscard]] Name group() const noexcept { return op_group.second(); }

@@ -15,14 +15,21 @@
 #include <thread>
 #include <utility>
 
+#include "engine/system/clock.hpp"
 #include "engine/system/configure_thread.hpp"
 #include "engine/system/fork.hpp"
 #include "engine/system/workers_options.hpp"
+
+#include "bus/bus_events.hpp"
+#include "bus/core/bus_core.hpp"
+#include "bus/core/erased.hpp"
+#include "bus/core/heartbeats.hpp"
 
 #include "events/collective.hpp"
 
 #include "adapters/launch/channel_of.hpp"
 #include "adapters/sources/collective/communicator.hpp"
+#include "adapters/sources/collective/flight_recorder_hook.hpp"
 
 namespace ringmain::collective {
 namespace {
@@ -41,16 +48,19 @@ constexpr nanoseconds kPeriodMin = std::chrono::milliseconds(1);
 /// A clock's time plus any more than this would be before it.
 constexpr nanoseconds kWaitMax = std::chrono::hours(24 * 365);
 
-/// Where there is no memory or no thread for it, it is not called: the group is given up all the
-/// same.
-void call_within(const std::function<void(const OverdueOperation&)>& function,
-                 const OverdueOperation& first, nanoseconds limit) try {
+/// False: it is left behind. Where there is no memory or no thread for it, it is not called: the
+/// group is given up all the same.
+bool call_within(const std::function<void(const OverdueOperation&)>& function,
+                 const OverdueOperation& first, nanoseconds limit,
+                 const std::shared_ptr<ringmain::detail::Heartbeat>& heart) try {
   const auto call = std::make_shared<Call>();
-  auto in_thread = [call, function, first] {
+  heart->calling_since_ns = engine::now_ns();
+  auto in_thread = [call, function, first, heart] {
     try {
       function(first);
     } catch (...) {  // what it cannot do is not to keep the group from being given up
     }
+    heart->calling_since_ns = 0;
     const std::lock_guard lock(call->mutex);
     call->done = true;
     call->done_changed.notify_all();
@@ -60,10 +70,14 @@ void call_within(const std::function<void(const OverdueOperation&)>& function,
     std::thread(std::move(in_thread)).detach();
   }
   std::unique_lock lock(call->mutex);
-  (void)call->done_changed.wait_for(lock, std::min(limit, kWaitMax),
-                                    [&call] { return call->done; });
+  return call->done_changed.wait_for(lock, std::min(limit, kWaitMax),
+                                     [&call] { return call->done; });
 } catch (const std::bad_alloc&) {
+  heart->calling_since_ns = 0;
+  return true;
 } catch (const std::system_error&) {
+  heart->calling_since_ns = 0;
+  return true;
 }
 
 /// A time below 0 would be no deadline, or no look, and nobody would learn of it.
@@ -84,8 +98,21 @@ std::optional<Error> fault_of(const WatchdogOptions& options) {
                  "a watchdog's period is " + std::to_string(options.period.count()) +
                      " ns, and it would do nothing but look; give it 1 ms or more, or 0 where the "
                      "program calls look()"};
+  if (options.recorder != nullptr && options.recorder->rank() < 0) {
+    return Error{Error::Code::refused,
+                 "a watchdog's recorder has no rank for the name of its file; give it one"};
   }
   return std::nullopt;
+}
+
+/// What is called before a group is given up; empty: nothing.
+std::function<void(const OverdueOperation&)> last_words(const WatchdogOptions& options) {
+  if (options.recorder == nullptr) return options.before_abort;
+  return [dump = options.recorder->dumper(),
+          then = options.before_abort](const OverdueOperation& first) {
+    dump();
+    if (then) then(first);
+  };
 }
 
 }  // namespace
@@ -93,7 +120,12 @@ std::optional<Error> fault_of(const WatchdogOptions& options) {
 class Watchdog::Core {
  public:
   Core(Bus& bus, std::shared_ptr<Ledger> ledger, WatchdogOptions options)
-      : bus_(bus), ledger_(std::move(ledger)), options_(std::move(options)) {}
+      : bus_(bus),
+        ledger_(std::move(ledger)),
+        options_(std::move(options)),
+        last_words_(last_words(options_)),
+        heart_(ringmain::detail::begin_heartbeat(ringmain::detail::Erased::core(bus).name(),
+                                                 options_.period.count())) {}
 
   [[nodiscard]] std::optional<Error> begin() {
     if (auto conflict = run::hold_channel(bus_, channel_)) return conflict;
@@ -121,8 +153,8 @@ class Watchdog::Core {
 
   std::vector<OverdueOperation> look() {
     const std::lock_guard lock(looking_);
-    const LooksHere here(looker_);
-    const std::uint64_t number = looks_.fetch_add(1) + 1;
+    const LooksHere here(looker_, *heart_);
+    const std::uint64_t number = heart_->looks.fetch_add(1) + 1;
     std::vector<OverdueOperation> found;
     std::set<std::pair<std::uint64_t, bool>> open;
     // All that are open: each has a deadline of its own.
@@ -140,12 +172,15 @@ class Watchdog::Core {
     }
     said_ = std::move(open);  // what has ended is forgotten
     for (const OverdueOperation& one : found) (void)channel_.channel->post(one);
-    if (!found.empty() && options_.before_abort && !called.exchange(true))
-      call_within(options_.before_abort, found.front(), options_.before_abort_within);
+    if (!found.empty() && last_words_ && !called.exchange(true) &&
+        !call_within(last_words_, found.front(), options_.before_abort_within, heart_)) {
+      const std::int64_t limit = options_.before_abort_within.count();
+      (void)bus_.channel<SlowSubscriber>().post({before_abort_, overdue_name_, limit, limit});
+    }
     if (options_.aborts && !said_.empty()) give_groups_up();
     return found;
   }
-  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(); }
+  [[nodiscard]] std::uint64_t looks() const noexcept { return heart_->looks.load(); }
   [[nodiscard]] bool looks_here() const noexcept {
     return looker_.load() == std::this_thread::get_id();
   }
@@ -153,16 +188,24 @@ class Watchdog::Core {
 
  private:
   struct LooksHere {
-    explicit LooksHere(std::atomic<std::thread::id>& who) noexcept : looker(who) {
+    LooksHere(std::atomic<std::thread::id>& who, ringmain::detail::Heartbeat& beats) noexcept
+        : looker(who), heart(beats) {
       looker.store(std::this_thread::get_id());
+      heart.last_look_ns = engine::now_ns();
+      heart.looking_since_ns = heart.last_look_ns.load();
     }
-    ~LooksHere() { looker.store(std::thread::id()); }
+    ~LooksHere() {
+      heart.looking_since_ns = 0;
+      looker.store(std::thread::id());
+    }
     LooksHere(const LooksHere&) = delete;
     LooksHere& operator=(const LooksHere&) = delete;
     std::atomic<std::thread::id>& looker;
+    ringmain::detail::Heartbeat& heart;
   };
 
   [[nodiscard]] nanoseconds deadline_of(const Overdue& one) const {
+    if (one.timeout_ns > 0) return nanoseconds(one.timeout_ns);
     const nanoseconds given = one.has_begun ? options_.from_start : options_.from_issue;
     if (given > nanoseconds::zero()) return given;
     return Communicator::find(bus_, one.group.view(), one.rank).timeout();
@@ -206,10 +249,12 @@ class Watchdog::Core {
   Bus& bus_;
   const std::shared_ptr<Ledger> ledger_;
   const WatchdogOptions options_;
+  const std::function<void(const OverdueOperation&)> last_words_;
+  const std::shared_ptr<ringmain::detail::Heartbeat> heart_;
+  const Name before_abort_{"a watchdog's before_abort"}, overdue_name_{"collective.overdue"};
   run::ChannelHeld<OverdueOperation> channel_;
   Subscription interest_;
   std::set<std::pair<std::uint64_t, bool>> said_;
-  std::atomic<std::uint64_t> looks_{0};
   std::mutex looking_;
   std::atomic<std::thread::id> looker_{};  // nobody
   std::mutex mutex_;

@@ -72,6 +72,7 @@ struct IssueOptions {
   /// False: the arguments are not filled in, because shows_arguments() was false. Hooks that were
   /// registered since are called for the next operation.
   bool shown = true;
+  nanoseconds timeout{};  // of its own; 0: none. Watchdogs go by it
 };
 
 /// How a communicator ends.
@@ -294,6 +295,10 @@ class Communicator {
   /// Progress: as Channel::post(), but for the hooks.
   [[nodiscard]] Issuing issue(const Arguments& arguments) const noexcept {
     return Issuing(gate_, arguments, nullptr, {});
+  }
+  /// The same, of an operation with a time-out of its own.
+  [[nodiscard]] Issuing issue_within(const Arguments& arguments, nanoseconds limit) const noexcept {
+    return Issuing(gate_, arguments, nullptr, {.timeout = limit});
   }
   /// The same, and `said` is what is published of it, for a backend that knows it better than
   /// arguments say: op, bytes, elements, dtype, peer … Its group, rank, whose word it is, its

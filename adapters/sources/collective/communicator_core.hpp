@@ -142,12 +142,12 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
   [[nodiscard]] bool end_if_over(std::uint64_t op_id) noexcept;
   /// Has it said, and remembered. Its id.
   [[nodiscard]] std::uint64_t issued(const ArgumentsView& view, Name op, std::uint64_t sequence,
-                                     std::uint64_t transfer) noexcept;
+                                     std::uint64_t transfer, std::int64_t own_ns) noexcept;
   /// The same as the backend says it, but for whose word it is.
   [[nodiscard]] std::uint64_t issued(const Issued& said, std::uint64_t sequence,
-                                     std::uint64_t transfer) noexcept;
+                                     std::uint64_t transfer, std::int64_t own_ns) noexcept;
   /// As events have it.
-  [[nodiscard]] std::uint16_t timeout_s() const noexcept;
+  [[nodiscard]] std::uint16_t timeout_s(std::int64_t own_ns) const noexcept;
   void say_shapes(std::uint64_t op_id, const ArgumentsView& view, Name op) noexcept;
   [[nodiscard]] PublishResult ask(const Call& call, const Arguments& arguments, bool async, Name op,
                                   std::uint64_t sequence) noexcept;

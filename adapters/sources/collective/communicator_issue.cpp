@@ -79,14 +79,15 @@ std::uint64_t CommunicatorCore::numbered(const Arguments& arguments, const Issue
   return is_collective(arguments) ? collectives.number() : 0;
 }
 
-std::uint16_t CommunicatorCore::timeout_s() const noexcept {
+std::uint16_t CommunicatorCore::timeout_s(std::int64_t own_ns) const noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000, kMax = 0xffff;
-  const std::int64_t ns = std::clamp<std::int64_t>(timeout_ns.load(), 0, kMax * kSecond);
+  const std::int64_t ns =
+      std::clamp<std::int64_t>(own_ns > 0 ? own_ns : timeout_ns.load(), 0, kMax * kSecond);
   return static_cast<std::uint16_t>((ns + kSecond - 1) / kSecond);
 }
 
 std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op, std::uint64_t sequence,
-                                       std::uint64_t transfer) noexcept {
+                                       std::uint64_t transfer, std::int64_t own_ns) noexcept {
   const Size in = size_of(view.input);
   const bool in_place =
       view.input.data() == view.output.data() && view.input.size() == view.output.size();
@@ -95,7 +96,7 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op, std::
                      : !view.output.empty() ? view.output.front().dtype
                                             : Name();
   const std::uint64_t bytes = std::max(in.bytes, out.bytes);
-  const auto make = [this, sequence, transfer, bytes, in_elements = in.elements,
+  const auto make = [this, sequence, transfer, bytes, own_ns, in_elements = in.elements,
                      out_elements = out.elements, op, dtype, peer = view.peer,
                      async = view.async_op](std::uint64_t op_id) noexcept {
     Issued what;
@@ -115,7 +116,7 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op, std::
     what.thread = static_cast<std::int32_t>(run::this_tid());
     what.asynchronous = async;
     what.source = source;
-    what.timeout_s = timeout_s();
+    what.timeout_s = timeout_s(own_ns);
     what.p2p_sequence = static_cast<std::uint32_t>(transfer);
     return what;
   };
@@ -128,14 +129,15 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op, std::
               {dtype, backend},
               {source, number},
               {view.peer, rank},
-              {size, device}};
+              {size, device},
+              own_ns};
   return ledger().issue_made(facts, make);
 }
 
 std::uint64_t CommunicatorCore::issued(const Issued& said, std::uint64_t sequence,
-                                       std::uint64_t transfer) noexcept {
+                                       std::uint64_t transfer, std::int64_t own_ns) noexcept {
   const Name by = said.backend == Name() ? backend : said.backend;
-  const auto make = [this, sequence, transfer, by, &said](std::uint64_t op_id) noexcept {
+  const auto make = [this, sequence, transfer, by, own_ns, &said](std::uint64_t op_id) noexcept {
     Issued what = said;
     what.op_id = op_id;
     what.sequence = sequence;
@@ -145,13 +147,21 @@ std::uint64_t CommunicatorCore::issued(const Issued& said, std::uint64_t sequenc
     what.group_size = size;
     what.thread = said.thread != 0 ? said.thread : static_cast<std::int32_t>(run::this_tid());
     what.source = source;
-    if (what.timeout_s == 0) what.timeout_s = timeout_s();
+    if (what.timeout_s == 0) what.timeout_s = timeout_s(own_ns);
     if (what.p2p_sequence == 0) what.p2p_sequence = static_cast<std::uint32_t>(transfer);
     return what;
   };
-  Facts facts{
-      sequence,        said.bytes,       said.correlation, said.stream,       0,
-      {said.op, name}, {said.dtype, by}, {source, number}, {said.peer, rank}, {size, said.device}};
+  Facts facts{sequence,
+              said.bytes,
+              said.correlation,
+              said.stream,
+              0,
+              {said.op, name},
+              {said.dtype, by},
+              {source, number},
+              {said.peer, rank},
+              {size, said.device},
+              own_ns > 0 ? own_ns : std::int64_t{said.timeout_s} * 1'000'000'000};
   return ledger().issue_made(facts, make);
 }
 
@@ -207,8 +217,8 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   std::uint64_t id = outer, reported = outer == 0 ? 0 : marks().marked_as(op);
   const bool told = call.name != OpName::finalize;  // a group's end is an event of its own
   if (outer == 0 && heard && told) {
-    reported = id =
-        said != nullptr ? issued(*said, sequence, transfer) : issued(view, op, sequence, transfer);
+    reported = id = said != nullptr ? issued(*said, sequence, transfer, how.timeout.count())
+                                    : issued(view, op, sequence, transfer, how.timeout.count());
   } else if (id == 0) {
     id = told ? new_op_id() : kFinalizeOpId;
   }

@@ -310,6 +310,10 @@ Result<std::string> FlightRecorderHook::dump_file(std::int64_t rank, bool includ
   return ring_->files.run(std::move(*key), write);
 }
 
+std::function<void()> FlightRecorderHook::dumper() const {
+  return [hooks = hooks_] { hooks->dump(); };
+}
+
 void FlightRecorderHook::reset() noexcept {
   ring_->reset();
 }

@@ -13,6 +13,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -91,6 +92,11 @@ class FlightRecorderHook {
   [[nodiscard]] std::size_t size() const noexcept;
   /// Operations that could not be recorded, as there was no memory.
   [[nodiscard]] std::uint64_t lost() const noexcept;
+  /// Of this process in the job, as it was given; negative: it was not.
+  [[nodiscard]] std::int64_t rank() const noexcept { return options_.rank; }
+  /// Writes the file of that rank, as a dump that nobody asks for, with the ring alone: it may be
+  /// called after the recorder's end. Throws std::bad_alloc.
+  [[nodiscard]] std::function<void()> dumper() const;
   /// Why the last dump that nobody called for was not written: one sentence, or "" if it was.
   [[nodiscard]] std::string complaint() const;
 

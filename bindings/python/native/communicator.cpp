@@ -79,12 +79,12 @@ PythonIssuing* issue(const Communicator& by, std::string op, nb::object inputs, 
                      std::int32_t peer, std::string reduce, bool async_op, bool point_to_point,
                      std::vector<std::uint64_t> input_split_sizes,
                      std::vector<std::uint64_t> output_split_sizes, std::uint64_t num_ops,
-                     std::vector<int> ranks, std::string group, nb::object parts) {
+                     std::vector<int> ranks, std::string group, nb::object parts, double timeout) {
   const PythonArguments arguments(
       std::move(op), {std::move(inputs), std::move(outputs), peer, std::move(reduce), async_op,
                       point_to_point, std::move(input_split_sizes), std::move(output_split_sizes),
                       num_ops, std::move(ranks), std::move(group), std::move(parts)});
-  return std::make_unique<PythonIssuing>(by, arguments.arguments()).release();
+  return std::make_unique<PythonIssuing>(by, arguments.arguments(), counted(timeout)).release();
 }
 
 HookKind kind_of(const std::string& word) {
@@ -200,7 +200,8 @@ void bind_communicator(nb::module_& m) {
            nb::arg("input_split_sizes") = nb::make_tuple(),
            nb::arg("output_split_sizes") = nb::make_tuple(), nb::arg("num_ops") = 0,
            nb::arg("ranks") = nb::make_tuple(), nb::arg("group") = "",
-           nb::arg("parts") = nb::make_tuple(), nb::rv_policy::take_ownership)
+           nb::arg("parts") = nb::make_tuple(), nb::arg("timeout") = 0.0,
+           nb::rv_policy::take_ownership)
       .def("hook", &hook, nb::arg("kind"), nb::arg("callback"), nb::arg("priority") = 0,
            nb::arg("name") = "", nb::rv_policy::take_ownership)
       .def("part", &part_of, nb::arg("options"))

@@ -18,7 +18,8 @@ namespace nb = nanobind;
 class PythonIssuing {
  public:
   /// Asks the pre hooks. With the GIL.
-  PythonIssuing(const collective::Communicator& by, const collective::Arguments& arguments);
+  PythonIssuing(const collective::Communicator& by, const collective::Arguments& arguments,
+                nanoseconds timeout);
   PythonIssuing(const PythonIssuing&) = delete;
   PythonIssuing& operator=(const PythonIssuing&) = delete;
   /// Without a word before: returned(). In another thread it is left open.

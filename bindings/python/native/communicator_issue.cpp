@@ -69,10 +69,10 @@ void exit_issuing(PythonIssuing& issuing, nb::handle error) {
 }  // namespace
 
 PythonIssuing::PythonIssuing(const collective::Communicator& by,
-                             const collective::Arguments& arguments)
+                             const collective::Arguments& arguments, nanoseconds timeout)
     : error_(nb::none()), async_op_(view_of(arguments).async_op) {
   OfPython mine(&arguments, 0, async_op_);
-  held_.reset(new collective::Issuing(by.issue(arguments)));
+  held_.reset(new collective::Issuing(by.issue_within(arguments, timeout)));
   operation_ = held_->operation();
   refused_ = !*held_;
   reason_ = std::string(held_->reason().view());

@@ -18,6 +18,7 @@
 #include "bindings/python/native/record_of.hpp"
 
 #include "adapters/sources/collective/collective_watchdog.hpp"
+#include "adapters/sources/collective/flight_recorder_hook.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -28,7 +29,8 @@ using collective::Watchdog;
 class NativeWatchdog {
  public:
   NativeWatchdog(nb::object bus, Seconds from_issue, Seconds from_start, double period,
-                 nb::object before_abort, double before_abort_within, bool aborts)
+                 nb::object before_abort, double before_abort_within, bool aborts,
+                 const collective::FlightRecorderHook* recorder)
       : bus_(std::move(bus)) {
     collective::WatchdogOptions options;
     options.from_issue = deadline(from_issue);
@@ -36,6 +38,7 @@ class NativeWatchdog {
     options.period = period > 0 ? std::max(counted(period), nanoseconds(1)) : nanoseconds::zero();
     options.before_abort_within = counted(before_abort_within);
     options.aborts = aborts;
+    options.recorder = recorder;
     if (!before_abort.is_none()) {
       callback_ = Callback::hold(std::move(before_abort), "a watchdog's before_abort");
       options.before_abort = [by = callback_](const OverdueOperation& first) {
@@ -124,10 +127,11 @@ class NativeWatchdog {
 
 void bind_watchdog(nb::module_& m) {
   nb::class_<NativeWatchdog>(m, "Watchdog", "Threads: any.")
-      .def(nb::init<nb::object, Seconds, Seconds, double, nb::object, double, bool>(),
+      .def(nb::init<nb::object, Seconds, Seconds, double, nb::object, double, bool,
+                    const collective::FlightRecorderHook*>(),
            nb::arg("bus"), nb::arg("from_issue").none(), nb::arg("from_start").none(),
            nb::arg("period"), nb::arg("before_abort").none(), nb::arg("before_abort_within"),
-           nb::arg("aborts"))
+           nb::arg("aborts"), nb::arg("recorder").none())
       .def("look", &NativeWatchdog::look)
       .def("close", &NativeWatchdog::close)
       .def_prop_ro("looks", &NativeWatchdog::looks)

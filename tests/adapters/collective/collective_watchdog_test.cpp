@@ -3,18 +3,26 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "engine/door/reply.hpp"
+
 #include "bus/bus.hpp"
+#include "bus/bus_events.hpp"
+#include "bus/core/door_words.hpp"
 
 #include "adapters/sources/collective/communicator.hpp"
+#include "adapters/sources/collective/flight_recorder_hook.hpp"
+#include "adapters/sources/collective/loopback.hpp"
 
 #include "tests/adapters/collective/heard.hpp"
 
@@ -103,6 +111,72 @@ TEST_F(WatchdogTest, WithoutADeadlineOfItsOwnTheGroupsTimeOutCounts) {
   EXPECT_TRUE(watchdog.look().empty());
   comm.set_timeout(kPassed);
   EXPECT_EQ(look(watchdog)[0].deadline_ns, 1);
+}
+
+TEST_F(WatchdogTest, AnOperationsOwnTimeOutGoesBeforeAllOthers) {
+  comm.set_timeout(kPassed);
+  auto watchdog =
+      Watchdog::make(bus, {.from_issue = kPassed, .from_start = kPassed, .period = {}}).value();
+  Heard<collective::Issued> issued(bus);
+  const auto issue = [this](nanoseconds own) {
+    auto issuing = comm.issue_within(collective::AllReduce{}, own);
+    issuing.returned();
+    return issuing.operation();
+  };
+  const auto patient = issue(hours(1)), hasty = issue(nanoseconds(2)), usual = issue({});
+  EXPECT_TRUE(patient.started());
+  collective::Issued said;
+  said.op = Name("all_reduce");
+  said.timeout_s = 7200;
+  auto told = comm.issue(collective::AllReduce{}, said);
+  told.returned();
+  std::vector<OverdueOperation> found;
+  while (found.size() < 2) {
+    for (const OverdueOperation& one : watchdog.look()) found.push_back(one);
+  }
+  EXPECT_TRUE(watchdog.look().empty());
+  for (const OverdueOperation& one : found)
+    EXPECT_EQ(one.deadline_ns, one.op_id == hasty.id() ? 2 : 1) << one.op_id;
+  EXPECT_NE(found[0].op_id, found[1].op_id);
+  const auto all = issued.all();
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0].timeout_s, 3600);
+  EXPECT_EQ(all[1].timeout_s, 1);  // rounded up
+  EXPECT_EQ(all[3].timeout_s, 7200);
+}
+
+TEST_F(WatchdogTest, ItsHeartbeatIsInADoorsStats) {
+  const auto stats = [] {
+    engine::door::Reply reply;
+    ringmain::detail::DoorWords().answer("stats", reply);
+    std::string text(reply.view());
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+    return text;
+  };
+  EXPECT_NE(stats().find("\"watchdogs\":[]"), std::string::npos) << stats();
+  auto watchdog = Watchdog::make(bus, {.from_issue = kPassed, .period = {}}).value();
+  EXPECT_NE(stats().find("\"looks\":0,\"period_ns\":0,\"last_look_age_ns\":null,"
+                         "\"inside_look_for_ns\":null,\"before_abort_for_ns\":null}]"),
+            std::string::npos)
+      << stats();
+  std::string inside;
+  const auto heard = bus.channel<OverdueOperation>().subscribe_inline(
+      [&](const OverdueOperation&) { inside = stats(); });
+  const auto operation = hangs();
+  (void)look(watchdog);
+  EXPECT_EQ(inside.find("\"inside_look_for_ns\":null"), std::string::npos) << inside;
+  const std::string after = stats();
+  EXPECT_NE(after.find("\"looks\":" + std::to_string(watchdog.looks())), std::string::npos)
+      << after;
+  EXPECT_EQ(after.find("\"last_look_age_ns\":null"), std::string::npos) << after;
+  EXPECT_NE(after.find("\"inside_look_for_ns\":null"), std::string::npos) << after;
+}
+
+TEST_F(WatchdogTest, ARecorderWithoutARankIsRefused) {
+  const collective::FlightRecorderHook recorder({.max_entries = 10, .isolated = true});
+  const auto made = Watchdog::make(bus, {.recorder = &recorder});
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("has no rank"), std::string::npos) << made.error().message;
 }
 
 TEST_F(WatchdogTest, WhatALookCallsIsInsideIt) {
@@ -208,6 +282,40 @@ TEST_F(WatchdogProcessTest, TheProgramIsCalledBeforeTheAbort) {
   });
 }
 
+TEST_F(WatchdogProcessTest, ARecordersFileIsThereBeforeTheProgramIsCalledAndBeforeTheAbort) {
+  std::string folder = (std::filesystem::temp_directory_path() / "watchdog-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  in_process([&] {
+    ::setenv("TORCHCOMM_FR_DUMP_TEMP_FILE", (folder + "/rank_").c_str(), 1);
+    std::atomic<bool> was_there{false}, aborted_before{true};
+    const auto world =
+        collective::loopback::World::make(bus, {.name = "hangs", .ranks = 2}).value();
+    const auto rank = world.rank(1);
+    const Communicator hung = rank.comm();
+    auto watchdog = [&] {
+      // Gone when the file is written.
+      collective::FlightRecorderHook recorder({.max_entries = 10, .isolated = true, .rank = 1});
+      EXPECT_TRUE(recorder.register_with_comm(hung));
+      return Watchdog::make(bus, {.from_issue = kPassed,
+                                  .period = std::chrono::milliseconds(1),
+                                  .before_abort =
+                                      [&](const OverdueOperation&) {
+                                        was_there = std::filesystem::exists(folder + "/rank_1");
+                                        aborted_before = hung.aborted();
+                                      },
+                                  .recorder = &recorder,
+                                  .before_abort_within = hours(1),
+                                  .aborts = true})
+          .value();
+    }();
+    const auto work = rank.barrier({.async_op = true});  // rank 0 never joins
+    while (!hung.aborted()) std::this_thread::yield();
+    EXPECT_TRUE(was_there);
+    EXPECT_FALSE(aborted_before);
+  });
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(WatchdogProcessTest, WhatEndsWhileTheProgramIsCalledIsNoReasonToGiveItsGroupUp) {
   in_process([&] {
     Communicator other =
@@ -235,6 +343,7 @@ TEST_F(WatchdogProcessTest, TheProgramIsCalledOnceAndNotWaitedForForEver) {
   in_process([&] {
     std::atomic<int> calls{0};
     std::atomic<bool> go_on{false}, over{false};
+    Heard<SlowSubscriber> slow{bus};
     const auto operation = hangs();
     {
       auto watchdog = Watchdog::make(bus, {.from_issue = kPassed,
@@ -251,6 +360,10 @@ TEST_F(WatchdogProcessTest, TheProgramIsCalledOnceAndNotWaitedForForEver) {
       while (!comm.aborted()) std::this_thread::yield();  // though the call is stuck
       EXPECT_GE(watchdog.looks(), 1u);
     }
+    const auto told = slow.all();
+    EXPECT_EQ(told.size(), 1u);
+    EXPECT_EQ(told.at(0).subscriber.view(), "a watchdog's before_abort");
+    EXPECT_EQ(told.at(0).budget_ns, 1'000'000);
     go_on = true;
     while (!over) std::this_thread::yield();
     EXPECT_EQ(calls, 1);

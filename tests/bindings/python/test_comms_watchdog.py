@@ -81,6 +81,39 @@ def test_a_rank_that_never_joins_is_said_before_the_abort(bus, caplog):
     assert not caplog.records
 
 
+def test_the_recorders_file_is_there_before_the_abort_and_an_operations_own_timeout_counts(tmp_path):
+    """In a process of its own, as the last words of a process are said once."""
+    script = f"""
+import os
+from ringmain import Bus, comms
+os.environ["TORCHCOMM_FR_DUMP_TEMP_FILE"] = {str(tmp_path / "rank_")!r}
+bus, there = Bus(), []
+recorder = comms.FlightRecorderHook(10, True, rank=3)
+found = []
+with comms.Watchdog(bus, from_issue=3600, period=0.0001, recorder=recorder, abort=True,
+                    before_abort=lambda event: there.append(os.path.exists({str(tmp_path / "rank_3")!r}))):
+    bus.subscribe("collective.overdue", lambda batch: found.extend(batch))
+    comm = comms.new_comm("loopback", name="alone", bus=bus)
+    recorder.register_with_comm(comm)
+    with comm._native.issue("barrier", timeout=1e-6) as issuing:
+        operation = issuing.operation
+    while not comm._native.aborted:
+        pass
+bus.flush()
+assert there == [True], there
+assert [event.deadline_ns for event in found] == [1000], found
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=100)
+
+
+def test_a_recorder_without_a_rank_is_refused(bus, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(ValueError, match="has no rank"):
+        comms.Watchdog(bus, recorder=comms.FlightRecorderHook(10, True))
+    with pytest.raises(TypeError, match="a FlightRecorderHook"):
+        comms.Watchdog(bus, recorder=3)
+
+
 def test_each_operation_is_said_once_for_its_issue_and_once_for_its_start(bus, open_one, long):
     overdue = Overdue(bus)
     with comms.Watchdog(bus, from_issue=SOON, from_start=datetime.timedelta(microseconds=1), period=0) as watchdog:

@@ -244,7 +244,7 @@ class Comm(Hooks):
 
     def _run(self, call: Call, async_op: bool, timeout: Any) -> Work:
         limit = self._limit(timeout)
-        with self._issue(call, async_op) as issuing:
+        with self._issue(call, async_op, seconds_of(timeout)) as issuing:
             call.work = work = Work._of(issuing.operation, self._what(call.op), limit)
             if call.op == "batch_op_issue":
                 self._start_all(call.parts, work)
@@ -255,13 +255,13 @@ class Comm(Hooks):
             issuing.returned(work)
         return work
 
-    def _issue(self, call: Call, async_op: bool) -> _native.Issuing:
+    def _issue(self, call: Call, async_op: bool, timeout: float | None = None) -> _native.Issuing:
         if not isinstance(async_op, (bool, int)):
             raise TypeError(f"async_op is {async_op!r}; give True or False")
         reduction = call.reduce.type.value if call.reduce is not None else "sum"
         issuing = self._native.issue(call.op, call.inputs, call.outputs, call.peer, reduction, bool(async_op), False, call.splits[0],
                                      call.splits[1], len(call.parts), call.ranks, call.name,
-                                     [((part.inputs or part.outputs)[0], part.peer, part.op == "send") for part in call.parts])
+                                     [((part.inputs or part.outputs)[0], part.peer, part.op == "send") for part in call.parts], timeout or 0.0)
         if not issuing.refused:
             return issuing
         if self._native.aborted:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _check, _native
 from .._bus import Bus, check_callback
-from ._flight import hooks_with_timeout
+from ._flight import FlightRecorderHook, hooks_with_timeout
 from ._hooks import _attached_bus
 from ._work import seconds_of
 
@@ -20,13 +20,15 @@ class Watchdog:
     """Looks at the operations of all groups of a bus that are open, in a thread of C++ that never takes the GIL, and says each that is
     overdue once on `collective.overdue`.
 
+    An operation that was called with a timeout of its own has that as its deadline; others these two.
     `from_issue`: seconds, or a timedelta, for an operation that has not begun, from its issue; `from_start`: for one that has, from its
     start; None: the time-out of its communicator (new_comm(timeout=…), register_with_comm()), and none where that is not known. `period`:
     between two looks, from 1 ms; 0: no thread looks, and the program calls look(). OSError: there is no thread for it.
 
     `before_abort(event)` is called with the first operation that is overdue, once in this process whichever watchdog finds it, in a
     thread of its own that Python makes; the look waits for it without the GIL, `before_abort_within` seconds at most, and then leaves it.
-    What it raises is logged by the logger "ringmain", and counted in `raised`. Then, with `abort`, the groups of what is overdue are given
+    Before it, in C++ and without the GIL, `recorder`, a FlightRecorderHook with a rank, writes its file; the two share that time.
+    What takes longer is said on `bus.slow_subscriber`. What it raises is logged by the logger "ringmain", and counted in `raised`. Then, with `abort`, the groups of what is overdue are given
     up; those of torch.distributed cannot be, and their abort hooks are called.
 
     `bus`: without one that of ringmain.torch.attach(), or the process's. It goes on until close(), the end of its `with`, or that of the
@@ -35,14 +37,16 @@ class Watchdog:
 
     def __init__(self, bus: Bus | None = None, *, from_issue: Any = None, from_start: Any = None, period: Any = 1.0,
                  before_abort: Callable[[_native.Record], object] | None = None, before_abort_within: Any = 15.0,
-                 abort: bool = False) -> None:
+                 abort: bool = False, recorder: FlightRecorderHook | None = None) -> None:
         bus = bus if bus is not None else _attached_bus()
         _check.instance("bus", bus, Bus, "a ringmain.Bus")
+        if recorder is not None:
+            _check.instance("recorder", recorder, FlightRecorderHook, "a FlightRecorderHook")
         if before_abort is not None:
             check_callback(before_abort)
         self._native = _native.Watchdog(bus._native, _deadline("from_issue", from_issue), _deadline("from_start", from_start),
                                         _seconds("period", period), before_abort, _seconds("before_abort_within", before_abort_within),
-                                        bool(abort))
+                                        bool(abort), None if recorder is None else recorder._native)
         _open.add(self)
 
     def register_with_comm(self, comm: Any) -> None:
