@@ -32,9 +32,9 @@ std::string in_words(int error) {
 
 /// By the magic numbers of statfs(2). What a server holds may be shared by machines, and a page of
 /// it may be written back, or not, at any time.
-bool is_on_a_network(int fd) noexcept {
+bool is_on_a_network(int fd, int (*look_at_disk)(int, struct statfs*)) noexcept {
   struct statfs fs {};
-  if (::fstatfs(fd, &fs) != 0) return false;
+  if (look_at_disk(fd, &fs) != 0) return false;
   constexpr std::uint32_t kServed[] = {0x6969,       // NFS
                                        0xff534d42,   // CIFS
                                        0xfe534d42,   // SMB2
@@ -186,7 +186,7 @@ void prune_run_files(int folder) {
 }  // namespace
 
 int open_private_folder(const std::string& folder, bool with_parents, const char* variable,
-                        std::string& complaint) {
+                        std::string& complaint, int (*look_at_disk)(int, struct statfs*)) {
   const std::string mend = mend_in(variable);
   if (folder.empty() || folder.front() != '/') {
     complaint = "'" + folder + "' is no absolute path; name one in " + variable;
@@ -212,7 +212,7 @@ int open_private_folder(const std::string& folder, bool with_parents, const char
                 mend;
     return -1;
   }
-  if (is_on_a_network(fd.get())) {
+  if (is_on_a_network(fd.get(), look_at_disk)) {
     complaint = "the folder " + folder +
                 " is on a network or FUSE file system; name a local one in " + variable;
     return -1;
@@ -245,7 +245,8 @@ std::vector<std::string> flight_folders(const std::string& asked) {
 MadeFile make_flight_file(const WantedFile& wanted) {
   MadeFile made;
   const std::string& folder = wanted.folder;
-  const Descriptor in(open_private_folder(folder, wanted.with_parents, kVariable, made.complaint));
+  const Descriptor in(open_private_folder(folder, wanted.with_parents, kVariable, made.complaint,
+                                          wanted.look_at_disk));
   if (in.get() < 0) return made;
   if (!is_allowed(wanted.bytes)) {
     made.complaint =

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <string>
+#include <sys/statfs.h>
 #include <sys/types.h>
 #include <vector>
 
@@ -23,7 +24,8 @@ namespace ringmain::engine::flight {
 /// if it is not there. -1, and a sentence that says how to mend it in `variable`. Throws
 /// std::bad_alloc.
 [[nodiscard]] int open_private_folder(const std::string& folder, bool with_parents,
-                                      const char* variable, std::string& complaint);
+                                      const char* variable, std::string& complaint,
+                                      int (*look_at_disk)(int, struct statfs*) = &::fstatfs);
 
 /// A new file in a folder, with room for all its bytes; or no file, and a sentence why not and how
 /// to mend it.
@@ -39,6 +41,7 @@ struct WantedFile {
   bool with_parents = false;  // makes what is above the folder too
   bool makes_room = true;     // where there is none, files of dead processes go, the oldest first
   int (*allocate)(int, off_t, off_t) = &::posix_fallocate;
+  int (*look_at_disk)(int, struct statfs*) = &::fstatfs;
 };
 /// Throws std::bad_alloc.
 [[nodiscard]] MadeFile make_flight_file(const WantedFile& wanted);

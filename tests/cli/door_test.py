@@ -324,6 +324,28 @@ class ProgramTest(DoorCase):
         process.send_signal(signal.SIGCONT)
         self.assertEqual(json.loads(self.said("who", process.pid))["pid"], process.pid)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can ask as another user")
+    def test_another_user_is_let_in_by_nobody_though_the_socket_is_open_to_all(self):
+        process = self.doored()
+        socket_path = self.doors / self.sockets()[0]
+        for folder, mode in ((self.folder, 0o711), (self.doors, 0o711), (socket_path, 0o666)):
+            folder.chmod(mode)
+        asks = ("import socket, sys\n"
+                "peer = socket.socket(socket.AF_UNIX)\n"
+                "peer.connect(sys.argv[1])\n"
+                "try:\n    peer.sendall(b'who\\n')\n    print(repr(peer.recv(1000)))\n"
+                "except OSError as error:\n    print(type(error).__name__)\n")
+        for user, said in ((65534, ("b''", "ConnectionResetError", "BrokenPipeError")), (0, None)):
+            run = subprocess.run(["/usr/bin/env", "python3", "-c", asks, socket_path], capture_output=True, text=True, check=False,
+                                 user=user, cwd="/")
+            if run.returncode != 0:
+                self.skipTest(f"another user has no Python here: {run.stderr.splitlines()[-1:]}")
+            if said is None:
+                self.assertIn(str(process.pid), run.stdout)
+            else:
+                self.assertIn(run.stdout.strip(), said)
+        self.assertEqual(json.loads(self.said("who", process.pid))["pid"], process.pid)
+
     def test_the_doctor_says_where_doors_are(self):
         self.doored()
         findings = {f["name"]: f for f in json.loads(self.ringmain("doctor", "--json").stdout)["findings"]}
@@ -371,6 +393,31 @@ class PythonTest(DoorCase):
         self.assertEqual(self.process.stdout.readline(), "done\n")
         self.assertEqual(self.process.wait(), 0)
         self.assertEqual(self.sockets(), [])
+
+    @unittest.skipUnless(WALKS, "this Python does not lend the function")
+    def test_a_timer_of_faulthandlers_is_due_as_if_nobody_had_asked(self):
+        told = self.folder / "told"
+        (self.folder / "timed.py").write_text(HANGS.replace("later(1000000)", f"later(1, file=open({str(told)!r}, 'w'))"))
+        process = self.start(BINARY, "run", "--door", "--", sys.executable, self.folder / "timed.py", self.fifo)
+        while "holds_the_gil" not in told.read_text():
+            self.said("stacks", process.pid)
+            self.assertIsNone(process.poll())
+        self.assertIn("Timeout (0:00:01)!", told.read_text())
+
+    @unittest.skipUnless(WALKS, "this Python does not lend the function")
+    def test_the_stacks_of_all_processes_come_while_each_holds_its_gil(self):
+        second = self.folder / "second"
+        os.mkfifo(second)
+        other = self.start(BINARY, "run", "--door", "--", sys.executable, self.folder / "hangs.py", second)
+        answers = {}
+        while not all("holds_the_gil" in (answers.get(pid) or "") for pid in (self.process.pid, other.pid)):
+            run = self.ringmain("door", "stacks", "--all", "--json")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            answers = {row["pid"]: row["answer"] for row in json.loads(run.stdout)["doors"]}
+        self.assertEqual(set(answers), {self.process.pid, other.pid})
+        for pid, said in answers.items():
+            self.assertIn(f"Process {pid} (", said)
+            self.assertIn("waits_for_a_lock", said)
 
     @unittest.skipIf(WALKS, "this Python lends the function")
     def test_a_python_that_does_not_lend_the_function_says_so(self):

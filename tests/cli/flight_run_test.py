@@ -7,6 +7,7 @@ usage: flight_run_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -121,6 +122,101 @@ class SentenceTest(FlightRunTest):
         self.assertEqual(run.returncode, -9)
         self.assertEqual(len(list((self.folder / "flight").glob("*.run"))), 1)
         self.assertEqual(self.said("sh", "-c", f"{EXAMPLE} 5"), "")  # looks that none is left
+
+
+class EndsTest(FlightRunTest):
+    """What a process published is in its file, and adds up, after ends of which it knows nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment = {**os.environ, "RINGMAIN_FLIGHT_DIR": str(self.folder / "flight")}
+
+    def start(self, *before):
+        """The example below a run, once it publishes."""
+        process = subprocess.Popen([*before, BINARY, "run", "--flight", "train.*,collective.>", "--", EXAMPLE, "100000000000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=self.environment)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertIn("post-mortem", process.stdout.readline())
+        return process
+
+    def recorded(self, pid):
+        """How many records there are of it, of which all are readable or counted."""
+        run = subprocess.run([BINARY, "post-mortem", "--json", "--last", "1000000", str(pid)], capture_output=True, text=True, check=False,
+                             env=self.environment)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        written = 0
+        for dump in map(json.loads, run.stdout.splitlines()):
+            self.assertEqual((dump["process"]["state"], dump["process"]["closed"]), ("dead", False))
+            for ring in dump["rings"]:
+                self.assertEqual(ring["written"], ring["readable"] + ring["overwritten"])
+                self.assertEqual((ring["unreadable"], len(ring["events"])), (0, ring["readable"]))
+                written += ring["written"]
+        return written
+
+    def published(self, process):
+        """Waits until something is recorded."""
+        while process.poll() is None:
+            run = subprocess.run([BINARY, "post-mortem", "--json", "--last", "0", str(process.pid)], capture_output=True, text=True,
+                                 check=True, env=self.environment)
+            if any(ring["written"] for dump in map(json.loads, run.stdout.splitlines()) for ring in dump["rings"]):
+                return
+
+    def test_a_crash_and_an_abort_leave_all_that_was_recorded(self):
+        for end in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS):
+            with self.subTest(end=end):
+                process = self.start("sh", "-c", 'ulimit -c 0; exec "$@"', "sh")
+                self.published(process)
+                process.send_signal(end)
+                self.assertEqual(process.wait(60), -end)
+                self.assertGreater(self.recorded(process.pid), 0)
+
+    def test_of_each_group_the_oldest_that_can_be_read_is_told_where_rings_have_wrapped(self):
+        steps = 20000
+        subprocess.run([BINARY, "run", "--flight", "collective.>", "--", EXAMPLE, str(steps)], check=True, capture_output=True,
+                       env=self.environment)
+        file = next(file for file in (self.folder / "flight").glob("*-0.ring"))  # the run's own
+        [dump] = map(json.loads, subprocess.run([BINARY, "post-mortem", "--json", "--last", "1000000", file], check=True, capture_output=True,
+                                                text=True, env=self.environment).stdout.splitlines())
+        told = subprocess.run([BINARY, "post-mortem", file], check=True, capture_output=True, text=True, env=self.environment).stdout
+        for name in ("data", "tensor"):
+            seen = [event["event"]["sequence"] for ring in dump["rings"] for event in ring["events"]
+                    if event["channel"].startswith("collective.") and event["event"].get("group") == name]
+            self.assertEqual(max(seen), steps)
+            self.assertGreater(min(seen), 1)
+            self.assertIn(f"group '{name}': #{min(seen)} to #{steps} readable", told.replace(",", ""))
+
+    def group(self):
+        """A control group with little memory, and the shell's words that enter it."""
+        for root, limit in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
+            made = root / f"ringmain-test-{os.getpid()}"
+            try:
+                made.mkdir()
+            except OSError:
+                continue
+            self.addCleanup(made.rmdir)
+            try:
+                (made / limit).write_text(str(64 << 20))
+                if (made / "memory.oom.group").exists():
+                    (made / "memory.oom.group").write_text("1")
+                return f'echo $$ > {made / "cgroup.procs"} && '
+            except OSError:
+                continue
+        self.skipTest("this user may not make a control group with a limit of memory")
+
+    def test_the_oom_killer_leaves_all_that_was_recorded(self):
+        enter = self.group()
+        process = self.start("sh", "-c", enter + 'echo 1000 > /proc/self/oom_score_adj; exec "$@"', "sh")
+        self.published(process)
+        # Together they take more than there is, and each of them less than what is added to the one that is to go.
+        takes_some = "a = [bytearray(b'x' * (1 << 20)) for _ in range(28)]\nimport signal\nsignal.pause()"
+        for _ in range(4):
+            hog = subprocess.Popen(["sh", "-c", enter + 'exec "$@"', "sh", sys.executable, "-c", takes_some], stderr=subprocess.DEVNULL)
+            self.addCleanup(hog.wait)
+            self.addCleanup(hog.kill)
+        self.assertEqual(process.wait(60), -signal.SIGKILL)
+        self.assertGreater(self.recorded(process.pid), 0)
 
 
 if __name__ == "__main__":

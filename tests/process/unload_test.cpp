@@ -10,6 +10,8 @@
 #include "bus/bus.hpp"
 
 #include "tests/bus/events.hpp"
+#include "tests/bus/recording_reader.hpp"
+#include "tests/engine/flight/flight_rig.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/sanitized.hpp"
 
@@ -62,6 +64,43 @@ TEST(UnloadTest, NothingOfAPluginIsLeftBehindItsReset) {
   traffic.join();
   EXPECT_TRUE(bus.flush(kLong));
   EXPECT_TRUE(bus.verify_accounting().has_value());
+}
+
+TEST(UnloadTest, WhatAnUnloadedPluginPublishedIsRecordedWithItsType) {
+  const Folder folder;
+  Bus bus(with_workers(1));
+  auto options = in_folder(folder.path());
+  options.ring_bytes = 64u << 10;
+  auto recording = bus.record("plugin.*", options).value();
+  ASSERT_EQ(recording.complaint(), "");
+  const auto recorded = [path = recording.path()] {
+    const auto read = engine::flight::read_flight(path);
+    EXPECT_EQ(read.damage + read.refusal, "");
+    std::uint64_t records = 0;
+    bool has_type = false;
+    for (const auto& ring : read.rings) records += ring.ring.written + ring.annex.written;
+    for (const auto& text : read.text) {
+      has_type = has_type || (text.kind == engine::flight::TextKind::schema &&
+                              text.text.find("plugin.ping") != std::string::npos);
+    }
+    EXPECT_TRUE(has_type);
+    return records;
+  };
+  std::uint64_t before = 0;
+  for (int cycle = 0; cycle < 20 && !HasFailure(); ++cycle) {
+    {
+      const Plugin plugin(RINGMAIN_TESTS_PLUGIN);
+      plugin.function<void(void*)>("attach")(&bus);
+      plugin.function<void(std::uint64_t)>("publish")(20);
+      EXPECT_EQ(plugin.function<int()>("detach")(), 1);
+    }
+    const std::uint64_t now = recorded();  // nothing of the plugin is mapped
+    EXPECT_GE(now, before + 20);
+    before = now;
+  }
+  recording.reset();
+  EXPECT_EQ(recorded(), before);
+  EXPECT_TRUE(bus.verify_accounting());
 }
 
 TEST(UnloadTest, TheLibraryItselfStays) {

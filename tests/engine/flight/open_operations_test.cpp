@@ -5,6 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/flight/ring_file.hpp"
+#include "engine/flight/ring_reader.hpp"
+
+#include "tests/engine/flight/flight_rig.hpp"
+
 namespace ringmain::tests {
 namespace {
 
@@ -72,6 +77,28 @@ TEST_F(OpenOperationsTest, APlaceThatIsBeingWrittenOrWasDamagedIsNotRead) {
     reinterpret_cast<std::uint64_t*>(&damaged)[word] ^= 1;
     EXPECT_FALSE(flight::read_operation(damaged, damaged.state, kSalt, operation)) << word;
   }
+}
+
+TEST_F(OpenOperationsTest, AProcessHasFourThousandAndNinetySixPlacesAndCountsWhatFindsNone) {
+  const Folder folder;
+  flight::RingFileOptions options;
+  options.folder = folder.path();
+  const auto file = flight::RingFile::open(options);
+  ASSERT_EQ(file->complaint(), "");
+  flight::OpenOperation one;
+  for (std::uint64_t id = 1; id <= 4096; ++id) {
+    one.id = id;
+    ASSERT_TRUE(file->operations().open(one)) << id;
+  }
+  for (std::uint64_t id = 4097; id <= 4099; ++id) {
+    one.id = id;
+    EXPECT_FALSE(file->operations().open(one));
+  }
+  const auto read = flight::read_flight(file->path());
+  EXPECT_EQ(read.operations.size(), 4096u);
+  EXPECT_EQ(read.counts.operations_left_out, 3u);
+  EXPECT_TRUE(file->operations().end(7));
+  EXPECT_TRUE(file->operations().open(one));
 }
 
 }  // namespace

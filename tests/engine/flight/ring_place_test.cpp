@@ -8,6 +8,7 @@
 #include <string>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -129,8 +130,8 @@ TEST(RingPlaceTest, TheDeadHaveHalfOfTheFileSystemAtMost) {
 /// A file system of that size in memory, over a folder.
 class Mounted {
  public:
-  explicit Mounted(const Folder& folder) : path_(folder.path()) {
-    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=10m,mode=0700") == 0;
+  explicit Mounted(const Folder& folder, unsigned long flags = 0) : path_(folder.path()) {
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", flags, "size=10m,mode=0700") == 0;
   }
   Mounted(const Mounted&) = delete;
   Mounted& operator=(const Mounted&) = delete;
@@ -159,6 +160,49 @@ TEST(RingPlaceTest, OnASmallFileSystemALivingProcessGetsItsFile) {
   }
   EXPECT_EQ(folder.files().size(), 10u);
   EXPECT_NE(RingFile::open(small_rings(folder.path()))->complaint(), "");  // all are of the living
+}
+
+TEST(RingPlaceTest, OnAReadOnlyFileSystemItIsInMemoryAndSaysHowToMendIt) {
+  const Folder folder;
+  const Mounted disk(folder, MS_RDONLY);
+  if (!disk) GTEST_SKIP() << "mounting a file system needs rights that this process has not";
+  const auto file = RingFile::open(small_rings(folder.path()));
+  EXPECT_EQ(file->path(), "");
+  EXPECT_NE(file->complaint().find("Read-only file system; name a folder of your own"),
+            std::string::npos)
+      << file->complaint();
+  EXPECT_NE(file->claim(file->add_pattern("a")), nullptr);  // it works all the same
+}
+
+/// As the file system of a server says it.
+struct Served {
+  static inline long type = 0;
+  static int look(int, struct statfs* fs) {
+    fs->f_type = static_cast<decltype(fs->f_type)>(type);
+    return 0;
+  }
+};
+
+TEST(RingPlaceTest, AFolderOnANetworkFileSystemIsRefusedWithASentence) {
+  const Folder folder;
+  const auto complaint_on = [&folder](long type) {
+    Served::type = type;
+    MadeFile made = flight::make_flight_file({.folder = folder.path(),
+                                              .process_start = flight::this_process().start,
+                                              .bytes = 4096,
+                                              .look_at_disk = &Served::look});
+    if (made.fd >= 0) ::close(made.fd);
+    return made.complaint;
+  };
+  for (const long type : {0x6969L, 0xff534d42L, 0xfe534d42L, 0x0bd00bd0L, 0x47504653L, 0x01021997L,
+                          0x65735546L, 0x00c36400L}) {
+    EXPECT_EQ(complaint_on(type), "the folder " + folder.path() +
+                                      " is on a network or FUSE file system; name a local one in "
+                                      "RINGMAIN_FLIGHT_DIR");
+  }
+  EXPECT_TRUE(folder.files().empty());
+  for (const long type : {0xef53L, 0x01021994L, 0x58465342L, 0x9123683eL})  // ext4 tmpfs xfs btrfs
+    EXPECT_EQ(complaint_on(type), "") << type;
 }
 
 }  // namespace
