@@ -15,8 +15,11 @@
 #include "bus/test_bus.hpp"
 
 #include "tests/bus/events.hpp"
+#include "tests/bus/recording_reader.hpp"
+#include "tests/engine/flight/flight_rig.hpp"
 #include "tests/process/allocation_faults.hpp"
 #include "tests/process/child.hpp"
+#include "tests/process/sanitized.hpp"
 #include "tests/process/script.hpp"
 
 namespace ringmain::tests {
@@ -193,6 +196,61 @@ TEST(OutOfMemoryTest, APublisherThatGetsNoMemoryIsNotToldToRaiseLanesMax) {
   EXPECT_NE(refused.error().message.find("out of memory"), std::string::npos);
   EXPECT_EQ(refused.error().message.find("lanes_max"), std::string::npos)
       << refused.error().message;
+}
+
+// --- recorded ---
+
+TEST(OutOfMemoryTest, ARecordedPublishAllocatesNothingAfterTheThreadsFirst) {
+  if (is_sanitized()) GTEST_SKIP() << "a sanitizer's own allocator is not counted";
+  const Folder folder;
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  const auto recording = bus.record("test.*", in_folder(folder.path())).value();
+  ASSERT_EQ(recording.complaint(), "");
+  auto own = ticks.publisher();
+  std::thread([&] {
+    (void)ticks.publish({1});
+    (void)own.publish({2});
+    fail_own_allocations(1, 1L << 40);
+    int accepted = 0;
+    for (std::uint64_t n = 0; n < 5000; ++n) {
+      accepted += ticks.publish({n}) ? 1 : 0;
+      accepted += own.publish({n}) ? 1 : 0;
+    }
+    EXPECT_FALSE(heal_allocations()) << "it has allocated";
+    EXPECT_EQ(accepted, 10'000);
+  }).join();
+  // And a thread's first one does: the test would see it.
+  std::thread([&] {
+    fail_own_allocations(1, 1L << 40);
+    (void)ticks.publish({1});
+    EXPECT_TRUE(heal_allocations());
+  }).join();
+}
+
+TEST(OutOfMemoryTest, EachAllocationOfAThreadsFirstRecordedPublishMayFail) {
+  const Folder folder;
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  const auto recording = bus.record("test.*", in_folder(folder.path())).value();
+  std::uint64_t accepted = 0, offered = 0;
+  bool reached = true;
+  for (long k = 1; reached; ++k) {
+    std::thread([&] {
+      fail_own_allocations(k, 1);
+      accepted += ticks.publish({++offered}) ? 1 : 0;
+      reached = heal_allocations();
+      accepted += ticks.publish({++offered}) ? 1 : 0;
+    }).join();
+  }
+  EXPECT_GE(offered, is_sanitized() ? 2u : 4u) << "its first allocates nothing";
+  EXPECT_GE(accepted, offered / 2);
+  const auto read = engine::flight::read_flight(recording.path());
+  EXPECT_EQ(read.damage + read.refusal, "");
+  std::uint64_t there = 0;
+  for (const auto& ring : read.rings) there += ring.ring.written + ring.annex.written;
+  EXPECT_EQ(there + read.counts.unrecorded, ticks.stats().offered);
+  EXPECT_TRUE(bus.verify_accounting());
 }
 
 }  // namespace
