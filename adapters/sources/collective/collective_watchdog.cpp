@@ -98,6 +98,7 @@ std::optional<Error> fault_of(const WatchdogOptions& options) {
                  "a watchdog's period is " + std::to_string(options.period.count()) +
                      " ns, and it would do nothing but look; give it 1 ms or more, or 0 where the "
                      "program calls look()"};
+  }
   if (options.recorder != nullptr && options.recorder->rank() < 0) {
     return Error{Error::Code::refused,
                  "a watchdog's recorder has no rank for the name of its file; give it one"};

@@ -45,10 +45,8 @@ struct WatchdogOptions {
 /// looks at nothing, and its end waits for nobody. Threads: any.
 class Watchdog {
  public:
-  /// refused: a time below 0, a period below 1 ms. conflict: as Ledger::of(). system: no thread.
-  /// Throws std::bad_alloc. Its bus must outlive it.
-  /// refused: a time below 0, a recorder without a rank. conflict: as Ledger::of(). Throws
-  /// std::bad_alloc, std::system_error. Its bus must outlive it.
+  /// refused: a time below 0, a period below 1 ms, a recorder without a rank. conflict: as
+  /// Ledger::of(). system: no thread. Throws std::bad_alloc. Its bus must outlive it.
   [[nodiscard]] static Result<Watchdog> make(Bus& bus, WatchdogOptions options);
   Watchdog(Watchdog&&) noexcept;
   Watchdog& operator=(Watchdog&&) noexcept;
