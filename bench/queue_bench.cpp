@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "engine/publish/mpmc_queue.hpp"
+
 #include "bench/questions.hpp"
 #include "bench/reference.hpp"
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/publish/mpmc_queue.hpp"
 #include "engine/publish/push.hpp"
 #include "engine/system/wait_strategy.hpp"
 
