@@ -46,6 +46,8 @@ class [[nodiscard]] SinkHandle {
   /// The sink hears, in this thread, what is in its mailbox now.
   void flush();
   /// The sink hears what is still in its mailbox, then it is closed. An Error if an event was lost.
+  /// What was published and no worker has looked at yet is in no mailbox, and is not heard: call
+  /// Bus::flush() before.
   Result<bool> close();
   [[nodiscard]] const std::string& name() const noexcept;
   /// Figures of the mailbox of attach(), or of what a sink Subscribes to.

@@ -129,7 +129,7 @@ Spelled spelled_out(const CLI::App& app, bool runs_command, std::span<char* cons
       if (equals != word.npos) throw WrongUsage(name + " takes no value");
     } else if (equals != word.npos) {
       made.options.emplace_back(word.substr(equals + 1));
-    } else if (++i < words.size()) {
+    } else if (++i < words.size() && std::string_view(words[i]) != "--") {
       made.options.emplace_back(words[i]);
     } else {
       throw WrongUsage(name + " wants a value: " + name + " " + value);

@@ -7,7 +7,7 @@ include the installed headers of a few others (SHARED_SOURCES).
 
 An installed header includes others of its kind, by relative lines: "../engine/publish/lane.hpp". All other files write the path
 from the root: "engine/publish/lane.hpp". Examples are users' programs and write <ringmain/bus/bus.hpp>. Installed are
-the places and files that cmake/Packaging.cmake names (PUBLIC). Memory orders are named in engine/ only, and where it is tested
+the places and files that cmake/PackagingAdapters.cmake names (PUBLIC). Memory orders are named in engine/ only, and where it is tested
 and measured against others.
 """
 

@@ -1,7 +1,7 @@
 """Which headers does a user include, and what do their comments say to Doxygen?
 
 What is documented are the installed headers without the engine and without what lies in a folder core/: the rooms' own places, and of
-the adapters those that cmake/Packaging.cmake lists.
+the adapters those that cmake/PackagingAdapters.cmake lists.
 """
 
 import re
@@ -14,7 +14,7 @@ GOES_ON = re.compile(r"^\s{12,}// (.*)$")
 
 def public_headers(root):
     """Their paths below root, sorted."""
-    packaging = (root / "cmake" / "Packaging.cmake").read_text()
+    packaging = (root / "cmake" / "PackagingAdapters.cmake").read_text()
     places = re.search(r"foreach\(place IN ITEMS ([^)]*)\)", packaging)[1].split()
     found = {path for room in ("bus", "events") for path in (root / room).rglob("*.hpp")
              if "core" not in path.relative_to(root).parts}

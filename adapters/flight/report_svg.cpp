@@ -10,6 +10,7 @@
 
 #include "adapters/flight/report.hpp"
 #include "adapters/flight/svg_text.hpp"
+#include "adapters/formats/json_text.hpp"
 
 namespace ringmain::flight {
 namespace {
@@ -162,28 +163,33 @@ int draw_panel(std::string& to, const Job& job, const Verdict& verdict, const Fi
   return y + kCell;
 }
 
+/// A text of a dump may hold anything; what XML does not allow is left out, and so are controls.
+bool is_in_xml(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first >= 0x20 && first < 0x7f;
+  if (character.size() == 2 && first == 0xc2)
+    return static_cast<unsigned char>(character[1]) >= 0xa0;
+  return character != "\xef\xbf\xbe" && character != "\xef\xbf\xbf";
+}
+
 }  // namespace
 
 std::string svg_escaped(std::string_view text) {
   std::string made;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        made += "&lt;";
-        break;
-      case '>':
-        made += "&gt;";
-        break;
-      case '&':
-        made += "&amp;";
-        break;
-      case '"':
-        made += "&quot;";
-        break;
-      default:
-        // A text of a dump may hold anything; what XML does not allow is left out.
-        if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f)
-          made += c;
+  while (!text.empty()) {
+    const std::size_t bytes = std::max<std::size_t>(formats::detail::utf8_length(text), 1);
+    const std::string_view character = text.substr(0, bytes);
+    text.remove_prefix(bytes);
+    if (character == "<") {
+      made += "&lt;";
+    } else if (character == ">") {
+      made += "&gt;";
+    } else if (character == "&") {
+      made += "&amp;";
+    } else if (character == "\"") {
+      made += "&quot;";
+    } else if (is_in_xml(character)) {
+      made += character;
     }
   }
   return made;

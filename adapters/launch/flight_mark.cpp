@@ -118,7 +118,8 @@ void expect_records(const std::vector<std::string>& marks, const std::string& pa
       marks,
       begin +
           "no process of this command used ringmain on this machine; a program must publish with "
-          "its library, one in Python needs the package ringmain in the Python that runs it, and "
+          "its library, on the process's bus, one in Python needs the package ringmain in the "
+          "Python that runs it, and "
           "other libraries are heard by a source such as --source mpi\n",
       begin + "processes of this command used ringmain, and published nothing on a channel that '" +
           patterns + "' matches; --sink json_lines:FILE shows on which they publish\n",

@@ -1,8 +1,8 @@
 /* How does C read an event whose type it does not know? Field by field. A part of ringmain.h, which
  * includes this and has the rules.
  *
- *   int show(void* user, const ringmain_field* field, const ringmain_value* value) { ... return 0;
- * } void hear(void* user, const ringmain_event* event) { ringmain_event_visit(event, show, user); }
+ *   int show(void* user, const ringmain_field* field, const ringmain_value* value);
+ *   ringmain_event_visit(event, show, user); // in a subscriber
  *
  * An array in an event is described as a field for each element, so a field has one value. */
 #ifndef RINGMAIN_C_RINGMAIN_VISIT_H

@@ -1,6 +1,8 @@
 #include "bus/core/recording_core.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "bus/core/schema_text.hpp"
@@ -15,7 +17,10 @@ namespace flight = engine::flight;
 flight::RingFileOptions file_options(const RecordOptions& options) {
   const RankIdentity me = read_rank_identity();
   flight::RingFileOptions of;
-  of.folder = options.folder;
+  std::error_code none;
+  if (!options.folder.empty())  // where that cannot be said it is refused as it stands
+    of.folder = std::filesystem::absolute(options.folder, none).string();
+  if (none) of.folder = options.folder;
   of.file_bytes = options.file_bytes;
   of.ring_bytes = options.ring_bytes;
   of.kept = options.files_kept;

@@ -1,4 +1,5 @@
 // How do I describe an event with units, an enumeration and text?
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -27,5 +28,6 @@ int main() {
   if (!lines) return 1;
   const ringmain::Name layer{"head"};  // before publishing: a new name takes a lock
   if (!bus.channel<Transfer>().publish({4096, Phase::backward, layer, "first"sv})) return 1;
+  if (!bus.flush(std::chrono::seconds(10))) return 1;  // what nobody has heard yet, the sink hears
   return lines.value().close() ? 0 : 1;
 }

@@ -43,7 +43,7 @@ class DocsTest(unittest.TestCase):
             self.skipTest("doxygen is not here; ./dev docs installs it")
         with tempfile.TemporaryDirectory() as folder:
             tree = Path(folder) / "tree"
-            for path in (*public_headers.public_headers(ROOT), Path("cmake/Packaging.cmake"), Path("docs/reference/doxygen.conf"),
+            for path in (*public_headers.public_headers(ROOT), Path("cmake/PackagingAdapters.cmake"), Path("docs/reference/doxygen.conf"),
                          Path("docs/reference/main.dox")):
                 (tree / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / path, tree / path)

@@ -140,7 +140,7 @@ class Installed(unittest.TestCase):
         self.assertIn("trainer", steps)
         for absent in ("ringmain-build/adapters", "ringmain-build/cli", "ringmain-build/tests", "ringmain-build/examples", "libringmain.a"):
             self.assertNotIn(absent, steps)
-        self.assertNotIn("ringmain", (project / "build" / "cmake_install.cmake").read_text().replace(str(HERE.parents[1]), "").replace(str(self.work), ""))
+        self.assertNotIn("file(INSTALL", (project / "build" / "_deps" / "ringmain-build" / "cmake_install.cmake").read_text())
 
     def test_c_and_fortran_are_built_by_pkg_config_without_a_cxx_compiler(self):
         compile_flags, link_flags = (self.flags(o, package="ringmain-c") for o in ("--cflags", "--libs"))
