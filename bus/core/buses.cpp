@@ -1,6 +1,8 @@
 #include "bus/core/buses.hpp"
 
+#include <cstddef>
 #include <mutex>
+#include <new>
 
 #include "engine/system/fork.hpp"
 
@@ -9,13 +11,15 @@
 namespace ringmain::detail {
 namespace {
 
-/// Never destroyed: buses end after static objects do.
+/// Never destroyed: buses end after static objects do. Not allocated: a bus is listed where nothing
+/// may throw.
 struct Buses {
   engine::ForkMutex mutex{engine::kForkBuses};
   BusCore* first = nullptr;
 };
 Buses& all() {
-  static Buses& buses = *new Buses;
+  alignas(Buses) static std::byte room[sizeof(Buses)];
+  static Buses& buses = *::new (room) Buses;
   return buses;
 }
 

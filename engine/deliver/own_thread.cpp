@@ -141,6 +141,10 @@ void OwnThreads::add(OwnThread& own) {
 
 void OwnThreads::forget(OwnThread& own) noexcept {
   drainers_.unwatch(own);
+  strike(own);
+}
+
+void OwnThreads::strike(OwnThread& own) noexcept {
   const std::lock_guard lock(mutex_);
   std::erase(all_, &own);
 }
@@ -175,7 +179,8 @@ void OwnThreads::join(std::int64_t limit_ns, std::vector<std::string>& stuck) no
       }
       own->leave_alone();
     }
-    forget(*own);  // nobody waits for it a second time
+    // Nobody waits for it a second time, but one that is in a callback is still looked at.
+    joined ? forget(*own) : strike(*own);
   }
 }
 

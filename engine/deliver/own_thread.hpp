@@ -47,6 +47,9 @@ class OwnThreads {
   void join(std::int64_t limit_ns, std::vector<std::string>& stuck) noexcept;
 
  private:
+  /// As forget(), for one that may be in a callback: a reset() must still find its call.
+  void strike(OwnThread& own) noexcept;
+
   const WorkersOptions& options_;
   Drainers& drainers_;
   HouseInbox& inbox_;

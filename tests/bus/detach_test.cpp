@@ -281,6 +281,26 @@ TEST_P(DetachTest, CapturesThatResetAnotherSubscriptionOutsideCallbacksWaitForIt
   EXPECT_FALSE(outlived);
 }
 
+TEST_P(DetachTest, OneThatTheEndOfItsBusLeavesInACallKeepsItsCapturesUntilThatIsOver) {
+  enum : int { kOften = 1100 };  // workers no longer count its calls
+  std::atomic<int> living{0};
+  Door door;
+  Subscription sub = ticks_.subscribe(
+      [&, c = Counted(living)](const Tick& t) {
+        if (t.n != 0) door.pass();
+      },
+      options());
+  for (int i = 0; i < kOften; ++i) publish(1);
+  ASSERT_EQ(ticks_.publish({1}), PublishCode::accepted);
+  ASSERT_TRUE(door.await_arrival());
+  EXPECT_EQ(bus_.stop(StopMode::abort, milliseconds(1)).stuck.size(), 1u);
+  EXPECT_EQ(sub.reset_for(milliseconds(1)), Detached::timeout);
+  EXPECT_EQ(living, 1);
+  door.open();
+  EXPECT_EQ(sub.reset(), Detached::done);
+  EXPECT_EQ(living, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Served, DetachTest,
                          ::testing::Values(Served::shared, Served::isolated, Served::own_thread),
                          [](const auto& p) {
