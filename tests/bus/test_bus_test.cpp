@@ -341,5 +341,29 @@ TEST(TestBusTest, AResetInACallbackIsDeferredAndDestroysTheCapturesWhenItReturns
   EXPECT_EQ(living, 0);
 }
 
+TEST(TestBusTest, ResetWaitsForACallInTheDeliveringThreadHoweverOftenItWasCalled) {
+  enum : int { kOften = 1100 };  // its calls are no longer counted
+  TestBus bus;
+  auto& ticks = bus.channel<Tick>();
+  std::atomic<int> living{0};
+  Door door;
+  Subscription sub = ticks.subscribe([&, c = Counted(living)](const Tick& t) {
+    if (t.n != 0) door.pass();
+  });
+  for (int i = 0; i < kOften; ++i) {
+    ticks.post({0});
+    ASSERT_EQ(bus.deliver(), 1u);
+  }
+  ticks.post({1});
+  std::thread delivering([&] { EXPECT_EQ(bus.deliver(), 1u); });
+  ASSERT_TRUE(door.await_arrival());
+  EXPECT_EQ(sub.reset_for(milliseconds(1)), Detached::timeout);
+  EXPECT_EQ(living, 1);
+  door.open();
+  delivering.join();
+  EXPECT_EQ(sub.reset(), Detached::done);
+  EXPECT_EQ(living, 0);
+}
+
 }  // namespace
 }  // namespace ringmain::tests
