@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import abi  # noqa: E402
 
 C_HEADER, PLUGIN_TABLE = "bindings/c/ringmain.h", "adapters/plugin_table.hpp"
-C_RECORD_HEADER = "bindings/c/ringmain_record.h"
+C_RECORD_HEADER, C_VISIT_HEADER = "bindings/c/ringmain_record.h", "bindings/c/ringmain_visit.h"
 
 
 class Changed(unittest.TestCase):
@@ -39,7 +39,8 @@ class Changed(unittest.TestCase):
         self.assertEqual(text.count(old), 1, f"{name} has changed; '{old}' is to stand there once")
         copy = self.folder / Path(name).name
         if name == C_HEADER:
-            shutil.copy(ROOT / C_RECORD_HEADER, self.folder)  # which it includes
+            for included in (C_RECORD_HEADER, C_VISIT_HEADER):
+                shutil.copy(ROOT / included, self.folder)
         copy.write_text(re.sub(r"^static_assert\(.*?\);$", "", text.replace(old, new), flags=re.M | re.S), encoding="utf-8")
         return copy
 

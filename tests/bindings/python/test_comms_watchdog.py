@@ -90,7 +90,7 @@ os.environ["TORCHCOMM_FR_DUMP_TEMP_FILE"] = {str(tmp_path / "rank_")!r}
 bus, there = Bus(), []
 recorder = comms.FlightRecorderHook(10, True, rank=3)
 found = []
-with comms.Watchdog(bus, from_issue=3600, period=0.0001, recorder=recorder, abort=True,
+with comms.Watchdog(bus, from_issue=3600, period=0.001, recorder=recorder, abort=True,
                     before_abort=lambda event: there.append(os.path.exists({str(tmp_path / "rank_3")!r}))):
     bus.subscribe("collective.overdue", lambda batch: found.extend(batch))
     comm = comms.new_comm("loopback", name="alone", bus=bus)
