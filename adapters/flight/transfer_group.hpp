@@ -15,8 +15,8 @@
 
 namespace ringmain::flight {
 
-inline constexpr std::string_view kTransfersOf = "transfers_of";  // the group's name
-inline constexpr std::string_view kBetween = "between";           // "0->1": ranks in that group
+constexpr std::string_view kTransfersOf = "transfers_of";  // the group's name
+constexpr std::string_view kBetween = "between";           // "0->1": ranks in that group
 
 inline std::string between(std::int64_t from, std::int64_t to) {
   return std::to_string(from) + "->" + std::to_string(to);

@@ -17,7 +17,7 @@ void find_python() noexcept;
 /// "Process 4711 (python3), rank 3 of 8". Throws std::bad_alloc.
 [[nodiscard]] std::string process_in_words();
 
-inline constexpr char kNoFileInMemory[] = "the system gives no file in memory (memfd_create)";
+constexpr char kNoFileInMemory[] = "the system gives no file in memory (memfd_create)";
 
 /// A file in memory with what write_python_stacks() writes. Below 0: there are none, and `why` is
 /// one sentence that lives for ever. Allocates nothing from the heap. Threads: any; they wait for

@@ -21,10 +21,6 @@ namespace ringmain::collective {
 class Communicator;
 class RemovableHandle;
 
-/// What hooks get for the op_id of a finalize, as in torchcomms: the end of a group is no
-/// operation, and those before and after it have numbers one after the other.
-inline constexpr std::uint64_t kFinalizeOpId = ~std::uint64_t{0};
-
 /// Before the backend is called. Which operation it is, OpName says; `op` is the word of events.
 struct PreHookArgs {
   std::uint64_t op_id = 0;

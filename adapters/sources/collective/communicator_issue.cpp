@@ -2,6 +2,8 @@
 // the thread marked, and post hooks are told.
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
@@ -46,6 +48,13 @@ Size size_of(Tensors tensors) noexcept {
     all.elements += one.elements();
   }
   return all;
+}
+
+/// A group's end is no operation, and operations before and after it have numbers one after the
+/// other. Its own goes down from the largest, so that hooks tell two ends apart.
+std::uint64_t finalize_op_id() noexcept {
+  constinit static std::atomic<std::uint64_t> next{~std::uint64_t{0}};
+  return next--;
 }
 
 // Refused by one that could not be asked, and may be a guard.
@@ -220,7 +229,7 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
     reported = id = said != nullptr ? issued(*said, sequence, transfer, how.timeout.count())
                                     : issued(view, op, sequence, transfer, how.timeout.count());
   } else if (id == 0) {
-    id = told ? new_op_id() : kFinalizeOpId;
+    id = told ? new_op_id() : finalize_op_id();
   }
   call.operation = Operation(this, id, reported != 0, op);
   if (end_if_over(outer == 0 && told ? id : 0)) return refuse_if_over(call);

@@ -50,7 +50,8 @@ def faulty_call(fault: str, rank: int) -> object:
     if fault == "skips" and rank == CULPRIT:
         return dist.broadcast(torch.ones(8), 0, async_op=True)
     elements = 6 if fault == "size" and rank == CULPRIT else 4
-    dtype = torch.float64 if fault == "type" and rank == CULPRIT else torch.float32
+    # Of as many bytes: gloo ends a process that gets more than it has room for.
+    dtype = torch.int32 if fault == "type" and rank == CULPRIT else torch.float32
     return dist.all_reduce(torch.ones(elements, dtype=dtype), async_op=True)
 
 
@@ -92,6 +93,28 @@ def program(rank: int, folder: Path, fault: str, parent: Rank) -> None:
     os._exit(0)
 
 
+def play(fault: str, ranks: list[Rank], pids: list[int]) -> None:
+    for rank in ranks:
+        rank.expect("ready")
+    if fault == "killed":
+        os.kill(pids[CULPRIT], signal.SIGKILL)
+        os.waitid(os.P_PID, pids[CULPRIT], os.WEXITED | os.WNOWAIT)
+    elif fault == "stopped":
+        os.kill(pids[CULPRIT], signal.SIGSTOP)
+        os.waitpid(pids[CULPRIT], os.WUNTRACED)
+    survivors = [rank for i, rank in enumerate(ranks) if i != CULPRIT]
+    going = survivors if fault in ("killed", "stopped", "asleep") else ranks
+    for rank in going:
+        rank.say("go")
+    for rank in going:
+        rank.expect("issued")
+    # The culprit's dump is the last: it has had all the time that there is.
+    leaving = survivors + ([ranks[CULPRIT]] if fault not in ("killed", "stopped") else [])
+    for rank in leaving:
+        rank.say("dump")
+        rank.expect("dumped")
+
+
 def run_job(folder: Path, fault: str) -> None:
     folder.mkdir()
     ranks, pids = [], []
@@ -107,30 +130,13 @@ def run_job(folder: Path, fault: str) -> None:
         os.close(to_parent[1])
         ranks.append(Rank(to_parent[0], to_child[1]))
         pids.append(pid)
-    for rank in ranks:
-        rank.expect("ready")
-    if fault == "killed":
-        os.kill(pids[CULPRIT], signal.SIGKILL)
-        os.waitpid(pids[CULPRIT], 0)
-    elif fault == "stopped":
-        os.kill(pids[CULPRIT], signal.SIGSTOP)
-        os.waitpid(pids[CULPRIT], os.WUNTRACED)
-    survivors = [rank for i, rank in enumerate(ranks) if i != CULPRIT]
-    going = survivors if fault in ("killed", "stopped", "asleep") else ranks
-    for rank in going:
-        rank.say("go")
-    for rank in going:
-        rank.expect("issued")
-    # The culprit's dump is the last: it has had all the time that there is.
-    leaving = survivors + ([ranks[CULPRIT]] if fault not in ("killed", "stopped") else [])
-    for rank in leaving:
-        rank.say("dump")
-        rank.expect("dumped")
-    for rank, pid in enumerate(pids):
-        if fault == "killed" and rank == CULPRIT:
-            continue
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    try:
+        play(fault, ranks, pids)
+    finally:  # they hold what a reader of our output waits for the end of
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":
