@@ -57,7 +57,7 @@ class PostMortemTest(unittest.TestCase):
         steps = [event["event"]["step"] for event in ring["events"]]
         self.assertEqual(steps, list(range(ring["overwritten"] + 1, ring["written"] + 1)))
         self.assertEqual([event["sequence"] for event in ring["events"]], steps)
-        self.assertEqual({event["channel"] for event in ring["events"]}, {"train.step"})
+        self.assertLessEqual({event["channel"] for event in ring["events"]}, {"train.step"})  # none, of one killed at its first
 
     def test_whatever_moment_it_is_killed_at_all_is_readable_or_counted(self):
         steps = 0
