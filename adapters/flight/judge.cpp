@@ -9,17 +9,17 @@
 namespace ringmain::flight {
 namespace {
 
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+constexpr std::int64_t kSecondInNs = 1'000'000'000;
 constexpr std::size_t kSentencesMax = 100;
 
 std::string time_text(std::int64_t ns) {
-  const std::time_t seconds = ns / kNsPerSecond;
+  const std::time_t seconds = ns / kSecondInNs;
   std::tm broken{};
   ::gmtime_r(&seconds, &broken);
   char text[64];
   const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &broken);
   std::snprintf(text + length, sizeof text - length, ".%03dZ",
-                static_cast<int>(ns % kNsPerSecond / 1'000'000));
+                static_cast<int>(ns % kSecondInNs / 1'000'000));
   return text;
 }
 
