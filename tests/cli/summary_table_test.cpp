@@ -73,7 +73,8 @@ TEST(SummaryTableTest, StepsAreToldTogetherUntilThereIsRoom) {
 TEST(SummaryTableTest, SketchesGrowCoarserRatherThanLarge) {
   SummaryTable table(false, {.sketch_bytes = 4096});
   for (std::uint64_t i = 1; i < 20'000; ++i) {
-    SummaryLine line = line_of("a", std::to_string(i % 4), 1);
+    const std::string operation = std::to_string(i % 4);
+    SummaryLine line = line_of("a", operation, 1);
     line.measures.add("took_ns", i * i * i);
     table.add(line);
   }
