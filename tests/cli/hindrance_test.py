@@ -207,7 +207,7 @@ class LeftOutTest(RunTest):
 
     def test_what_is_no_name_is_refused(self):
         self.refused("--except", "/bin/sh", "--summary", "--", "true", status=2, says="without its folder")
-        self.refused("--except", "--", "--summary", "--", "true", status=2, says="without its folder")
+        self.refused("--except", "--", "--summary", "--", "true", status=2, says="wants a value")
 
 
 if __name__ == "__main__":
