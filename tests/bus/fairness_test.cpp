@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ class ManyChannelsTest : public ::testing::TestWithParam<unsigned> {};
 /// are taken.
 TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeOthersGetManyMore) {
   constexpr std::size_t kChannels = 1000;
-  constexpr std::uint64_t kTurns = 20;
+  constexpr std::uint64_t kTurns = 60;  // past the end of a lane's first segment
   const unsigned workers = GetParam();
   const std::uint64_t bound = workers * (kChannels - 1) + workers;
   Bus bus(with_workers(workers));
@@ -50,6 +51,13 @@ TEST_P(ManyChannelsTest, EachOfAThousandBusyChannelsGetsItsTurnBeforeOthersGetMa
     channels.push_back(&bus.channel<Plain>("many." + std::to_string(i)));
   for (std::size_t i = 0; i < kChannels; ++i) {
     subs.push_back(channels[i]->subscribe_batch([&, i](Batch<Plain>) {
+      // A turn may be two calls, in which a callback publishes at the end of a lane's segment: one
+      // of what lay before that end, and one of what came meanwhile.
+      thread_local const Seen* in_turn = nullptr;
+      if (std::exchange(in_turn, &seen[i]) == &seen[i]) {
+        if (!over) channels[i]->post({turns});
+        return;
+      }
       const std::uint64_t now = ++turns;
       // From the third turn on: by then all have become busy.
       if (++seen[i].turns > 2 && now - seen[i].last > bound + 1) ++too_long;
