@@ -1,21 +1,18 @@
 // How does a test look into a child process? It runs one, with an end that it cannot miss.
 #pragma once
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include "tests/process/alone_awake.hpp"
 #include "tests/process/sanitized.hpp"
 
 namespace ringmain::tests {
@@ -59,26 +56,6 @@ inline unsigned rounds(const char* variable, unsigned release) {
 }
 
 enum class Leave { by_exit, by_underscore_exit };  // with static destructors, or without
-
-/// Waits until every other thread sleeps, for a second at most: one that a test keeps busy does not
-/// allocate. A sanitizer's malloc keeps its locks across fork(), so a child born while another
-/// thread allocates, as a starting one does, would wait for that lock for ever.
-inline void wait_until_alone_awake() {
-  const auto all_sleep = [] {
-    const std::string self = std::to_string(::gettid());
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-      std::string stat;
-      std::getline(std::ifstream(task.path() / "stat"), stat);
-      const std::size_t state = stat.rfind(") ");
-      if (task.path().filename() != self && state != stat.npos && stat[state + 2] != 'S') {
-        return false;
-      }
-    }
-    return true;
-  };
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (!all_sleep() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-}
 
 /// Forks and runs `body(Findings&)` in the child; says how it ended.
 template <class Body>

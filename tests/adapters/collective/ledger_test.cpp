@@ -298,6 +298,7 @@ TEST(LedgersTest, AForkAtAnyMomentLeavesTheChildALedgerOfItsOwn) {
   for (int i = 0; i < 64; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
+      ::alarm(60);  // where it would wait for ever
       (void)ledger->completed(open);
       ledger.reset();
       TestBus own;  // TSan lets no thread begin in such a child

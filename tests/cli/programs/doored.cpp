@@ -17,6 +17,9 @@
 #include "bus/bus.hpp"
 #include "bus/door.hpp"
 
+#include "tests/process/alone_awake.hpp"
+#include "tests/process/sanitized.hpp"
+
 namespace {
 
 struct Said {
@@ -42,6 +45,7 @@ void say() {
 
 std::string end_of_child(bool with_a_bus) {
   std::fflush(nullptr);
+  if (ringmain::tests::is_sanitized()) ringmain::tests::wait_until_alone_awake();
   const pid_t child = ::fork();
   if (child == 0) {
     if (with_a_bus) {
