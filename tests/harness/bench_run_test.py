@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "scripts"))
 
 import bench_rows  # noqa: E402
+import bench_run  # noqa: E402
 import bench_table  # noqa: E402
 
 PROGRAM = """#!{python}
@@ -105,10 +106,13 @@ class WholeRun(unittest.TestCase):
     def test_a_run_in_pieces_goes_on_from_its_reports(self):
         cases = {"q/bus": {"value": 12.0}, "unheard/cycle": {"value": 0.25}}
         self.assertEqual(self.bench(cases, "--only", "^q/").returncode, 0)
-        run = self.bench(cases, "--go-on")
+        run = self.bench(cases, "--go-on", "--minutes", "1e-9")
+        self.assertEqual(run.returncode, 3, run.stdout + run.stderr)
+        self.assertEqual(list(self.result()["cases"]), ["q/bus"], "its time was over before it began")
+        run = self.bench(cases, "--go-on", "--minutes", "1e6", "--seconds", "1e6")
         self.assertEqual(run.returncode, 3, run.stdout + run.stderr)
         figures = self.result()["cases"]
-        self.assertEqual([figures[case]["N"]["value"]["n"] for case in cases], [5, 5])
+        self.assertEqual([figures[case]["N"]["value"]["n"] for case in cases], [5, bench_run.PLENTY])
 
     def test_figures_of_two_machines_or_builds_are_not_mixed(self):
         self.bench({"q/bus": {"value": 12.0}}, "--only", "^q/")
