@@ -2,7 +2,9 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <poll.h>
 #include <string>
+#include <unistd.h>
 
 #include "cli/command_line.hpp"
 #include "cli/verbs.hpp"
@@ -33,10 +35,25 @@ SignalHandler*& inherited_sigpipe() noexcept {
   return inherited;
 }
 
+void end_as_nobody_reads() noexcept {
+  if (inherited_sigpipe() != SIG_DFL) return;
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+}
+
+namespace {
+
+/// Of a pipe or socket only; what has failed to be written to it is not kept.
+bool standard_output_has_no_reader() noexcept {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+}  // namespace
 }  // namespace ringmain::cli
 
 int main(int count, char** words) {
-  // A closed pipe is an error to report, not a reason to die; `run` restores what was set before.
+  // A closed pipe must not end what other sinks still write; `run` restores what was set before.
   ringmain::cli::inherited_sigpipe() = std::signal(SIGPIPE, SIG_IGN);
   int status = ringmain::cli::kFailed;
   try {
@@ -47,6 +64,7 @@ int main(int count, char** words) {
   }
   const bool unwritten = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   if (unwritten && status == ringmain::cli::kDone) {
+    if (ringmain::cli::standard_output_has_no_reader()) ringmain::cli::end_as_nobody_reads();
     status = ringmain::cli::failed("standard output cannot be written to");
   }
   return status;

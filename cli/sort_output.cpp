@@ -12,6 +12,8 @@
 
 #include "adapters/formats/output_open.hpp"
 
+#include "cli/verbs.hpp"
+
 namespace ringmain::cli {
 namespace {
 
@@ -45,6 +47,7 @@ std::string named(int fd, const std::string& path) {
 }  // namespace
 
 void SortOutput::unwritten(int why) const {
+  if (standard_ && why == EPIPE) end_as_nobody_reads();
   throw CannotSort(name_ + " cannot be written: " + std::generic_category().message(why));
 }
 

@@ -54,5 +54,8 @@ struct Verb {
 /// What became of SIGPIPE before the program chose to ignore it.
 using SignalHandler = void(int);
 [[nodiscard]] SignalHandler*& inherited_sigpipe() noexcept;
+/// Ends the program as SIGPIPE would have, without a word: whoever read its output has seen enough
+/// (`… | head`). Returns if the program was started with SIGPIPE ignored: that asks for the error.
+void end_as_nobody_reads() noexcept;
 
 }  // namespace ringmain::cli

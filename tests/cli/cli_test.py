@@ -277,6 +277,14 @@ class SinksTest(CliTest):
         self.assertEqual(run.returncode, 1)
         self.assertIn("Broken pipe", run.stderr)
 
+    def test_a_reader_that_has_seen_enough_gets_no_complaint(self):
+        for words in (("--help",), ("providers",), ("man", "sort"), ("completion", "bash")):
+            reading, writing = os.pipe()
+            os.close(reading)
+            run = subprocess.run([BINARY, *words], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+            os.close(writing)
+            self.assertEqual((run.returncode, run.stderr), (-signal.SIGPIPE, ""), words)
+
 
 class ErrorsTest(CliTest):
     def test_what_is_no_trace_is_refused_with_one_sentence(self):
