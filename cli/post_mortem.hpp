@@ -18,6 +18,13 @@ template <std::size_t kSize>
           static_cast<std::size_t>(std::find(bytes.begin(), bytes.end(), '\0') - bytes.begin())};
 }
 
+/// "rank 3 of 8", or "" where no launcher has said one: torchrun itself is no rank 0.
+[[nodiscard]] inline std::string rank_of(const engine::flight::FixedHeader& head) {
+  const std::string_view launcher = text_of(head.launcher);
+  if (launcher.empty() || launcher == "none") return "";
+  return "rank " + std::to_string(head.rank) + " of " + std::to_string(head.world_size);
+}
+
 /// For a person; the last `events` of each ring.
 [[nodiscard]] std::string post_mortem_text(const flight::RingDump& dump, std::size_t events);
 /// One line with all of it, and the last `events` of each ring.

@@ -162,11 +162,7 @@ class Picture {
     const auto& head = dump_.file().header;
     std::string whose = std::string(text_of(head.program)) + ", pid " + std::to_string(head.pid) +
                         " on " + std::string(text_of(head.host));
-    const std::string_view launcher = text_of(head.launcher);
-    if (!launcher.empty() && launcher != "none") {
-      whose = "rank " + std::to_string(head.rank) + " of " + std::to_string(head.world_size) +
-              ": " + whose;
-    }
+    if (const std::string rank = rank_of(head); !rank.empty()) whose = rank + ": " + whose;
     body_ += svg_text(10, 20, whose, " font-weight=\"bold\"");
     const double took = static_cast<double>(to_ns_) - static_cast<double>(from_ns_);
     body_ += svg_text(10, 40,

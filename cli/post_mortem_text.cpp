@@ -119,10 +119,10 @@ void add_patterns(std::string& to, const RingDump& dump) {
 
 std::string post_mortem_text(const RingDump& dump, std::size_t events) {
   const raw::FixedHeader& head = dump.file().header;
-  std::string to = "rank " + std::to_string(head.rank) + " of " + std::to_string(head.world_size) +
-                   ": " + shown(text_of(head.program)) + ", pid " + std::to_string(head.pid) +
-                   " on " + shown(text_of(head.host)) + ": " + std::string(living_words(dump)) +
-                   "\n  " + dump.path() + '\n';
+  const std::string rank = rank_of(head);
+  std::string to = (rank.empty() ? "no rank" : rank) + ": " + shown(text_of(head.program)) +
+                   ", pid " + std::to_string(head.pid) + " on " + shown(text_of(head.host)) + ": " +
+                   std::string(living_words(dump)) + "\n  " + dump.path() + '\n';
   if (!dump.file().damage.empty()) to += "  damaged: " + dump.file().damage + '\n';
   if (dump.last_ns() != 0)
     to += "  its last record is of " + time_of_day(dump.realtime_of(dump.last_ns())) + '\n';

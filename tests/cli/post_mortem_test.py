@@ -88,6 +88,7 @@ class PostMortemTest(unittest.TestCase):
         run = subprocess.run([EXAMPLE, "20"], check=True, capture_output=True, text=True, env=self.environment)
         told = self.ringmain(*run.stdout.split()[1:])
         self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertTrue(told.stdout.startswith("no rank: "), "no launcher has said one")
         self.assertIn("operations that were issued and had not ended: 2", told.stdout)
         for group in ("data", "tensor"):
             self.assertIn(f"all_reduce of group '{group}' #20, 4.00 MiB", told.stdout)
@@ -168,6 +169,7 @@ class PostMortemTest(unittest.TestCase):
         run = self.ringmain("fr", "analyze", "--json", "--grace", 0, self.folder)
         verdict = json.loads(run.stdout)
         self.assertEqual((verdict["dumps"], verdict["passed_over"]), (1, files[:1]), run.stdout)
+        self.assertTrue(self.ringmain("post-mortem", files[0]).stdout.startswith("rank 0 of 2: "))
         run = self.ringmain("fr", "analyze", *files)  # what is named is not passed over
         self.assertEqual(run.returncode, 2)
         self.assertIn("are both of rank 0", run.stderr)
