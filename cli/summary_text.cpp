@@ -77,6 +77,10 @@ class Text {
                   "Medians and percentiles are within %.1f %%; n, max and total are exact.",
                   100 * Sketch::error(report_.table.coarser()));
     line(error);
+    const auto has_step = [](const SummaryRow& row) { return row.step.has_value(); };
+    if (report_.by.step && std::none_of(report_.rows.begin(), report_.rows.end(), has_step)) {
+      line("No event says its step: nothing in these runs published train.step.");
+    }
     if (report_.by.step && report_.table.step_width() > 1) {
       line(with_commas(report_.table.step_width()) +
            " steps are told together, because there are too many to tell apart.");

@@ -151,6 +151,10 @@ class SummaryCountsTest(SummaryTest):
         self.assertTrue(all("rank" in row and "step" in row for row in both["rows"]))
         self.assertEqual(both["step_width"], 1)
         self.assertIn("step 2", self.run_it("--by", "step", path))
+        self.assertNotIn("No event says its step", self.run_it("--by", "step", path))
+        without = self.file("b", line("x"))
+        self.assertIn("No event says its step", self.run_it("--by", "step", without))
+        self.assertNotIn("No event says its step", self.run_it(without))
 
     def test_many_steps_are_told_together_and_none_is_lost(self):
         count = 70_000
