@@ -242,8 +242,18 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
 /// anything that a publish changes. Returns 2 * published + 1; 0: this thread is publishing on the
 /// lane already.
 [[gnu::always_inline]] inline std::uint64_t begin(Lane& lane) noexcept {
-  if (one_instruction())  // e.published: busy; l.closing of the caller
-    return set_lowest(lane.word) ? 0 : lane.word.load(std::memory_order_relaxed);  // relaxed: ours
+  if (one_instruction()) {
+    // Guessed before it is known, so that what follows need not wait until the bit is stored and
+    // loaded again. It is wrong where a handler has published in between.
+    const std::uint64_t guess = lane.word.load(std::memory_order_relaxed) + 1;  // relaxed: our own
+    std::uint64_t known = hidden(guess);
+    if (set_lowest(lane.word)) return 0;  // e.published: busy; l.closing of the caller
+    const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
+    if (word != guess) [[unlikely]]
+      known = hidden(word);  // a branch, and no choice between two values: that would wait for both
+    if ((known & 1) == 0) __builtin_unreachable();
+    return known;
+  }
   if (begun(lane)) return 0;
   // A handler that publishes before this store has ended by then, and the word is read after it.
   lane.underway.inside.store(true, std::memory_order_relaxed);  // relaxed: our own

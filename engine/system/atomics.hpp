@@ -78,6 +78,14 @@ constexpr bool one_instruction() noexcept {
 #endif
   return was;
 }
+/// The same value, of which the compiler knows nothing: it takes no equal one in its place, and
+/// computes it nowhere but here.
+[[gnu::always_inline]] inline std::uint64_t hidden(std::uint64_t value) noexcept {
+#if defined(__x86_64__)
+  asm volatile("" : "+r"(value));
+#endif
+  return value;
+}
 /// Adds one to a word that this thread alone writes; a release for other threads.
 inline void count_one(Atomic<std::uint64_t>& word) noexcept {
 #if defined(__x86_64__)

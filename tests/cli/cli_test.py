@@ -268,21 +268,20 @@ class SinksTest(CliTest):
                                  text=True, check=False)
         self.assertEqual((run.returncode, "standard output" in run.stderr), (1, True), run.stderr)
 
-    def test_a_closed_pipe_is_one_sentence_and_a_failure(self):
+    def with_a_closed_pipe(self, *words):
         reading, writing = os.pipe()
         os.close(reading)
-        run = subprocess.run([BINARY, "replay", str(TRACE), "--speed", "max", "--quiet", "--sink", "json_lines:-"],
-                             stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+        run = subprocess.run([BINARY, *words], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
         os.close(writing)
-        self.assertEqual(run.returncode, 1)
-        self.assertIn("Broken pipe", run.stderr)
+        return run
+
+    def test_a_closed_pipe_is_one_sentence_and_a_failure(self):
+        run = self.with_a_closed_pipe("replay", str(TRACE), "--speed", "max", "--quiet", "--sink", "json_lines:-")
+        self.assertEqual((run.returncode, "Broken pipe" in run.stderr), (1, True), run.stderr)
 
     def test_a_reader_that_has_seen_enough_gets_no_complaint(self):
         for words in (("--help",), ("providers",), ("man", "sort"), ("completion", "bash")):
-            reading, writing = os.pipe()
-            os.close(reading)
-            run = subprocess.run([BINARY, *words], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
-            os.close(writing)
+            run = self.with_a_closed_pipe(*words)
             self.assertEqual((run.returncode, run.stderr), (-signal.SIGPIPE, ""), words)
 
 

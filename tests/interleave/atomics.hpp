@@ -114,6 +114,9 @@ inline bool set_lowest(Atomic<std::uint64_t>& word, RINGMAIN_WHERE) noexcept {
               word.address(), [](std::uint64_t had) { return had | 1; }, where) &
           1) != 0;
 }
+inline std::uint64_t hidden(std::uint64_t value) noexcept {
+  return value;
+}
 inline void count_one(Atomic<std::uint64_t>& word, RINGMAIN_WHERE) noexcept {
   if (!one_instruction())
     (void)word.fetch_add(1, std::memory_order_release, where);

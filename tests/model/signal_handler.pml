@@ -3,9 +3,10 @@
  * lost, or a sound ledger accused?
  *
  *   publish, ONE: one instruction says busy      elsewhere: a flag keeps handlers out
- *     busy already? refused                        flag up, or busy? refused
- *     word is busy (one step)                      flag up
- *     w = word                                     w = word; word = w, busy
+ *     w = word, a guess                            flag up, or busy? refused
+ *     busy already? refused; word is busy          flag up
+ *       (one step)                                 w = word; word = w, busy
+ *     the guess was wrong? w = word
  *     the slot; word = w, published                the slot; word = w, published; flag down
  *
  *   refuse                                       a thread that checks the ledger, on another processor
@@ -15,8 +16,8 @@
  * A thread and its handlers never run at once: `top` says which of them does.  A handler begins anywhere, runs
  * to its end, and sees all that was done before it: so sequential consistency is no simplification.
  * WAIT: the handler's event waits for room, and the thread was about to wake the worker that would make it.
- * Mutants, each must fail: LOOK_FIRST (busy is said by a load and a store), WORD_FIRST (the word is read before
- * the flag is up), NO_FLAG, COUNT_IN_TWO (a refusal is counted by a load and a store), SETTLED_FLAT
+ * Mutants, each must fail: LOOK_FIRST (busy is said by a load and a store), GUESSED (the guess is not looked
+ * at), WORD_FIRST (the word is read before the flag is up), NO_FLAG, COUNT_IN_TWO (a refusal is counted by a load and a store), SETTLED_FLAT
  * (settling is 1 or 0), ONE_BETWEEN (the ledger is checked as if one at most were between two counts),
  * SAID_FIRST (of WAIT: it says that it has woken before it does)
  */
@@ -57,8 +58,16 @@ inline begin() {                  /* w = 0: refused */
   w = word;
   if :: w % 2 == 0 -> w = w + 1; word = w :: else -> w = 0 fi
 #else
-  atomic { if :: word % 2 == 0 -> word = word + 1; w = 1 :: else -> w = 0 fi };
-  if :: w != 0 -> w = word :: else fi
+  w = word + 1;
+  atomic {
+    if
+    :: word % 2 == 0 -> word = word + 1
+    :: else -> w = 0
+    fi
+  };
+#ifndef GUESSED                   /* M */
+  if :: w != 0 && w != word -> w = word :: else fi
+#endif
 #endif
 #else
 #ifdef WORD_FIRST                 /* M */
