@@ -4,6 +4,9 @@
 # adapters (RINGMAIN_BUILD_ADAPTERS) the library, its headers and what C and Fortran need.
 include(CMakePackageConfigHelpers)
 
+# What a rule names no component for is for who compiles.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
+
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ringmain")
 set(namelink "")
 if(RINGMAIN_FOR_WHEEL)
@@ -14,7 +17,7 @@ if(RINGMAIN_FOR_WHEEL)
 endif()
 
 install(TARGETS ${libraries} ringmain_headers EXPORT ringmainTargets
-  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${namelink}
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library NAMELINK_COMPONENT development ${namelink}
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 if(NOT RINGMAIN_FOR_WHEEL)  # Python has a loopback of its own, and links nothing
@@ -72,4 +75,8 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/ringmain-c.pc.in"
   "${PROJECT_BINARY_DIR}/package/ringmain-c.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/package/ringmain.pc" "${PROJECT_BINARY_DIR}/package/ringmain-c.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+if(RINGMAIN_DEBIAN)
+  include(Debian)
+  return()  # a Debian package says the licence in its file copyright
+endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -2,8 +2,8 @@
 if(NOT RINGMAIN_LIBRARY_ONLY)
   get_property(injected GLOBAL PROPERTY RINGMAIN_INJECTED_LIBRARIES)
   install(TARGETS ringmain_probe ${injected}
-    RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain"
-    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain")
+    RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain" COMPONENT tools
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain" COMPONENT tools)
 endif()
 
 # Public headers are those directly in a folder of this list, and a few by name. An adapter's private headers lie in a folder of their

@@ -17,6 +17,7 @@ build,library zlib1g-dev              header   zlib.h
 tests   libgtest-dev            header   gtest/gtest.h
 tests   python3                 command  python3
 tests   abigail-tools           command  abidiff
+tests   lintian                 command  lintian
 tests   gdb                     command  gdb
 tests   openmpi-bin             command  mpirun.openmpi
 tests   libopenmpi-dev          command  mpicc.openmpi
@@ -37,6 +38,7 @@ peers   libatomic-queue-dev     header   atomic_queue/atomic_queue.h
 peers   systemtap-sdt-dev       header   sys/sdt.h
 peers   libspdlog-dev           header   spdlog/spdlog.h
 peers   python3-matplotlib      python   matplotlib
+deb     dpkg-dev                command  dpkg-shlibdeps
 clang   clang                   command  clang++
 clang   clang-format            command  clang-format-14 clang-format
 clang   libclang-rt-14-dev      runtime  thread
