@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = ("bash", "sh", "env", "cat", "cp", "dirname", "basename", "mkdir", "mktemp", "tail", "rm", "uname", "nproc", "realpath",
          "chmod", "touch", "python3")
-COMMANDS = ("cmake", "ninja", "pkg-config", "abidiff", "gdb", "mpirun.openmpi", "mpicc.openmpi", "mpirun.mpich", "mpicc.mpich", "gfortran", "spin",
+COMMANDS = ("cmake", "ninja", "pkg-config", "abidiff", "lintian", "dpkg-shlibdeps", "gdb", "mpirun.openmpi", "mpicc.openmpi", "mpirun.mpich", "mpicc.mpich", "gfortran", "spin",
             "valgrind", "ccache", "clang-format-14", "llvm-symbolizer")
 VERBS = ("run", "build", "test", "bench", "soak", "fuzz", "mutate", "abi", "install", "clean")
 
@@ -36,7 +36,7 @@ echo "apt-get $*" >>"$STATE/calls"
 for package in "$@"; do
   case $package in
     build-essential) cp "$STATE/c++" "$STATE/bin/c++" ;;
-    cmake | ninja-build | pkg-config | spin | gdb) echo '#!/bin/sh' >"$STATE/bin/${package%-build}" ;;
+    cmake | ninja-build | pkg-config | spin | gdb | lintian) echo '#!/bin/sh' >"$STATE/bin/${package%-build}" ;;
     libconcurrentqueue-dev) echo concurrentqueue/concurrentqueue.h >>"$STATE/headers" ;;
     libcli11-dev) echo CLI/CLI.hpp >>"$STATE/headers" ;;
     libsimdjson-dev) echo simdjson.h >>"$STATE/headers" ;;
@@ -146,7 +146,7 @@ class Usage(DevTest):
     def test_a_wrong_word_gets_one_sentence_and_status_2(self):
         for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
                           ("test", "--torch"), ("test", "--torch", "newest"), ("test", "--torch=2.15"), ("test", "--torch", "2.15.0", "--quick"),
-                          ("soak", "--minutes"), ("soak", "--resume"), ("soak", "--flight", "--json"), ("soak", "--json", "--flight"), ("fuzz", "--seed"), ("fuzz", "fast"), ("fuzz", "--preset", "slow"), ("install", "--prefix", ""), ("install", "here"), ("bench", "-x"), ("bench", "--json"),
+                          ("soak", "--minutes"), ("soak", "--resume"), ("soak", "--flight", "--json"), ("soak", "--json", "--flight"), ("fuzz", "--seed"), ("fuzz", "fast"), ("fuzz", "--preset", "slow"), ("install", "--prefix", ""), ("install", "here"), ("install", "--deb", "here"), ("bench", "-x"), ("bench", "--json"),
                           ("clean", "all")):
             run = self.dev(*arguments)
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
@@ -160,7 +160,7 @@ class Packages(DevTest):
         self.stand_in("ctest", CTEST)
         run = self.dev("build", "dev")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        names = "build-essential cmake ninja-build pkg-config libconcurrentqueue-dev libcli11-dev libsimdjson-dev zlib1g-dev libgtest-dev abigail-tools gdb openmpi-bin libopenmpi-dev mpich libmpich-dev"
+        names = "build-essential cmake ninja-build pkg-config libconcurrentqueue-dev libcli11-dev libsimdjson-dev zlib1g-dev libgtest-dev abigail-tools lintian gdb openmpi-bin libopenmpi-dev mpich libmpich-dev"
         self.assertEqual(run.stdout.splitlines()[0], f"dev: installing what is missing here: {names}")
         update, install = self.calls()
         self.assertEqual(update, "apt-get update")
