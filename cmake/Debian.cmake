@@ -1,6 +1,7 @@
 # What do Debian packages of this tree hold, and what do they say of themselves? `cpack -G DEB` makes three:
 #
-# the libraries (component library), what compiles against them (development), and the program (tools).
+# the libraries (component library), what compiles against them (development), and the program (tools). With RINGMAIN_BUILD_PYTHON
+# also the module (python), which loads the libraries and the program of the others.
 set(library "lib${PROJECT_NAME}${soversion}")
 set(release "${PROJECT_VERSION}-1")
 # Nobody is named here: who hands packages out says who they are, as Debian's own tools are told.
@@ -68,6 +69,9 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${library} (= ${release})")
 set(CPACK_DEBIAN_TOOLS_DESCRIPTION "${about}\n
 This package has the program, which runs a command with events switched on,
 replays, summarises and merges them, its manual, and completion for shells.")
+if(RINGMAIN_BUILD_PYTHON)
+  include(DebianPython)
+endif()
 
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   string(TOUPPER "${component}" upper)

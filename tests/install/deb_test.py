@@ -3,7 +3,7 @@
 
 The release is built again as packages want it, which costs the compiler's cache a look and the linker its work.
 
-usage: deb_test.py BUILD_FOLDER, with CXX the compiler of that build
+usage: deb_test.py BUILD_FOLDER, with CXX the compiler of that build, and RINGMAIN_PYTHON the Python that it was made for, if any
 """
 
 import gzip
@@ -19,9 +19,24 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 COMPILER = os.environ.get("CXX", "c++")
+PYTHON = os.environ.get("RINGMAIN_PYTHON")
+SYSTEM_PYTHON = "/usr/bin/python3"
 TOOLS = ("dpkg-deb", "dpkg-shlibdeps", "cpack", "ccache")
 # What lintian may warn of; docs/packages.md says why. An error is never accepted.
 ACCEPTED = {"initial-upload-closes-no-bugs", "no-manual-page", "maintscript-calls-ldconfig"}
+
+HEARD = """import ringmain
+bus = ringmain.Bus()
+heard = []
+@ringmain.event("deb.tick")
+class Tick:
+    id: int
+seen = bus.subscribe("deb.*", lambda events: heard.extend(events.array["id"]))
+for number in range(3):
+    bus.publish(Tick(number))
+bus.flush(60)
+print(len(heard))
+"""
 
 
 def run(*command, **environment):
@@ -30,6 +45,13 @@ def run(*command, **environment):
     if result.returncode:
         raise AssertionError(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
     return result.stdout
+
+
+def system_python_is_that_of_the_build():
+    """Debian has one Python 3, and a package of a module is for that."""
+    versions = {subprocess.run([python, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True, check=False).stdout
+                for python in (PYTHON, SYSTEM_PYTHON) if python and Path(python).exists()}
+    return len(versions) == 1 and PYTHON is not None and Path(SYSTEM_PYTHON).exists()
 
 
 class Packages(unittest.TestCase):
@@ -43,7 +65,9 @@ class Packages(unittest.TestCase):
         # As deep as the release, so that the cache knows the relative names.
         cls.work, tree = Path(folder.name), BUILD.with_name("deb")
         environment = {"CCACHE_BASEDIR": os.environ.get("CCACHE_BASEDIR", str(SOURCE)), "DEBEMAIL": ""}
-        run("cmake", "--preset", "deb", "-S", SOURCE, "-B", tree, f"-DCMAKE_CXX_COMPILER={COMPILER}", **environment)
+        cls.python = system_python_is_that_of_the_build()
+        python = ["-DRINGMAIN_BUILD_PYTHON=ON", f"-DPython_EXECUTABLE={PYTHON}"] if cls.python else ["-DRINGMAIN_BUILD_PYTHON=OFF"]
+        run("cmake", "--preset", "deb", "-S", SOURCE, "-B", tree, f"-DCMAKE_CXX_COMPILER={COMPILER}", *python, **environment)
         run("cmake", "--build", tree, **environment)
         shutil.rmtree(tree / "packages", ignore_errors=True)
         run("cpack", "-G", "DEB", "--config", tree / "CPackConfig.cmake", **environment)
@@ -59,10 +83,11 @@ class Packages(unittest.TestCase):
     def field(self, package, name):
         return run("dpkg-deb", "--field", self.named[package], name).strip()
 
-    def test_there_are_three_and_they_ask_for_the_libraries_of_the_same_version(self):
-        self.assertEqual(sorted(self.named), sorted({"libringmain-dev", self.library, "ringmain"}))
+    def test_each_asks_for_the_libraries_of_the_same_version(self):
+        others = ["libringmain-dev", "ringmain"] + (["python3-ringmain"] if self.python else [])
+        self.assertEqual(sorted(self.named), sorted([self.library, *others]))
         version = self.field(self.library, "Version")
-        for package in ("libringmain-dev", "ringmain"):
+        for package in others:
             self.assertIn(f"{self.library} (= {version})", self.field(package, "Depends"))
         self.assertIn("libc6 (>=", self.field(self.library, "Depends"))
         self.assertIn("libc6 (>=", self.field("ringmain", "Depends"))
@@ -100,6 +125,25 @@ class Packages(unittest.TestCase):
         self.assertEqual(run(program, "run", "--summary", "--", "echo", "ran", **found), "ran\n")
         page = gzip.decompress((self.usr / "share" / "man" / "man1" / "ringmain.1.gz").read_bytes()).decode()
         self.assertEqual(page, run(program, "man", **found))
+
+    def test_the_systems_python_says_and_hears_and_finds_what_the_others_hold(self):
+        if not self.python:
+            self.skipTest(f"{PYTHON or 'no Python'} of the build is not of the version of {SYSTEM_PYTHON}")
+        modules = self.usr / "lib" / "python3" / "dist-packages"
+        numpy = run(PYTHON, "-c", "import numpy, pathlib; print(pathlib.Path(numpy.__file__).parents[1])").strip()
+        (self.work / "numpy-alone").mkdir()
+        for part in Path(numpy).glob("numpy*"):
+            (self.work / "numpy-alone" / part.name).symlink_to(part)
+        found = {"LD_LIBRARY_PATH": str(self.library_folder), "PYTHONPATH": f"{modules}:{self.work / 'numpy-alone'}", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.assertEqual(run(SYSTEM_PYTHON, "-c", HEARD, **found), "3\n")
+        self.assertEqual(run(SYSTEM_PYTHON, "-c", "import ringmain.cuda, ringmain.nccl; from ringmain import _cuda_library, _nccl_library\n"
+                             "_cuda_library.load(); print(_nccl_library.load().plugin())", **found).strip(),
+                         str(modules / "ringmain/lib/ringmain/libnccl-profiler-ringmain.so"))
+        self.assertIn(self.field("ringmain", "Version").partition("-")[0], run(SYSTEM_PYTHON, "-m", "ringmain", "--version", **found))
+        self.assertIn("ringmain = ringmain_autoload:autoload", next(modules.glob("ringmain-*.dist-info")).joinpath("entry_points.txt").read_text())
+        links = [path for path in modules.rglob("*") if path.is_symlink()]
+        self.assertGreater(len(links), 5)
+        self.assertEqual([path for path in links if not path.exists()], [])
 
     def test_lintian_has_no_errors(self):
         if not shutil.which("lintian"):
