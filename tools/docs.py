@@ -84,7 +84,7 @@ def lay_pages_out(root, source):
         made.write_text(re.sub(r"\[([^\]]+)\]\(([^)\s:]+)\)", plain, text))
     for path in tree.files(root):
         if path.suffix != ".md" and path.parts[0] in ("adapters", "bench", "bindings", "bus", "cli", "cmake", "engine", "events",
-                                                      "examples", "tests", "tools") or str(path) in ("LICENSE", "dev"):
+                                                      "examples", "packaging", "tests", "tools") or str(path) in ("LICENSE", "dev"):
             made = source / path
             made.parent.mkdir(parents=True, exist_ok=True)
             made.symlink_to(root / path)

@@ -146,7 +146,7 @@ class Usage(DevTest):
     def test_a_wrong_word_gets_one_sentence_and_status_2(self):
         for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
                           ("test", "--torch"), ("test", "--torch", "newest"), ("test", "--torch=2.15"), ("test", "--torch", "2.15.0", "--quick"),
-                          ("soak", "--minutes"), ("soak", "--resume"), ("soak", "--flight", "--json"), ("soak", "--json", "--flight"), ("fuzz", "--seed"), ("fuzz", "fast"), ("fuzz", "--preset", "slow"), ("install", "--prefix", ""), ("install", "here"), ("install", "--deb", "here"), ("bench", "-x"), ("bench", "--json"),
+                          ("soak", "--minutes"), ("soak", "--resume"), ("soak", "--flight", "--json"), ("soak", "--json", "--flight"), ("fuzz", "--seed"), ("fuzz", "fast"), ("fuzz", "--preset", "slow"), ("install", "--prefix", ""), ("install", "here"), ("install", "--deb", "here"), ("install", "--deb", "--python", "here"), ("bench", "-x"), ("bench", "--json"),
                           ("clean", "all")):
             run = self.dev(*arguments)
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
