@@ -71,6 +71,7 @@ class Ringmain(ConanFile):
     def generate(self):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False  # nothing is left beside the files of the tree
         toolchain.cache_variables.update({
             "CMAKE_CXX_FLAGS_RELEASE": "-O2 -DNDEBUG",  # as the release preset builds it
             "RINGMAIN_BUILD_ADAPTERS": bool(self.options.adapters),
@@ -81,6 +82,8 @@ class Ringmain(ConanFile):
             "RINGMAIN_INSTALL": True,
             "RINGMAIN_LIBRARY_ONLY": not self.options.program,
         })
+        if "concurrentqueue" in self.dependencies:  # and not one that the system has, too
+            toolchain.cache_variables["concurrentqueue_INCLUDE_DIR"] = self.dependencies["concurrentqueue"].cpp_info.includedirs[0]
         toolchain.generate()
 
     def build(self):

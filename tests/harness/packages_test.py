@@ -91,12 +91,12 @@ class Conan(unittest.TestCase):
             spec.loader.exec_module(recipe)
         cls.recipe = recipe.Ringmain
 
-    def made(self, system="Linux", **options):
+    def made(self, system="Linux", dependencies=(), **options):
         recipe = self.recipe()
         recipe.recipe_folder, recipe.export_sources_folder, recipe.copied = str(PACKAGING / "conan"), "", []
         recipe.options = types.SimpleNamespace(**{**self.recipe.default_options, **options})
         recipe.settings = types.SimpleNamespace(os=system)
-        recipe.cpp_info, recipe.required = Cpp(), {}
+        recipe.cpp_info, recipe.required, recipe.dependencies = Cpp(), {}, dict(dependencies)
         recipe.cpp_info.components = Components()
         recipe.requires = lambda reference, **_: recipe.required.update([reference.split("/")])
         recipe.tool_requires = recipe.requires
@@ -131,6 +131,13 @@ class Conan(unittest.TestCase):
             self.assertEqual("cli11" in recipe.required, options["program"])
             tried += 1
         self.assertEqual(tried, 6)
+
+    def test_the_queue_that_conan_brings_is_taken_and_not_the_systems(self):
+        brought = types.SimpleNamespace(cpp_info=types.SimpleNamespace(includedirs=["/brought/include"]))
+        recipe = self.made(dependencies={"concurrentqueue": brought})
+        self.assertEqual(recipe.toolchain.cache_variables["concurrentqueue_INCLUDE_DIR"], "/brought/include")
+        self.assertIn("find_path(concurrentqueue_INCLUDE_DIR ", (ROOT / "cmake/Findconcurrentqueue.cmake").read_text())
+        self.assertNotIn("concurrentqueue_INCLUDE_DIR", self.made().toolchain.cache_variables)
 
     def test_what_cannot_be_built_is_refused_in_a_sentence(self):
         for system, options in (("Windows", {}), ("Linux", {"program": True, "adapters": False})):

@@ -25,6 +25,7 @@ class RingmainTest(ConanFile):
     def generate(self):
         options = self.dependencies["ringmain"].options
         toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False
         toolchain.cache_variables["WITH_STATIC"] = bool(options.static)
         toolchain.cache_variables["WITH_ADAPTERS"] = bool(options.adapters)
         toolchain.generate()
