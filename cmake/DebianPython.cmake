@@ -29,6 +29,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/bindings/python/ringmain" "${PROJECT_SO
   DESTINATION "${dist_packages}" COMPONENT python PATTERN __pycache__ EXCLUDE)
 # The module looks for libraries and program below itself, where a wheel carries them.
 set(links "${texts}/links")
+file(REMOVE_RECURSE "${links}")  # those of an earlier version would be installed, too
 file(MAKE_DIRECTORY "${links}/lib" "${links}/bin")
 set(to_libraries "../../../../${CMAKE_LIBRARY_ARCHITECTURE}")
 foreach(one IN LISTS libraries)
