@@ -102,6 +102,31 @@ std::string_view channel_of(const Record& record) {
                                  : std::string_view(record.channel);
 }
 
+/// What ringmain.frames makes of a batch.
+template <class... Arguments>
+nb::object framed(const char* how, const Arguments&... arguments) {
+  return nb::module_::import_("ringmain.frames").attr(how)(arguments...);
+}
+
+void bind_frames(nb::class_<Batch>& batch) {
+  batch.def("to_arrow", [](const nb::object& self) { return framed("to_arrow", self); })
+      .def("to_arrow", refusing<const Batch>("to_arrow() takes nothing"))
+      .def("to_pandas", [](const nb::object& self) { return framed("to_pandas", self); })
+      .def("to_pandas", refusing<const Batch>("to_pandas() takes nothing"))
+      .def(
+          "__arrow_c_stream__",
+          [](const nb::object& self, const nb::object& schema) {
+            return framed("c_stream", self, schema);
+          },
+          nb::arg("requested_schema") = nb::none())
+      .def(
+          "__arrow_c_array__",
+          [](const nb::object& self, const nb::object& schema) {
+            return framed("c_array", self, schema);
+          },
+          nb::arg("requested_schema") = nb::none());
+}
+
 void bind_record(nb::module_& m) {
   nb::class_<Stamp>(m, "Stamp", "Where an event comes from and when.")
       .def("__init__", refusing<Stamp>("a stamp comes with an event, as event.stamp"))
@@ -165,10 +190,11 @@ void bind_batch(nb::module_& m) {
         return record_of(records.batch, records.next++);
       });
   PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
-  nb::class_<Batch>(m, "Batch", nb::type_slots(slots), nb::is_weak_referenceable(),
-                    "A run of events of one type and one channel, in the memory that the engine "
-                    "took it into, which it owns.")
-      .def_prop_ro("channel", &Batch::channel)
+  nb::class_<Batch> batch(
+      m, "Batch", nb::type_slots(slots), nb::is_weak_referenceable(),
+      "A run of events of one type and one channel, in the memory that the engine "
+      "took it into, which it owns.");
+  batch.def_prop_ro("channel", &Batch::channel)
       .def_prop_ro("_layout", &Batch::layout, nb::rv_policy::reference)
       .def_prop_ro("_stride", &Batch::stride)
       .def_prop_ro("_payload_offset", &Batch::payload_offset)
@@ -207,6 +233,7 @@ void bind_batch(nb::module_& m) {
       .def("__repr__", [](const Batch& b) {
         return "<" + counted(b) + " of " + std::string(b.channel()) + ">";
       });
+  bind_frames(batch);
 }
 
 }  // namespace ringmain::python

@@ -35,6 +35,7 @@ class Steps {
   void end() {
     if (!scopes_.empty()) scopes_.pop_back();
   }
+  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
   /// True if it belongs to another thread or process: this one needs Steps of its own.
   [[nodiscard]] bool foreign() const noexcept {
     return born_.forked() || thread_ != PyThread_get_thread_ident();
@@ -145,6 +146,7 @@ struct StepScope {
   unsigned long micro_batch;
   bool has_number, has_micro_batch;
   unsigned char begun;
+  std::size_t depth;  // of the thread's scopes when it had begun
 };
 PyTypeObject* scope_type = nullptr;
 
@@ -263,6 +265,7 @@ PyObject* enter_scope(PyObject* self, PyObject*) {
       if (scope.phase != nullptr) steps.begin_phase(scope.phase), ++scope.begun;
       if (scope.has_micro_batch)
         steps.begin_micro_batch(static_cast<std::uint32_t>(scope.micro_batch)), ++scope.begun;
+      scope.depth = steps.depth();
     } catch (...) {
       end_scope(scope);
       throw;
@@ -283,6 +286,14 @@ PyObject* exit_scope(PyObject* self, PyObject* const*, Py_ssize_t) {
   }
   end_scope(scope);
   Py_RETURN_NONE;
+}
+
+/// May it be ended here? Not in another thread, and not while scopes that began inside it are open.
+PyObject* innermost(PyObject* self, PyObject*) {
+  const StepScope& scope = scope_of(self);
+  if (scope.open == nullptr) Py_RETURN_FALSE;
+  const Steps& steps = *nb::inst_ptr<Steps>(nb::handle(scope.open));
+  return PyBool_FromLong(!steps.foreign() && steps.depth() == scope.depth ? 1 : 0);
 }
 
 /// Another scope with the same arguments, for a decorated function.
@@ -342,6 +353,7 @@ void bind_scope(nb::module_& m) {
       {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&exit_scope)),
        METH_FASTCALL, nullptr},
       {"_again", &again, METH_NOARGS, nullptr},
+      {"_innermost", &innermost, METH_NOARGS, nullptr},
       {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {
       {Py_tp_methods, methods},

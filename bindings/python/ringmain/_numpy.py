@@ -10,7 +10,7 @@ from . import _native
 
 _DTYPES = {"u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8",
            "f32": "f4", "f64": "f8", "bool": "?"}
-_STAMP = np.dtype([("time_ns", "i8"), ("sequence", "u8"), ("publisher", "u4"), ("time_from", "u4")])
+STAMP = np.dtype([("time_ns", "i8"), ("sequence", "u8"), ("publisher", "u4"), ("time_from", "u4")])
 _STAMP_OFFSET = 8  # after the sequence of the mailbox's own lane
 _by_layout: dict[tuple[int, int, int], np.dtype[Any]] = {}
 
@@ -40,7 +40,7 @@ def _structured(layout: _native.Layout, offset: int, size: int) -> np.dtype[Any]
         offsets.append(offset + at)
     if offset and "stamp" not in names:
         names.append("stamp")
-        formats.append(_STAMP)
+        formats.append(STAMP)
         offsets.append(_STAMP_OFFSET)
     made = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
     return _by_layout.setdefault(key, made)
