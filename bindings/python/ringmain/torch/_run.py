@@ -1,7 +1,7 @@
 """How is an unchanged program attached that `ringmain run` started?
 
 The run's library is loaded and asked for the process's bus, on which it opens the run's sinks. Without a run,
-RINGMAIN_ATTACH alone attaches PyTorch to the process's bus.
+RINGMAIN_ATTACH alone attaches PyTorch to the process's bus. RINGMAIN_STEPS=optimizer says the steps, too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import ringmain
 from ringmain import _native
 
 from ._attach import Attachment, attach
+from ._optimizer_steps import steps_from_optimizer
 from ._profiler import hook
 from ._surface import log
 
@@ -28,12 +29,23 @@ def attach_as_asked() -> Attachment | None:
     if "cuda" in sources:
         beside_cuda()
     if sources and SOURCE not in sources:
+        _steps_as_asked()
         return None
     if sources:
         _join()
     attachment = attach(ringmain.Bus.process())
+    _steps_as_asked()
     attachment._gives_way = "this program attaches PyTorch to a bus of its own: ringmain run hears no more of it"
     return attachment
+
+
+def _steps_as_asked() -> None:
+    """RINGMAIN_STEPS=optimizer: the program is unchanged, so that its first step begins with the optimizer's first."""
+    asked = os.environ.get("RINGMAIN_STEPS", "")
+    if asked == "optimizer":
+        steps_from_optimizer(ringmain.Bus.process(), begin_now=False, _gives_way=True)
+    elif asked:
+        raise ValueError(f"RINGMAIN_STEPS is {asked!r}; the one thing to ask for is optimizer")
 
 
 def beside_cuda() -> None:
