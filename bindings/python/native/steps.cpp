@@ -1,5 +1,6 @@
 // Which training step is it, and in which was an event published? Python's scopes, on the C++
 // source of steps, and a log of their edges.
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <nanobind/stl/string.h>
@@ -19,23 +20,30 @@
 namespace ringmain::python {
 namespace {
 
-/// The scopes of one thread. They end from the inside out.
+/// The scopes of one thread. They end from the inside out: with one end those that began inside it.
 class Steps {
  public:
-  explicit Steps(step::Source made) : source_(std::move(made)) { scopes_.reserve(kUsualDepth); }
+  explicit Steps(step::Source made) : source_(std::move(made)) { open_.reserve(kUsualDepth); }
   Steps(Steps&&) = default;
   Steps& operator=(Steps&&) = delete;
   ~Steps() {
-    while (!scopes_.empty()) scopes_.pop_back();
+    while (!open_.empty()) open_.pop_back();
     for (const Phase& phase : phases_) Py_DECREF(phase.text);
   }
-  void begin_step(std::uint64_t number) { scopes_.push_back(source_.step(number)); }
-  void begin_phase(PyObject* name) { scopes_.push_back(source_.phase(name_of(name))); }
-  void begin_micro_batch(std::uint32_t number) { scopes_.push_back(source_.micro_batch(number)); }
-  void end() {
-    if (!scopes_.empty()) scopes_.pop_back();
+  void begin_step(std::uint64_t number) { open_.push_back({source_.step(number), next_++}); }
+  void begin_phase(PyObject* name) { open_.push_back({source_.phase(name_of(name)), next_++}); }
+  void begin_micro_batch(std::uint32_t number) {
+    open_.push_back({source_.micro_batch(number), next_++});
   }
-  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  /// Ends the scope of that serial and all behind it; nothing if it has ended, as with one around
+  /// it.
+  void end_from(std::uint64_t serial) noexcept {
+    const auto found = std::find_if(open_.rbegin(), open_.rend(),
+                                    [&](const Open& one) { return one.serial == serial; });
+    if (found == open_.rend()) return;
+    while (!open_.empty() && open_.back().serial >= serial) open_.pop_back();
+  }
   /// True if it belongs to another thread or process: this one needs Steps of its own.
   [[nodiscard]] bool foreign() const noexcept {
     return born_.forked() || thread_ != PyThread_get_thread_ident();
@@ -45,6 +53,10 @@ class Steps {
   struct Phase {
     PyObject* text;
     Name name;
+  };
+  struct Open {
+    step::Source::Scope scope;
+    std::uint64_t serial;
   };
   enum : std::size_t { kUsualDepth = 8, kPhasesMax = 16 };
 
@@ -63,7 +75,8 @@ class Steps {
   }
 
   step::Source source_;
-  std::vector<step::Source::Scope> scopes_;
+  std::vector<Open> open_;
+  std::uint64_t next_ = 0;
   std::vector<Phase> phases_;
   engine::Born born_;
   unsigned long thread_ = PyThread_get_thread_ident();
@@ -145,8 +158,7 @@ struct StepScope {
   unsigned long long number;
   unsigned long micro_batch;
   bool has_number, has_micro_batch;
-  unsigned char begun;
-  std::size_t depth;  // of the thread's scopes when it had begun
+  std::uint64_t serial;  // of the first of its scopes, while it is open
 };
 PyTypeObject* scope_type = nullptr;
 
@@ -247,7 +259,7 @@ nb::object open_of(StepMaker& maker) {
 
 void end_scope(StepScope& scope) noexcept {
   Steps& steps = *nb::inst_ptr<Steps>(nb::handle(scope.open));
-  for (; scope.begun != 0; --scope.begun) steps.end();
+  if (!steps.foreign()) steps.end_from(scope.serial);  // else the thread that began it ends it
   Py_CLEAR(scope.open);
 }
 
@@ -260,12 +272,12 @@ PyObject* enter_scope(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     scope.open = open_of(*nb::inst_ptr<StepMaker>(nb::handle(scope.maker))).release().ptr();
     Steps& steps = *nb::inst_ptr<Steps>(nb::handle(scope.open));
+    scope.serial = steps.next();
     try {
-      if (scope.has_number) steps.begin_step(scope.number), ++scope.begun;
-      if (scope.phase != nullptr) steps.begin_phase(scope.phase), ++scope.begun;
+      if (scope.has_number) steps.begin_step(scope.number);
+      if (scope.phase != nullptr) steps.begin_phase(scope.phase);
       if (scope.has_micro_batch)
-        steps.begin_micro_batch(static_cast<std::uint32_t>(scope.micro_batch)), ++scope.begun;
-      scope.depth = steps.depth();
+        steps.begin_micro_batch(static_cast<std::uint32_t>(scope.micro_batch));
     } catch (...) {
       end_scope(scope);
       throw;
@@ -278,22 +290,13 @@ PyObject* exit_scope(PyObject* self, PyObject* const*, Py_ssize_t) {
   StepScope& scope = scope_of(self);
   if (scope.open == nullptr) Py_RETURN_NONE;
   if (nb::inst_ptr<Steps>(nb::handle(scope.open))->foreign()) {
-    scope.begun = 0;  // the thread that began it ends it, at the latest when that thread ends
-    Py_CLEAR(scope.open);
+    Py_CLEAR(scope.open);  // the thread that began it ends it, at the latest when that thread ends
     PyErr_SetString(PyExc_RuntimeError,
                     "a step ends in the thread and process that began it; open one in each");
     return nullptr;
   }
   end_scope(scope);
   Py_RETURN_NONE;
-}
-
-/// May it be ended here? Not in another thread, and not while scopes that began inside it are open.
-PyObject* innermost(PyObject* self, PyObject*) {
-  const StepScope& scope = scope_of(self);
-  if (scope.open == nullptr) Py_RETURN_FALSE;
-  const Steps& steps = *nb::inst_ptr<Steps>(nb::handle(scope.open));
-  return PyBool_FromLong(!steps.foreign() && steps.depth() == scope.depth ? 1 : 0);
 }
 
 /// Another scope with the same arguments, for a decorated function.
@@ -306,7 +309,6 @@ PyObject* again(PyObject* self, PyObject*) {
   to = from;
   to.ob_base = head;
   to.open = nullptr;
-  to.begun = 0;
   Py_XINCREF(to.maker);
   Py_XINCREF(to.phase);
   return made;
@@ -353,7 +355,6 @@ void bind_scope(nb::module_& m) {
       {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&exit_scope)),
        METH_FASTCALL, nullptr},
       {"_again", &again, METH_NOARGS, nullptr},
-      {"_innermost", &innermost, METH_NOARGS, nullptr},
       {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {
       {Py_tp_methods, methods},

@@ -52,3 +52,37 @@ def test_it_outlives_its_bus():
 def test_what_is_no_batch_is_refused(bus):
     with bus.follow_steps() as follow, pytest.raises(TypeError):
         follow.of(3)
+
+
+def test_with_a_scope_end_those_that_began_inside_it_and_no_other(bus, long):
+    with bus.mailbox("train.step") as box:
+        outer, inner = bus.step(1), bus.step(phase="forward", micro_batch=2)
+        outer.__enter__()
+        inner.__enter__()
+        outer.__exit__(None, None, None)
+        with bus.step(2):
+            inner.__exit__(None, None, None)  # it ended with the first step
+            with bus.step(phase="backward"):
+                pass
+        assert bus.flush(long)
+        told = [(one.step, one.phase, one.micro_batch, one.edge) for batch in box for one in batch]
+    assert told == [(1, "", 0, "begin"), (1, "forward", 0, "begin"), (1, "forward", 2, "begin"), (1, "forward", 2, "end"),
+                    (1, "forward", 0, "end"), (1, "", 0, "end"), (2, "", 0, "begin"), (2, "backward", 0, "begin"),
+                    (2, "backward", 0, "end"), (2, "", 0, "end")]
+
+
+def test_a_scope_that_another_thread_lets_go_ends_nothing_there(bus, long):
+    with bus.mailbox("train.step") as box:
+        made = []
+        thread = threading.Thread(target=lambda: (made.append(bus.step(1)), made[0].__enter__(), hold.wait(long)))
+        hold = threading.Event()
+        thread.start()
+        while not made or "open" not in repr(made[0]):
+            threading.Event().wait(0.001)
+        with bus.step(2):
+            made.clear()
+            hold.set()
+            thread.join()
+        assert bus.flush(long)
+        assert sorted((one.step, one.edge) for batch in box for one in batch) == [
+            (1, "begin"), (1, "end"), (2, "begin"), (2, "end")]

@@ -53,22 +53,16 @@ class OptimizerSteps:
         return self._optimizer() if self._optimizer is not None else None
 
     def remove(self) -> None:
-        """No step ends by it any more; the one that is open ends here, if this is its thread. May be called again.
-
-        RuntimeError: here is an open phase or step inside that step; leave that, and call it again.
-        """
+        """No step ends by it any more; the one that is open ends here, if this is its thread. May be called again."""
         global _active
         with _lock:
             if _active is self:
                 _active = None
         self._removed = True
-        here = threading.get_ident()
-        if self._stepped_in in (0, here):
+        if self._stepped_in in (0, threading.get_ident()):
             for handle in self._handles:
                 handle.remove()
             self._handles.clear()
-        if self._scope is not None and self._begun_in == here and not self._scope._innermost() and not self._bus.forked:
-            raise RuntimeError("remove() was called inside an open phase or step of bus.step(); leave that, and call it again")
         self._end()
 
     def _begin(self) -> None:
@@ -98,9 +92,6 @@ class OptimizerSteps:
     def _after(self, optimizer: Any) -> None:
         if self.optimizer is not optimizer or self._scope is None:
             return
-        if not self._scope._innermost():
-            raise RuntimeError("an optimizer stepped inside an open phase or step of bus.step(), so that the step around it goes on: "
-                               "leave that before optimizer.step(), or say the steps by bus.step()")
         self._end()
         self.steps += 1
         self._number += 1
