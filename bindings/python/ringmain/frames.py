@@ -33,18 +33,10 @@ class _Column(NamedTuple):
 def to_arrow(what: _native.Batch | Array | Iterable[_native.Batch | Array]) -> Any:
     """A pyarrow.RecordBatch of a batch or structured array; a pyarrow.Table of several with the same fields.
 
-    | of | becomes |
-    | integers, floats | the same |
-    | integers of 64 bits in ns | duration[ns]; what does not fit its 63 bits is null |
-    | bool | bool |
-    | enumerators | dictionary of their words; a value without a word is its digits |
-    | names | dictionary of their texts |
-    | texts | utf8 |
-    | stamp | stamp_time: timestamp[ns, UTC], null where a source has a clock of its own; stamp_time_ns, stamp_sequence,
-      stamp_publisher: as in the stamp; stamp_time_from: dictionary |
-
-    A field's unit is its metadata `ringmain.unit`, the channel's name that of the schema. TypeError: what has no fields.
-    ValueError: several of different fields, or none. Threads: any.
+    Enumerators and names are dictionaries of their words, 64 bits in ns durations, texts utf8; the stamp is columns of its own,
+    stamp_time (of day) among them. A field's unit is its metadata `ringmain.unit`, the channel's name the
+    schema's `ringmain.channel`. docs/python-tools.md has the table. TypeError: what has no fields. ValueError: several of different
+    fields, or none. Threads: any.
     """
     arrow = _pyarrow("to_arrow()")
     if isinstance(what, (_native.Batch, np.ndarray)):
