@@ -1,0 +1,168 @@
+"""What sinks in Python have in common: a thread of their own that takes events from mailboxes and gives them to a backend.
+
+Publishers wait for nobody: what a slow backend leaves in the mailbox is bounded, and what does not fit is lost and counted. The
+other callbacks of the bus do not wait for it either. An error of the backend's is counted, and the first one logged.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from . import _check, _native
+
+log = logging.getLogger("ringmain")
+AT_EXIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class SinkStats:
+    """Events that were taken; that found no room (`lost`); what was given to the backend; what it refused (`failed`), and its
+    last words."""
+
+    events: int
+    lost: int
+    given: int
+    failed: int
+    last_error: str
+
+
+def patterns_of(what: str | Iterable[str]) -> list[str]:
+    found = [what] if isinstance(what, str) else list(what) if isinstance(what, Iterable) else []
+    if not found or not all(isinstance(one, str) for one in found):
+        raise TypeError(f"a sink hears a pattern or several, as in 'train.>', and not {what!r}")
+    return found
+
+
+class Sink:
+    """Hears until close(), or the end of its bus. A context manager. Threads: any."""
+
+    def __init__(self, what: str | Iterable[str], bus: Any, *, title: str, every: float, queue_events: int) -> None:
+        from . import Bus
+
+        if bus is not None:
+            _check.instance("bus", bus, Bus, "a ringmain.Bus, or None for the process's")
+        every_s = _check.seconds(every)
+        if every_s is None or every_s <= 0:
+            raise ValueError(f"every is {every!r}; give seconds above 0")
+        self.bus = Bus.process() if bus is None else bus
+        self._title, self._every = title, every_s
+        self._events = self._given = self._failed = self._lost = 0
+        self._last_error = ""
+        self._told = self._closing = False
+        self._boxes: list[Any] = []
+        try:
+            for pattern in patterns_of(what):
+                self._boxes.append(self.bus.mailbox(pattern, name=title, queue_events=queue_events))
+        except BaseException:
+            self._close_boxes()
+            raise
+        self._pid, self._wake = os.getpid(), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._thread = threading.Thread(target=self._run, name=f"ringmain-{title}", daemon=True)
+
+    def _start(self) -> None:
+        """At the end of the constructor."""
+        self._thread.start()
+        atexit.register(self.close, AT_EXIT_S)
+
+    # --- what a sink does ---
+
+    def _take(self, batch: _native.Batch) -> None:
+        raise NotImplementedError
+
+    def _flush(self, last: bool) -> None:
+        """Each `every` seconds, and once more at the end."""
+
+    # --- its thread ---
+
+    def _run(self) -> None:
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        for box in self._boxes:
+            poll.register(box.fileno(), select.POLLIN)
+        due = time.monotonic() + self._every
+        while not self._closing and not all(box.closed for box in self._boxes):
+            poll.poll(max(0.0, due - time.monotonic()) * 1000)
+            self._take_all()
+            if time.monotonic() >= due:
+                self._guarded(self._flush, False)
+                due = time.monotonic() + self._every
+        self._take_all()
+        self._guarded(self._flush, True)
+
+    def _take_all(self) -> None:
+        for box in self._boxes:
+            for batch in box:
+                self._events += len(batch)
+                self._guarded(self._take, batch)
+
+    def _guarded(self, call: Any, *arguments: Any) -> None:
+        try:
+            call(*arguments)
+        except Exception as error:
+            self._refused(error)
+
+    def _refused(self, error: Exception) -> None:
+        self._failed += 1
+        self._last_error = f"{type(error).__name__}: {error}"
+        if not self._told:
+            self._told = True
+            log.warning("the sink %s: %s; training and other subscribers go on, and further errors are only counted", self._title,
+                         self._last_error)
+
+    # --- for everybody ---
+
+    def stats(self) -> SinkStats:
+        lost = self._lost + sum(box.stats().dropped for box in self._boxes)
+        return SinkStats(self._events, lost, self._given, self._failed, self._last_error)
+
+    def close(self, timeout: float | None = 10.0) -> bool:
+        """Gives what was published before to the backend, and ends. False: not within `timeout` seconds. May be called again."""
+        limit = _check.seconds(timeout)
+        if os.getpid() != self._pid:  # the thread and the backend are the parent's
+            return True
+        end = None if limit is None else time.monotonic() + limit
+        atexit.unregister(self.close)
+        if not self._closing and not self.bus.closed:
+            self.bus.flush(limit)
+        self._closing = True
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._wake, 1)
+        if threading.current_thread() is self._thread:
+            return False
+        self._thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        if self._thread.is_alive():
+            return False
+        self._close_boxes()
+        return True
+
+    def _close_boxes(self) -> None:
+        for box in self._boxes:
+            with contextlib.suppress(Exception):
+                self._lost += box.stats().dropped
+            box.close()
+        self._boxes = []
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError, OSError):
+            os.close(self._wake)
+
+    def __repr__(self) -> str:
+        stats = self.stats()
+        return (f"<{self._title} of {self.bus!r}: {stats.events} events, {stats.lost} lost, {stats.failed} refused"
+                f"{', closed' if self._closing else ''}>")
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+        self.close()
