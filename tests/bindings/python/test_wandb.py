@@ -2,6 +2,7 @@
 given; with the package there, against a real one that is offline."""
 
 import logging
+import subprocess
 import sys
 import threading
 from typing import Annotated
@@ -150,6 +151,37 @@ def test_a_bus_that_ends_ends_the_sink(long):
     with ringmain.Bus("brief") as brief:
         sink = WandbSink("train.loss", run=Run(), bus=brief, commit=True)
     assert sink.close(long) and repr(sink).endswith("closed>")
+
+
+PROGRAM = """
+import os, ringmain
+from ringmain.wandb import WandbSink
+
+class Run:
+    def define_metric(self, name, **more): pass
+    def log(self, row): print(os.getpid() == parent, row["ringmain/step"], flush=True)
+
+@ringmain.event("train.loss")
+class Loss:
+    step: int
+    loss: float
+
+parent = os.getpid()
+bus = ringmain.Bus.process()
+sink = WandbSink("train.loss", run=Run(), bus=bus, commit=True, every=3600)
+for step in range(3):
+    bus.publish(Loss(step, 1.0))
+child = os.fork()
+if child == 0:
+    assert sink.close() and sink.close()
+    raise SystemExit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_one_that_is_open_at_the_end_gives_what_it_has_and_a_forked_child_nothing():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True 0\nTrue 1\nTrue 2\n", "")
 
 
 def test_wrong_arguments_get_a_sentence(bus):
