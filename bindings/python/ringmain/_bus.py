@@ -311,6 +311,12 @@ class Bus:
     def __repr__(self) -> str:
         return f"<bus {self.name!r}{', closed' if self.closed else ''}>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks; ringmain.notebook.show() is one that updates itself."""
+        from .notebook import Live
+
+        return Live(self)._repr_html_()
+
     def __enter__(self) -> Bus:
         return self
 
