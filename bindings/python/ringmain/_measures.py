@@ -40,7 +40,8 @@ class Shape:
         self.figures = [Figure(name, fields[name][1]) for name in names]
         self.names = [name for name, (kind, _, _) in fields.items() if kind == "name"]
         self.enumerators = {name: words.split(",") for name, (kind, _, words) in fields.items() if kind == "enum" and words}
-        self.has_step = "step" in fields and fields["step"][0] in ("u64", "i64", "u32", "i32")
+        # Of training: NCCL's proxies count steps of their own.
+        self.has_step = "step" in fields and fields["step"][0] in ("u64", "i64", "u32", "i32") and fields["step"][1] != "count"
         self.kind_of = next((name for name in KINDS_OF if name in self.names), "")
         words = self.enumerators.get("edge", [])
         self.edges = words if "begin" in words and "end" in words else []

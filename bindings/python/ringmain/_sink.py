@@ -22,6 +22,8 @@ from . import _check, _native
 
 log = logging.getLogger("ringmain")
 AT_EXIT_S = 5.0
+LINGER_S = 0.1  # after each turn, so that events which come one by one do not cost the training a wake-up and the GIL each
+EVENTS_PER_SECOND = 500_000  # that a mailbox has room for meanwhile
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Sink:
         self._events = self._given = self._failed = self._lost = 0
         self._last_error = ""
         self._told = self._closing = False
+        self._linger_ms = 1000 * min(LINGER_S, _check.whole("queue_events", queue_events, 1, 2**32 - 1) / EVENTS_PER_SECOND)
         self._boxes: list[Any] = []
         try:
             for pattern in patterns_of(what):
@@ -85,8 +88,15 @@ class Sink:
     # --- its thread ---
 
     def _run(self) -> None:
-        poll = select.poll()
-        poll.register(self._wake, select.POLLIN)
+        rest, poll = select.poll(), select.poll()
+        for one in (rest, poll):
+            one.register(self._wake, select.POLLIN)
+        self._guarded(self._hear, poll, rest)
+        self._take_all()
+        self._guarded(self._flush, True)
+        atexit.unregister(self.close)
+
+    def _hear(self, poll: Any, rest: Any) -> None:
         for box in self._boxes:
             poll.register(box.fileno(), select.POLLIN)
         due = time.monotonic() + self._every
@@ -96,8 +106,7 @@ class Sink:
             if time.monotonic() >= due:
                 self._guarded(self._flush, False)
                 due = time.monotonic() + self._every
-        self._take_all()
-        self._guarded(self._flush, True)
+            rest.poll(self._linger_ms)
 
     def _take_all(self) -> None:
         for box in self._boxes:
@@ -128,7 +137,7 @@ class Sink:
     def close(self, timeout: float | None = 10.0) -> bool:
         """Gives what was published before to the backend, and ends. False: not within `timeout` seconds. May be called again."""
         limit = _check.seconds(timeout)
-        if os.getpid() != self._pid:  # the thread and the backend are the parent's
+        if os.getpid() != self._pid:  # a forked child: the thread and the backend are the parent's
             return True
         end = None if limit is None else time.monotonic() + limit
         atexit.unregister(self.close)

@@ -147,6 +147,20 @@ def test_figures_come_without_a_close_too(bus, eventually):
         assert run.rows[0]["ringmain/step"] == 0
 
 
+def test_events_that_come_one_by_one_are_taken_together(bus, monkeypatch, eventually, long):
+    monkeypatch.setattr("ringmain._sink.LINGER_S", 1e6)
+    monkeypatch.setattr("ringmain._sink.EVENTS_PER_SECOND", 1e-3)
+    with WandbSink("train.loss", run=Run(), bus=bus, commit=True) as sink:
+        bus.publish(Loss(0, 1.0))
+        assert eventually(lambda: sink.stats().events == 1), "the first is taken at once"
+        for step in range(10):
+            bus.publish(Loss(step, 1.0))
+            assert bus.flush(long)
+        threading.Event().wait(0.05)  # time enough for one that does not rest; one that does has eleven days
+        assert sink.stats().events == 1
+    assert sink.stats().events == 11, "and close() ends a rest"
+
+
 def test_a_bus_that_ends_ends_the_sink(long):
     with ringmain.Bus("brief") as brief:
         sink = WandbSink("train.loss", run=Run(), bus=brief, commit=True)
@@ -186,7 +200,8 @@ def test_one_that_is_open_at_the_end_gives_what_it_has_and_a_forked_child_nothin
 
 def test_wrong_arguments_get_a_sentence(bus):
     for wrong, why in (({"what": 7}, "a sink hears a pattern"), ({"bus": 7}, "bus is 7"), ({"every": 0}, "every is 0"),
-                       ({"commit": 1}, "commit is 1"), ({"fields": ["a"]}, "fields is"), ({"what": "a..b"}, "empty token")):
+                       ({"commit": 1}, "commit is 1"), ({"queue_events": "x"}, "queue_events is 'x'"), ({"queue_events": 0}, "queue_events is 0"),
+                       ({"every": None}, "every is None"), ({"fields": ["a"]}, "fields is"), ({"what": "a..b"}, "empty token")):
         with pytest.raises((TypeError, ValueError), match=why):
             WandbSink(**({"what": "train.>", "run": Run(), "bus": bus} | wrong))
 
