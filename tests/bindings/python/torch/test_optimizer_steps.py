@@ -259,6 +259,18 @@ for _ in range(3):
 """
 
 
+@pytest.mark.parametrize(("sources", "own"), [({"RINGMAIN_ATTACH": "1"}, "own = ringmain.torch.steps_from_optimizer(first=100)"),
+                                              ({"RINGMAIN_ATTACH": "cuda", "RINGMAIN_RUN_SOURCES": "cuda:lane=4096"}, "")],
+                         ids=["its_own", "beside_cuda"])
+def test_an_unchanged_program_whose_variables_ask_and_whose_own_steps_go_before(sources, own):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RINGMAIN_")}
+    program = (f"import ringmain; box = ringmain.Bus.process().mailbox('train.step'); import torch, ringmain.torch; {own}\n{LOOP}\n"
+               "assert ringmain.Bus.process().flush(60); print([one.step for batch in box for one in batch if one.edge == 'end'])")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env=environment | sources | {"RINGMAIN_STEPS": "optimizer"})
+    assert (done.returncode, done.stdout) == (0, "[100, 101, 102]\n" if own else "[0, 1, 2]\n"), done.stderr
+
+
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"there is no {PROGRAM}: the program was not built")
 @pytest.mark.parametrize("asked", ["optimizer", "guess"])
 def test_an_unchanged_program_of_a_run(tmp_path, asked):
