@@ -64,6 +64,12 @@ class Loop:
                             "takes Bus.process() there")
         return self.__dict__ | {"_step": None, "_micro_batch": None, "_phase": None}
 
+    def __copy__(self) -> Any:
+        return type(self)(self._given_bus, phases=self._phases)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.__copy__()
+
     def _begin(self, **what: Any) -> _native.StepScope:
         scope: _native.StepScope = self.bus.step(**what)
         scope.__enter__()

@@ -1,6 +1,7 @@
 """Do the callbacks for Lightning and for Hugging Face's Trainer say the steps, and keep their errors to themselves? Their order of calls
 is played here; with the packages there, their own trainers run."""
 
+import copy
 import importlib
 import logging
 import pickle
@@ -108,6 +109,8 @@ def test_one_without_a_bus_can_be_sent_to_another_process_and_one_with_a_bus_say
     assert sent.bus is ringmain.Bus.process() and not sent._phases
     with pytest.raises(TypeError, match="LightningLoop of a bus of your own cannot be sent"):
         pickle.dumps(LightningLoop(bus))
+    for copied in (copy.copy(LightningLoop(bus, phases=False)), copy.deepcopy(LightningLoop(bus, phases=False))):
+        assert copied.bus is bus and not copied._phases
 
 
 def test_what_is_no_bus_is_refused():
