@@ -233,7 +233,7 @@ class Bus:
         """Publishes on `train.step` that a step begins here and ends with the scope: `with bus.step(7, phase="forward")`.
 
         Without a number it is a phase or micro-batch of the step that is open in this thread. Scopes end in the thread
-        that began them. As a decorator it makes each call of the function a scope.
+        that began them, and with one those that began inside it. As a decorator it makes each call of the function a scope.
         """
         return self._step(number, phase=phase, micro_batch=micro_batch)
 
