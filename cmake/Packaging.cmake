@@ -14,6 +14,9 @@ if(RINGMAIN_FOR_WHEEL)
   set_property(TARGET ${libraries} PROPERTY VERSION)
   set(namelink NAMELINK_SKIP)
   install(TARGETS ringmain_python LIBRARY DESTINATION .)
+  # What pyproject.toml has built: what the wheel holds, and no more.
+  add_custom_target(ringmain_wheel)
+  add_dependencies(ringmain_wheel ringmain_python ${libraries})
 endif()
 
 install(TARGETS ${libraries} ringmain_headers EXPORT ringmainTargets

@@ -1,7 +1,14 @@
 # What does an installed copy hold of the adapters?
 if(NOT RINGMAIN_LIBRARY_ONLY)
   get_property(injected GLOBAL PROPERTY RINGMAIN_INJECTED_LIBRARIES)
-  install(TARGETS ringmain_probe ${injected}
+  list(APPEND injected ringmain_probe)
+  if(RINGMAIN_FOR_WHEEL AND RINGMAIN_BUILD_CLI)
+    add_dependencies(ringmain_wheel ${injected} ringmain_cli)
+  elseif(RINGMAIN_FOR_WHEEL)  # for Python only: what the package loads itself, and not what `ringmain run` does
+    set(injected ringmain_nccl_profiler ringmain_wait_counter ringmain_waits)
+    add_dependencies(ringmain_wheel ${injected})
+  endif()
+  install(TARGETS ${injected}
     RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain" COMPONENT tools
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/ringmain" COMPONENT tools)
 endif()

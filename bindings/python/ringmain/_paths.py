@@ -7,8 +7,8 @@ _HERE = Path(__file__).resolve().parent
 
 def _carried(path: Path, what: str) -> str:
     if not path.exists():
-        raise FileNotFoundError(f"this copy of ringmain carries no {what} ({path} is not there): it was not installed "
-                                "by pip; use the one of the build tree or of ./dev install")
+        raise FileNotFoundError(f"this copy of ringmain carries no {what} ({path} is not there): it was built for "
+                                "Python only, or not installed by pip; use the one of the build tree or of ./dev install")
     return str(path)
 
 
