@@ -19,7 +19,7 @@ PLAIN = ("bash", "sh", "env", "cat", "cp", "dirname", "basename", "mkdir", "mkte
          "chmod", "touch", "python3")
 COMMANDS = ("cmake", "ninja", "pkg-config", "abidiff", "lintian", "dpkg-shlibdeps", "gdb", "mpirun.openmpi", "mpicc.openmpi", "mpirun.mpich", "mpicc.mpich", "gfortran", "spin",
             "valgrind", "ccache", "clang-format-14", "llvm-symbolizer")
-VERBS = ("run", "build", "test", "bench", "soak", "fuzz", "mutate", "abi", "install", "clean")
+VERBS = ("run", "build", "test", "bench", "soak", "fuzz", "mutate", "abi", "install", "wheel", "clean")
 
 # A compiler that finds the headers whose names stand in a file.
 COMPILER = """#!/bin/bash
@@ -147,7 +147,7 @@ class Usage(DevTest):
         for arguments in (("walk",), ("build", "fast"), ("build", "dev", "asan"), ("test", "--slow"), ("soak", "--minutes", "0"),
                           ("test", "--torch"), ("test", "--torch", "newest"), ("test", "--torch=2.15"), ("test", "--torch", "2.15.0", "--quick"),
                           ("soak", "--minutes"), ("soak", "--resume"), ("soak", "--flight", "--json"), ("soak", "--json", "--flight"), ("fuzz", "--seed"), ("fuzz", "fast"), ("fuzz", "--preset", "slow"), ("install", "--prefix", ""), ("install", "here"), ("install", "--deb", "here"), ("install", "--deb", "--python", "here"), ("bench", "-x"), ("bench", "--json"),
-                          ("clean", "all")):
+                          ("wheel", "now"), ("wheel", "--python"), ("clean", "all")):
             run = self.dev(*arguments)
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
             self.assertEqual(run.stderr.count("\n"), 1, run.stderr)

@@ -15,6 +15,8 @@ import pytest
 import ringmain
 
 SOURCE = Path(os.environ.get("RINGMAIN_SOURCE", Path(__file__).resolve().parents[3]))
+sys.path.insert(0, str(SOURCE / "tools"))
+import check_wheel  # noqa: E402
 CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD")}
 
 
@@ -64,6 +66,21 @@ def test_the_wheel_carries_each_thing_once_and_no_link(wheel):
             content = archive.read(name)
             if not content.startswith(b"\x7fELF"):
                 assert str(SOURCE).encode() not in content, name
+
+
+def test_what_the_loader_reads_of_the_wheel_leads_into_the_wheel(wheel):
+    wrong, files = check_wheel.check(wheel, [SOURCE])
+    assert not wrong
+    assert files >= 15  # the module, the program, its libraries, what it loads into others
+
+
+def test_the_wheel_holds_what_is_built_for_it_and_nothing_else_is_built(wheel):
+    kept = {name.rpartition("/")[2] for name in zipfile.ZipFile(wheel).namelist()}
+    (folder,) = (SOURCE / "build").glob(f"wheel-{'-'.join(wheel.stem.split('-')[2:])}")
+    linked = run("ninja", "-C", folder, "-t", "commands", "ringmain_wheel").splitlines()
+    outputs = {Path(word).name for line in linked if " -o " in line for word in [line.split(" -o ")[1].split()[0]]}
+    products = {name for name in outputs if not name.endswith(".o")}
+    assert products and products <= kept, products - kept
 
 
 def test_the_program_works(installed):
