@@ -18,6 +18,8 @@ from pathlib import Path
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2"}
 # What Debian and its like have beside: a wheel for other systems carries it.
 ALLOWED_HERE = re.compile(r"lib(simdjson|z)\.so\.\d+|ld-linux.*")
+# What the program has that loads the file: Python's, an MPI's, or a preload's wrapped one.
+PROGRAMS = re.compile(r"_?Py|P?MPI_|ompi_|MPIR_|mpich_")
 TAGGED = re.compile(r"(.*/)?ringmain-[^-]+-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")
 
 
@@ -59,7 +61,10 @@ def about(files, platform):
             if not place.startswith("$ORIGIN"):
                 yield f"{file.name} looks for libraries in {place}, which is no place of the wheel"
         for library in file.needed:
-            if library in SYSTEM or not promised and ALLOWED_HERE.fullmatch(library):
+            if library in SYSTEM:
+                continue
+            if not promised and ALLOWED_HERE.fullmatch(library):
+                file.wants.clear()  # some of it is there
                 continue
             if not any(posixpath.join(place, library) in at for place in file.places_in_wheel()):
                 yield f"{file.name} needs {library}, which it does not find in the wheel"
@@ -67,7 +72,7 @@ def about(files, platform):
         if promised and newest > (2, int(promised[1])):
             yield f"{file.name} needs glibc {'.'.join(map(str, newest))}, and the wheel's name promises {promised[0]}"
         for symbol in sorted(file.wants - exported):
-            if not re.match(r"_?Py", symbol):
+            if not PROGRAMS.match(symbol):
                 yield f"{file.name} wants {symbol}, which nobody has"
 
 

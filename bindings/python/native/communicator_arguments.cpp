@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bindings/python/native/layout.hpp"
+#include "bindings/python/native/stable_abi.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -45,7 +46,7 @@ std::int32_t device_of(nb::handle tensor) {
   PyErr_Format(PyExc_TypeError,
                "%s: a %s is no tensor; give a torch.Tensor, a NumPy array, a buffer or a list of "
                "numbers",
-               op.c_str(), Py_TYPE(object.ptr())->tp_name);
+               op.c_str(), class_name(object.ptr()).c_str());
   throw nb::python_error();
 }
 
@@ -64,10 +65,13 @@ PythonArguments::PythonArguments(std::string op, GivenArguments given, bool othe
 void PythonArguments::read(nb::handle tensors, std::vector<Tensor>& into) {
   nb::object all = nb::steal(PySequence_Fast(tensors.ptr(), "tensors are given as a sequence"));
   if (!all.is_valid()) throw nb::python_error();
-  const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(all.ptr()));
-  into.resize(count);
-  for (std::size_t i = 0; i < count; ++i)
-    read_one(PySequence_Fast_GET_ITEM(all.ptr(), static_cast<Py_ssize_t>(i)), into[i]);
+  const Py_ssize_t count = PySequence_Size(all.ptr());
+  into.resize(static_cast<std::size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const nb::object one = nb::steal(PySequence_GetItem(all.ptr(), i));
+    if (!one.is_valid()) throw nb::python_error();
+    read_one(one, into[static_cast<std::size_t>(i)]);
+  }
   kept_.push_back(std::move(all));
 }
 

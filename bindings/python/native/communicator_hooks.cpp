@@ -11,6 +11,7 @@
 #include "bindings/python/native/communicator_arguments.hpp"
 #include "bindings/python/native/inline_subscribe.hpp"
 #include "bindings/python/native/record_of.hpp"
+#include "bindings/python/native/stable_abi.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -241,7 +242,7 @@ bool in_abort_hook() noexcept {
 
 std::string words_of(nb::handle error) {
   nb::object held;
-  std::string words = Py_TYPE(error.ptr())->tp_name;
+  std::string words = class_name(error.ptr());
   const nb::object said = nb::steal(PyObject_Str(error.ptr()));
   if (!said.is_valid()) {
     PyErr_Clear();

@@ -14,6 +14,7 @@
 
 #include "bindings/python/native/batch.hpp"
 #include "bindings/python/native/inline_subscribe.hpp"
+#include "bindings/python/native/stable_abi.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -232,7 +233,7 @@ void Dispatcher::raised(QueuedSubscriber& subscriber) {
 
 void Dispatcher::call(QueuedSubscriber& subscriber, PyObject* batch) {
   // Plain calls, and nothing on this frame that a thread's forced end would have to destroy.
-  PyObject* answer = batch == nullptr ? nullptr : PyObject_CallOneArg(subscriber.callback, batch);
+  PyObject* answer = batch == nullptr ? nullptr : call_with(subscriber.callback, batch);
   Py_XDECREF(batch);
   if (answer == nullptr) return raised(subscriber);
   Py_DECREF(answer);

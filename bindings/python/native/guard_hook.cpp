@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings/python/native/bus.hpp"
+#include "bindings/python/native/stable_abi.hpp"
 
 #include "adapters/sources/compile/trace_tap.hpp"
 
@@ -32,7 +33,7 @@ class GuardHook {
   bool verdict_of(bool hit) noexcept {
     if (chained_.is_none()) return hit;
     const nb::object chained = chained_;  // it may replace itself
-    PyObject* const said = PyObject_CallOneArg(chained.ptr(), hit ? Py_True : Py_False);
+    PyObject* const said = call_with(chained.ptr(), hit ? Py_True : Py_False);
     const int verdict = said == nullptr ? -1 : PyObject_IsTrue(said);
     Py_XDECREF(said);
     if (verdict >= 0) return verdict != 0;

@@ -8,6 +8,7 @@
 #include "bus/channel.hpp"
 
 #include "bindings/python/native/batch.hpp"
+#include "bindings/python/native/stable_abi.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -64,7 +65,7 @@ engine::Judgement ask(const Judge& by, const std::byte* at) {
   std::string words;
   try {
     const nb::object record = nb::cast(copied(*by.channel, at), nb::rv_policy::move);
-    const nb::object answer = nb::steal(PyObject_CallOneArg(by.callback, record.ptr()));
+    const nb::object answer = nb::steal(call_with(by.callback, record.ptr()));
     if (!answer.is_valid()) throw nb::python_error();
     return verdict_of(answer, *by.subscriber);
   } catch (nb::python_error& error) {

@@ -67,7 +67,7 @@ std::string_view utf8_of(PyObject* text, nb::object& held) {
   PyErr_Clear();
   held = nb::steal(PyUnicode_AsEncodedString(text, "utf-8", "replace"));
   if (!held.is_valid()) throw nb::python_error();
-  return {PyBytes_AS_STRING(held.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(held.ptr()))};
+  return {PyBytes_AsString(held.ptr()), static_cast<std::size_t>(PyBytes_Size(held.ptr()))};
 }
 
 Layout::Layout(const Schema& schema) : schema_(&schema) {

@@ -5,6 +5,7 @@
 
 #include "bindings/python/native/bus.hpp"
 #include "bindings/python/native/refuse.hpp"
+#include "bindings/python/native/stable_abi.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -22,9 +23,9 @@ unsigned name_changes = 0;  // under the GIL
 PyObject* publish_fields(const Channel& channel, PyObject* const* values, PyObject* names) {
   alignas(16) std::byte event[kEventBytesMax];
   channel.layout().begin(event);
-  const Py_ssize_t given = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  const Py_ssize_t given = names == nullptr ? 0 : tuple_size(names);
   for (Py_ssize_t i = 0; i < given; ++i)
-    channel.layout().write_named(PyTuple_GET_ITEM(names, i), values[i], event);
+    channel.layout().write_named(tuple_item(names, i), values[i], event);
   return result_object(channel.publish(event));
 }
 
@@ -49,9 +50,24 @@ PyObject* publish_fields(PyObject* self, PyObject* const* values, Py_ssize_t unn
   return guarded([&] { return publish_fields(*nb::inst_ptr<Channel>(self), values, names); });
 }
 
+PyObject* layout_key() {
+  static PyObject* const key = PyUnicode_InternFromString("__ringmain_layout__");
+  return key;
+}
+
+bool is_layout(PyObject* object) {
+  static const nb::handle layout_type = nb::type<Layout>();
+  return object != nullptr && reinterpret_cast<PyObject*>(Py_TYPE(object)) == layout_type.ptr();
+}
+
 /// The event type that @event made of that very class; a new reference, or an invalid object.
 nb::object layout_of_class(PyTypeObject* type) {
-  static PyObject* const key = PyUnicode_InternFromString("__ringmain_layout__");
+  PyObject* const key = layout_key();
+#ifdef Py_LIMITED_API
+  const nb::object members = nb::handle(reinterpret_cast<PyObject*>(type)).attr("__dict__");
+  const nb::object found = members.attr("get")(nb::handle(key));
+  return is_layout(found.ptr()) ? found : nb::object();
+#else
 #if PY_VERSION_HEX >= 0x030c0000
   const nb::object own = nb::steal(PyType_GetDict(type));
   PyObject* members = own.ptr();
@@ -60,10 +76,8 @@ nb::object layout_of_class(PyTypeObject* type) {
 #endif
   PyObject* found = members == nullptr ? nullptr : PyDict_GetItemWithError(members, key);
   if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
-  static const nb::handle layout_type = nb::type<Layout>();
-  if (found == nullptr || reinterpret_cast<PyObject*>(Py_TYPE(found)) != layout_type.ptr())
-    return {};
-  return nb::borrow(found);
+  return is_layout(found) ? nb::borrow(found) : nb::object();
+#endif
 }
 
 PyObject* publish_on_bus(PyObject* self, PyObject* const* values, Py_ssize_t unnamed,
@@ -78,10 +92,10 @@ PyObject* publish_on_bus(PyObject* self, PyObject* const* values, Py_ssize_t unn
     if (PyUnicode_Check(what))
       return publish_fields(bus.published().of(self, what), values + 1, names);
     if (const Channel* const channel = bus.published().of(bus, Py_TYPE(what))) {
-      if (names != nullptr && PyTuple_GET_SIZE(names) != 0) {
+      if (names != nullptr && tuple_size(names) != 0) {
         PyErr_Format(PyExc_TypeError,
                      "publish() takes an event as it is, or a name with fields: change %R itself",
-                     PyTuple_GET_ITEM(names, 0));
+                     tuple_item(names, 0));
         return nullptr;
       }
       return publish_object(*channel, what);
@@ -112,14 +126,40 @@ const Channel& PublishedChannels::of(NativeBus& bus, const Layout& layout) {
   return by_layout_.emplace(&layout, bus.channel(layout)).first->second;
 }
 
-const Channel* PublishedChannels::of(NativeBus& bus, PyTypeObject* type) {
+#ifdef Py_LIMITED_API
+bool SeenClass::is(PyTypeObject* type) const {
+  if (!weak_.is_valid() || PyWeakref_GetObject(weak_.ptr()) != reinterpret_cast<PyObject*>(type))
+    return false;
+  const nb::object found =
+      nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), layout_key()));
+  if (!found.is_valid()) PyErr_Clear();
+  return is_layout(found.ptr()) && nb::inst_ptr<Layout>(found) == layout_;
+}
+
+void SeenClass::becomes(PyTypeObject* type, const Layout& layout) {
+  weak_ = nb::steal(PyWeakref_NewRef(reinterpret_cast<PyObject*>(type), nullptr));
+  if (!weak_.is_valid()) PyErr_Clear();
+  layout_ = &layout;
+}
+#else
+bool SeenClass::is(PyTypeObject* type) const {
   const unsigned version = type->tp_version_tag;
-  if (version != 0 && version == last_version_ && type == last_type_) return last_;
+  return version != 0 && version == version_ && type == type_;
+}
+
+void SeenClass::becomes(PyTypeObject* type, const Layout&) {
+  type_ = type;
+  version_ = type->tp_version_tag;
+}
+#endif
+
+const Channel* PublishedChannels::of(NativeBus& bus, PyTypeObject* type) {
+  if (last_type_.is(type)) return last_;
   const nb::object layout = layout_of_class(type);
   if (!layout.is_valid()) return nullptr;
-  const Channel& found = of(bus, *nb::inst_ptr<Layout>(layout));
-  last_type_ = type;
-  last_version_ = type->tp_version_tag;
+  const Layout& described = *nb::inst_ptr<Layout>(layout);
+  const Channel& found = of(bus, described);
+  last_type_.becomes(type, described);
   return last_ = &found;
 }
 

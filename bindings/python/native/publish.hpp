@@ -15,6 +15,25 @@ namespace ringmain::python {
 
 class NativeBus;
 
+/// An event's class as it was when it was looked at. Under the GIL.
+class SeenClass {
+ public:
+  /// Is it that class, and describes it the same event?
+  [[nodiscard]] bool is(PyTypeObject* type) const;
+  void becomes(PyTypeObject* type, const Layout& layout);
+
+ private:
+#ifdef Py_LIMITED_API
+  nb::object weak_;  // no other class can have its address while this leads to it
+  const Layout* layout_ = nullptr;
+#else
+  // Its version changes when the class, or one of its bases, is changed, and no other class ever
+  // has the same version; 0: Python gives it none.
+  PyTypeObject* type_ = nullptr;  // compared only: the class may be gone
+  unsigned version_ = 0;
+#endif
+};
+
 /// The channels that Python has published on, by event type and by name. Under the GIL.
 class PublishedChannels {
  public:
@@ -38,10 +57,7 @@ class PublishedChannels {
   using ByName = std::unordered_map<std::string, Channel, Hash, std::equal_to<>>;
   // References into these stay valid while Python code, perhaps inside a publish, adds others.
   std::unordered_map<const Layout*, Channel> by_layout_;
-  // The class of the last published event. Its version changes when the class, or one of its bases,
-  // is changed, and no other class ever has the same version; 0: Python gives it none.
-  PyTypeObject* last_type_ = nullptr;  // compared only: the class may be gone
-  unsigned last_version_ = 0;
+  SeenClass last_type_;  // of the last published event
   const Channel* last_ = nullptr;
   ByName by_name_;
   std::vector<ByName::node_type> outdated_;  // kept: a publish may be using them

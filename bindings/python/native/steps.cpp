@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bus/core/erased.hpp"
@@ -16,6 +17,7 @@
 #include "bindings/python/native/batch.hpp"
 #include "bindings/python/native/bus.hpp"
 #include "bindings/python/native/publish.hpp"
+#include "bindings/python/native/stable_abi.hpp"
 
 namespace ringmain::python {
 namespace {
@@ -196,7 +198,7 @@ bool take_argument(StepScope& scope, const char* what, PyObject* value) {
   if (*what == 'p') {
     if (!PyUnicode_Check(value)) return refuse(PyExc_TypeError, what, "a str", value) != nullptr;
     Py_INCREF(value);
-    Py_XSETREF(scope.phase, value);
+    Py_XDECREF(std::exchange(scope.phase, value));
     return true;
   }
   scope.has_micro_batch = whole_number(value, what, 0xffffffffu, number);
@@ -224,19 +226,19 @@ PyObject* make_scope(PyObject* self, PyObject* const* values, Py_ssize_t unnamed
                     "step() takes the step's number; phase= and micro_batch= by their names");
     return nullptr;
   }
-  const nb::object made = nb::steal(scope_type->tp_alloc(scope_type, 0));
+  const nb::object made = nb::steal(allocate(scope_type));
   if (!made.is_valid()) return nullptr;
   StepScope& scope = scope_of(made.ptr());
   Py_INCREF(self);
   scope.maker = self;
   if (unnamed == 1 && !take_argument(scope, "number", values[0])) return nullptr;
-  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  const Py_ssize_t named = names == nullptr ? 0 : tuple_size(names);
   for (Py_ssize_t i = 0; i < named; ++i) {
-    const char* what = argument_named(PyTuple_GET_ITEM(names, i));
+    const char* what = argument_named(tuple_item(names, i));
     if (what == nullptr || (*what == 'n' && unnamed == 1)) {
       PyErr_Format(PyExc_TypeError,
                    "step() takes number, phase= and micro_batch= once each, and not %R",
-                   PyTuple_GET_ITEM(names, i));
+                   tuple_item(names, i));
       return nullptr;
     }
     if (!take_argument(scope, what, values[unnamed + i])) return nullptr;
@@ -301,7 +303,7 @@ PyObject* exit_scope(PyObject* self, PyObject* const*, Py_ssize_t) {
 
 /// Another scope with the same arguments, for a decorated function.
 PyObject* again(PyObject* self, PyObject*) {
-  PyObject* made = scope_type->tp_alloc(scope_type, 0);
+  PyObject* made = allocate(scope_type);
   if (made == nullptr) return nullptr;
   StepScope& to = scope_of(made);
   const StepScope& from = scope_of(self);
@@ -315,13 +317,13 @@ PyObject* again(PyObject* self, PyObject*) {
 }
 
 PyObject* decorate(PyObject* self, PyObject* arguments, PyObject*) {
-  if (PyTuple_GET_SIZE(arguments) != 1) {
+  if (tuple_size(arguments) != 1) {
     PyErr_SetString(PyExc_TypeError, "step() as a decorator takes one function");
     return nullptr;
   }
   return guarded([&] {
     const nb::object around = nb::module_::import_("ringmain._steps").attr("around");
-    return around(nb::handle(self), nb::handle(PyTuple_GET_ITEM(arguments, 0))).release().ptr();
+    return around(nb::handle(self), nb::handle(tuple_item(arguments, 0))).release().ptr();
   });
 }
 
@@ -344,9 +346,7 @@ void free_scope(PyObject* self) {
   if (scope.open != nullptr) end_scope(scope);  // it was begun by hand, and let go
   Py_CLEAR(scope.phase);
   Py_CLEAR(scope.maker);
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
+  deallocate(self);
 }
 
 void bind_scope(nb::module_& m) {
