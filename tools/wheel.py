@@ -96,9 +96,8 @@ def environment(root, python, version):
 
 def build(root, python, chosen, raw):
     """The wheel as this machine builds it."""
-    settings = ["build-dir=build/wheels-{wheel_tag}" + ("-native" if chosen.native else ""), "cmake.define.ZLIB_USE_STATIC_LIBS=ON"]
-    if chosen.python_only:
-        settings.append("cmake.define.RINGMAIN_BUILD_CLI=OFF")
+    settings = ["build-dir=build/wheels-{wheel_tag}" + ("-native" if chosen.native else ""), "cmake.define.ZLIB_USE_STATIC_LIBS=ON",
+                f"cmake.define.RINGMAIN_BUILD_CLI={'OFF' if chosen.python_only else 'ON'}"]
     environment = dict(os.environ)
     if not chosen.native:
         old = root / "build" / "old-symbols"
@@ -162,12 +161,14 @@ def main():
     arguments.add_argument("--python-only", action="store_true")
     chosen = arguments.parse_args()
     root = chosen.root.resolve()
+    # Both have one name.
+    output = chosen.output or root / "build" / "wheels" / ("python-only" if chosen.python_only else "")
     try:
         for python in chosen.python or found():
             version = about(python)
             print(f"dev: building with Python {version[0]}.{version[1]}; build/wheel.log has the rest", flush=True)
             made = environment(root, python, version)
-            repair(root, made, build(root, made, chosen, root / "build" / "wheels-raw"), chosen, chosen.output or root / "build" / "wheels")
+            repair(root, made, build(root, made, chosen, root / "build" / "wheels-raw"), chosen, output)
     except (Failed, OSError) as error:
         print(f"dev: {error}", file=sys.stderr)
         return 1
