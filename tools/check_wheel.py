@@ -18,9 +18,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2"}
+SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2",
+          "ld-linux-aarch64.so.1"}
 # What Debian and its like have beside: a wheel for other systems carries it.
-ALLOWED_HERE = re.compile(r"lib(simdjson|z)\.so\.\d+|ld-linux.*")
+ALLOWED_HERE = re.compile(r"lib(simdjson|z)\.so\.\d+")
 # What the program has that loads the file: Python's, an MPI's, or a preload's wrapped one.
 PROGRAMS = re.compile(r"_?Py|P?MPI_|ompi_|MPIR_|mpich_")
 TAGGED = re.compile(r"(.*/)?ringmain-[^-]+-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")

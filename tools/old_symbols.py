@@ -104,7 +104,8 @@ def beside(cxx, name):
 
 def make(folder, cxx):
     if platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
-        raise Refused(f"this is known for x86_64 with glibc, not for {platform.machine()} with {platform.libc_ver()[0] or 'another library'}")
+        raise Refused(f"this is known for x86_64 with glibc, not for {platform.machine()} with {platform.libc_ver()[0] or 'another library'}; "
+                      "./dev wheel --native makes a wheel for systems like this one")
     folder.mkdir(parents=True, exist_ok=True)
     of_libc = symbols(beside(cxx, "libc.so.6"))
     files = {soname: {} for soname in ("libc.so.6", *MOVED)}

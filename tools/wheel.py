@@ -89,7 +89,10 @@ def environment(root, python, version):
         print(f"dev: making build/{folder.name}: {' '.join(words)}", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
         run(python, "-m", "venv", folder)
-        run(made, "-m", "pip", "install", "--quiet", *words, log=folder / "pip.log")
+        try:
+            run(made, "-m", "pip", "install", "--quiet", *words, log=folder / "pip.log")
+        except Failed as error:
+            raise Failed(f"{error}\nsay where packages come from: PIP_INDEX_URL, PIP_FIND_LINKS") from None
         stamp.write_text(" ".join(words))
     return made
 
