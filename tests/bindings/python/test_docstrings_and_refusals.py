@@ -24,6 +24,7 @@ def things(bus, ticks, tick, keep, long, tmp_path, monkeypatch):
     batch = keep.batches[0]
     stats = bus.stats()
     monkeypatch.setenv("RINGMAIN_FLIGHT_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)  # a wrong word may be a right name of a folder
     recording = bus.record("test.>")
     place = next(follow.at(record) for found in keep.batches for record in found if record.channel == ticks.name and record.n == 7)
     yield {"Batch": batch, "BatchResult": rows, "Bus": bus, "Channel": ticks, "ChannelStats": stats.channels[ticks.name],
