@@ -1,5 +1,7 @@
 #include "bindings/python/native/publish.hpp"
 
+#include <cstdint>
+#include <iterator>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
@@ -154,13 +156,15 @@ void SeenClass::becomes(PyTypeObject* type, const Layout&) {
 #endif
 
 const Channel* PublishedChannels::of(NativeBus& bus, PyTypeObject* type) {
-  if (last_type_.is(type)) return last_;
+  const auto address = reinterpret_cast<std::uintptr_t>(type);
+  Seen& seen = seen_[(address >> 4 ^ address >> 10) % std::size(seen_)];
+  if (seen.type.is(type)) return seen.channel;
   const nb::object layout = layout_of_class(type);
   if (!layout.is_valid()) return nullptr;
   const Layout& described = *nb::inst_ptr<Layout>(layout);
   const Channel& found = of(bus, described);
-  last_type_.becomes(type, described);
-  return last_ = &found;
+  seen.type.becomes(type, described);
+  return seen.channel = &found;
 }
 
 void PublishedChannels::names_changed() noexcept {

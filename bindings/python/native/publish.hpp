@@ -57,8 +57,11 @@ class PublishedChannels {
   using ByName = std::unordered_map<std::string, Channel, Hash, std::equal_to<>>;
   // References into these stay valid while Python code, perhaps inside a publish, adds others.
   std::unordered_map<const Layout*, Channel> by_layout_;
-  SeenClass last_type_;  // of the last published event
-  const Channel* last_ = nullptr;
+  struct Seen {
+    SeenClass type;
+    const Channel* channel = nullptr;
+  };
+  Seen seen_[8];  // the classes of events that were published last, by their addresses
   ByName by_name_;
   std::vector<ByName::node_type> outdated_;  // kept: a publish may be using them
   unsigned changes_ = 0;                     // of names, that by_name_ has seen
