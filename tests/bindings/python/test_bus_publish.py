@@ -1,5 +1,6 @@
 """Do the first forms, bus.publish(event), by name, and bus.step, publish the same as a channel does?"""
 
+import gc
 import threading
 from dataclasses import dataclass
 from typing import ClassVar
@@ -203,3 +204,25 @@ def test_the_name_of_a_declared_class_is_known_before_anything_was_said(bus, kee
     bus.subscribe("test.*", keep)
     assert bus.publish("test.declared", n=3) and bus.flush(long)
     assert keep.batches[0][0].n == 3 and bus.channel("test.declared").name == "test.declared"
+
+
+def test_many_classes_in_turn_are_each_said_on_their_own_channel_however_they_come_and_go(bus, keep, long):
+    def made(number):
+        return ringmain.event(f"turn.event{number}")(type(f"Turn{number}", (), {"__annotations__": {"n": int}, "__init__": filled}))
+
+    def filled(self, n):
+        self.n = n
+
+    bus.subscribe("turn.*", keep)
+    said = []
+    for round_ in range(3):
+        kinds = [made(number) for number in range(20)]  # more than are kept, and those of the round before are gone
+        for number in [*range(20), *range(0, 20, 3), *range(20)]:
+            assert bus.publish(kinds[number](round_)), number
+            said.append((f"turn.event{number}", round_))
+        with pytest.raises(TypeError):
+            bus.publish(object())
+        del kinds
+        gc.collect()
+    assert bus.flush(long)
+    assert sorted((batch.channel, record.n) for batch in keep.batches for record in batch) == sorted(said)
