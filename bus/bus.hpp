@@ -1,7 +1,6 @@
 // The bus: channels by type and by name, subscriptions across channels, flush, stop, figures.
 #pragma once
 #include <array>
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -10,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "../engine/system/durations.hpp"
 
 #include "channel.hpp"
 #include "event.hpp"

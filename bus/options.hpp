@@ -1,11 +1,11 @@
 // All options, with units and defaults: one struct for each side.
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <string>
 
 #include "../engine/publish/lane_kind.hpp"
 #include "../engine/publish/overflow.hpp"
+#include "../engine/system/durations.hpp"
 
 namespace ringmain {
 

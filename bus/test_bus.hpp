@@ -10,7 +10,6 @@
 // Channels, lanes, ledgers, mailboxes and detaching are the real ones. The test decides only when
 // and in which order they are drained, and which time stamps carry.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

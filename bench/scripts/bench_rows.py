@@ -115,6 +115,16 @@ def fire_against(case):
     return lambda m: m.median("python/fire/callbacks:1") / m.median(case)
 
 
+def compiled(case, seconds):
+    """Seconds are meant of a machine on which a file that includes <functional> takes 0.25; elsewhere the ratio to it counts."""
+    times = seconds / 0.25
+    return (Part(f"a file that {case}, against one that includes <functional>", "ratio", "<=", times,
+                 ratio(f"headers/{case}", "headers/functional"), by_class=False),
+            Part(f"a file that {case}, where <functional> takes 0.25 s at most", "s", "<=", seconds,
+                 lambda m: m.median(f"headers/{case}"), by_class=False,
+                 floor=lambda m: times * m.median("headers/functional")))
+
+
 FLAT_OUT = 1000000000
 PARKING = tuple(f"latency/{peer}/per_second:100000" for peer in ("mutex_condvar", "blocking_moodycamel", "eventpp"))
 SHARED = tuple(f"publishers/{peer}/publishers:16"
@@ -319,6 +329,7 @@ ROWS = (
     Row("13d", "memory of a record", (
         Part("more than payload and 48 bytes, rounded up to 64", "bytes", "<=", 0,
              lambda m: m.median("flight_memory/surplus"), margin=0.0, by_class=False),)),
+    Row("14", "including ringmain, CPU time of a compiler", (*compiled("publishes", 0.5), *compiled("subscribes", 1))),
 )
 
 

@@ -266,18 +266,31 @@ class Run:
                 for question in program.questions(cases):
                     if not (number and self.over()):
                         self.repeat(program, question, cases, times, number)
-            if number == self.number and not (self.arguments.only or self.arguments.no_python):
-                self.python_peer()
+            if number == self.number and not self.arguments.only:
+                self.headers()
+                if not self.arguments.no_python:
+                    self.python_peer()
             number += 1
             cases = set(self.lacking(cases & judged)) if not self.arguments.only else set()
 
+    def headers(self):
+        build = self.programs[0].path.resolve().parents[1]
+        if not (build / "CMakeCache.txt").is_file():
+            say(f"  headers: {build} is not the folder of a build: what including costs a compiler is left out")
+            return
+        self.ask("what including costs", sys.executable, "bench_headers.py", str(build))
+
     def python_peer(self):
         python, environment = python_with_ringmain()
+        self.ask("the Python registry", python, "bench_python_registry.py", env=environment)
+
+    def ask(self, what, python, script, *words, env=None):
+        """Adds the report that a script prints."""
         others = Others()
-        run = subprocess.run([python, str(ROOT / "bench" / "scripts" / "bench_python_registry.py")], capture_output=True,
-                             text=True, check=False, env=environment)
+        run = subprocess.run([python, str(ROOT / "bench" / "scripts" / script), *words], capture_output=True, text=True, check=False,
+                             env=env)
         if run.returncode != 0:
-            self.failures.append(f"the Python registry failed: {run.stderr.strip()[-200:]}")
+            self.failures.append(f"{what} failed: {run.stderr.strip()[-200:]}")
             return
         self.measures.add(json.loads(run.stdout), others.share() > OTHERS_MAX and not self.arguments.busy_machine)
 

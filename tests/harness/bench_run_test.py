@@ -51,7 +51,8 @@ class WholeRun(unittest.TestCase):
 
     def program(self, cases):
         (self.folder / "cases.json").write_text(json.dumps(cases))
-        program = self.folder / "program"
+        (self.folder / "bin").mkdir(exist_ok=True)
+        program = self.folder / "bin" / "program"
         program.write_text(PROGRAM.format(python=sys.executable, cases=str(self.folder / "cases.json")))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         return program
@@ -124,6 +125,41 @@ class WholeRun(unittest.TestCase):
             self.assertEqual(run.returncode, 1)
             self.assertIn("q.0.json is of another machine or of another build", run.stderr)
             self.assertNotIn("Traceback", run.stderr)
+
+    def built_by(self, compiler):
+        """Makes the program's folder one of a build, whose compiler is this script."""
+        path = self.folder / "compiler"
+        path.write_text(f"#!/bin/sh\n{compiler}\n")
+        path.chmod(0o755)
+        (self.folder / "CMakeCache.txt").write_text(
+            f"# made up\nCMAKE_BUILD_TYPE:STRING=Release\nCMAKE_CXX_COMPILER:FILEPATH={path}\nCMAKE_CXX_FLAGS:STRING=-pipe\n"
+            "CMAKE_CXX_FLAGS_RELEASE:STRING=-O2 -DSAID='a b'\nCMAKE_CXX_FLAGS_DEBUG:STRING=-g\n")
+
+    def test_headers_are_compiled_as_the_programs_were(self):
+        self.built_by(f'for word; do printf "%s|" "$word"; done >>{self.folder}/called; echo >>{self.folder}/called')
+        run = self.bench({"unheard/bus_wanted": {"value": 0.3}})
+        self.assertIn(run.returncode, (1, 3), run.stdout + run.stderr)  # what a shell costs may be anything
+        self.assertNotIn("fault", run.stdout)
+        figures = self.result()["cases"]
+        self.assertEqual([figures[f"headers/{case}"]["single"]["value"]["n"] for case in ("functional", "publishes", "subscribes")], [7, 7, 7])
+        called = (self.folder / "called").read_text().splitlines()
+        sources = ROOT / "bench" / "headers"
+        self.assertEqual(set(called), {f"-std=c++20|-pipe|-O2|-DSAID=a b|-iquote|{ROOT}|-c|-o|/dev/null|{sources}/{case}.cpp|"
+                                       for case in ("functional", "publishes", "subscribes")})
+        self.assertEqual(len(called), 24, "each once before it counts")
+
+    def test_a_compiler_that_refuses_is_a_fault_and_says_why(self):
+        self.built_by('echo "no such thing" >&2; exit 3')
+        run = self.bench({"unheard/bus_wanted": {"value": 0.3}})
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("fault: what including costs failed", run.stdout)
+        self.assertIn("ended with 3: no such thing", run.stdout)
+
+    def test_without_the_folder_of_a_build_the_headers_are_left_out_with_a_word(self):
+        run = self.bench({"unheard/bus_wanted": {"value": 0.3}})
+        self.assertIn("what including costs a compiler is left out", run.stderr)
+        row = next(row for row in self.result()["rows"] if row["id"] == "14")
+        self.assertEqual({part["verdict"] for part in row["parts"]}, {"skipped"})
 
     def test_a_program_that_was_not_built_gets_one_sentence(self):
         run = subprocess.run([sys.executable, str(ROOT / "bench" / "scripts" / "bench_run.py"), "--program", "/nowhere/bench",
