@@ -1,12 +1,13 @@
 // A sink that hears events of any type and writes each channel to a CSV file of its own: the names
 // of the fields with their units in the first line, then a line for each event.
 #include <chrono>
-#include <concepts>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <map>
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,6 @@
 class Csv final : public ringmain::registry::Sink {
  public:
   explicit Csv(std::string_view folder) : folder_(folder) {}  // what follows "csv:"
-
   void hear(const ringmain::EventView& event) override {
     const auto [found, is_new] = files_.try_emplace(std::string(event.channel()));
     std::ofstream& file = found->second;
@@ -29,12 +29,10 @@ class Csv final : public ringmain::registry::Sink {
         if (field.unit() != ringmain::Unit::none) file << " [" << to_string(field.unit()) << ']';
       }
     }
-    file << '\n' << event.stamp().time_ns << ',' << event.stamp().publisher << ',';
-    file << event.stamp().sequence;
-    for (const ringmain::FieldView field : ringmain::fields_of(event)) {
-      file << ',';
-      field.visit([&file](auto value) { write(file, value); });
-    }
+    const ringmain::Stamp& stamp = event.stamp();
+    file << '\n' << stamp.time_ns << ',' << stamp.publisher << ',' << stamp.sequence;
+    for (const ringmain::FieldView field : ringmain::fields_of(event))
+      field.visit([&file](auto value) { write(file << ',', value); });
   }
   ringmain::Result<bool> close() override {
     for (auto& [channel, file] : files_) {
@@ -46,17 +44,11 @@ class Csv final : public ringmain::registry::Sink {
   }
 
  private:
-  static void write(std::ofstream& file, const auto& number) { file << number; }
-  static void write(std::ofstream& file, const ringmain::Enumerator& one) {
-    if (one.word) return write(file, *one.word);
-    file << one.value;
+  static void write(std::ostream& to, auto number) { to << number; }
+  static void write(std::ostream& to, std::string_view text) { to << std::quoted(text, '"', '"'); }
+  static void write(std::ostream& to, ringmain::Enumerator one) {
+    one.word ? write(to, *one.word) : write(to, one.value);
   }
-  static void write(std::ofstream& file, std::string_view text) {  // RFC 4180
-    file << '"';
-    for (const char c : text) file << (c == '"' ? "\"\"" : std::string(1, c));
-    file << '"';
-  }
-
   std::filesystem::path folder_;
   std::map<std::string, std::ofstream> files_;
 };
