@@ -1,7 +1,7 @@
 // std::chrono's durations and clocks, without what else <chrono> has.
 //
 // In C++20 that is calendars and their formatting, for which libstdc++ includes <sstream>: a
-// quarter of the time in which a file that subscribes compiles (bench/headers). It has the
+// tenth of the time in which a file that subscribes compiles (bench/headers). It has the
 // durations in a header of their own, which <mutex> includes as well.
 #pragma once
 #include <version>
