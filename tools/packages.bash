@@ -43,6 +43,10 @@ clang   clang                   command  clang++
 clang   clang-format            command  clang-format-14 clang-format
 clang   libclang-rt-14-dev      runtime  thread
 clang   llvm                    command  llvm-symbolizer
+libcxx  libc++-dev              stdlib   libc++
+libcxx  libc++abi-dev           stdlib   libc++
+arm     g++-aarch64-linux-gnu   command  aarch64-linux-gnu-g++
+arm     qemu-user               command  qemu-aarch64
 fortran gfortran                command  gfortran
 preload libjemalloc2            library  libjemalloc.so.2
 preload libtcmalloc-minimal4    library  libtcmalloc_minimal.so.4
@@ -90,6 +94,11 @@ have_base() { base_python >/dev/null; }
 
 have_runtime() {
   clang++ -x c++ "-fsanitize=$1" -o /dev/null - >/dev/null 2>&1 <<<'int main() {}'
+}
+
+have_stdlib() {
+  clang++ -x c++ "-stdlib=$1" -o /dev/null - >/dev/null 2>&1 <<<'#include <string>
+int main() { return std::string("x").size() != 1; }'
 }
 
 # Prints the packages of the named groups whose command or header is missing.

@@ -36,8 +36,10 @@ template <class Work>
 ringmain_code guarded(Work&& work) {
   try {
     return std::forward<Work>(work)();
+#ifdef __GLIBCXX__  // LLVM's runtime shows no such exception to handlers
   } catch (const abi::__forced_unwind&) {
     throw;  // pthread_cancel, pthread_exit: nobody may stop it
+#endif
   } catch (const std::bad_alloc&) {
     return fail(RINGMAIN_NO_MEMORY, "out of memory; nothing was done, so it may be tried again");
   } catch (const std::invalid_argument& wrong) {

@@ -25,7 +25,7 @@ constexpr const char kVariable[] = "RINGMAIN_DOOR";
 constexpr int kBacklog = 16;
 // What dead processes left is found by knocking, which each of many processes does as it starts: a
 // few at a time are enough.
-constexpr std::size_t kEntriesMax = 4096, kKnocksMax = 64;
+constexpr std::size_t kEntriesMax = 4096;
 
 std::string in_words(int error) {
   char text[128];

@@ -10,12 +10,12 @@
 #include <atomic>
 #include <cstdint>
 
+#include "atomic_ref.hpp"
+
 namespace ringmain::engine {
 
 template <class T>
 using Atomic = std::atomic<T>;
-template <class T>
-using AtomicRef = std::atomic_ref<T>;
 
 /// The cheap half of a store-load edge (l.closing, l.attended, l.waiting …): this thread's earlier
 /// stores are seen before its later loads are done, provided that the other side calls
@@ -67,12 +67,19 @@ constexpr bool one_instruction() noexcept {
   return false;
 #endif
 }
+#if defined(__x86_64__)
+/// An operand for asm, which takes no class of some standard libraries'.
+inline std::uint64_t& bytes_of(Atomic<std::uint64_t>& word) noexcept {
+  static_assert(sizeof word == sizeof(std::uint64_t) && Atomic<std::uint64_t>::is_always_lock_free);
+  return reinterpret_cast<std::uint64_t&>(word);
+}
+#endif
 /// Where one_instruction(): sets the lowest bit of a word that this thread alone writes; a release
 /// for other threads. True: it was set before.
 [[gnu::always_inline]] inline bool set_lowest(Atomic<std::uint64_t>& word) noexcept {
   bool was = false;
 #if defined(__x86_64__)
-  asm volatile("btsq $0, %1" : "=@ccc"(was), "+m"(word) : : "memory");
+  asm volatile("btsq $0, %1" : "=@ccc"(was), "+m"(bytes_of(word)) : : "memory");
 #else
   (void)word;
 #endif
@@ -90,7 +97,7 @@ constexpr bool one_instruction() noexcept {
 inline void count_one(Atomic<std::uint64_t>& word) noexcept {
 #if defined(__x86_64__)
   if constexpr (one_instruction()) {
-    asm volatile("incq %0" : "+m"(word) : : "memory", "cc");
+    asm volatile("incq %0" : "+m"(bytes_of(word)) : : "memory", "cc");
     return;
   }
 #endif

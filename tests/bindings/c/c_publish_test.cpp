@@ -1,4 +1,5 @@
 // Does what C publishes arrive, and is every refusal a code and a sentence?
+#include <array>
 #include <thread>
 #include <vector>
 
