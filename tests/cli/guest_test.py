@@ -81,7 +81,7 @@ class LoaderTest(RunTest):
             names = {line.split()[0].partition("@")[0] for line in said.splitlines()}
             self.assertGreater(len(names), 5)
             # _Z: C++; ours have the namespace ringmain in them, be it in what they are a template of.
-            strange = {name for name in names if "ringmain" not in name}
+            strange = {name for name in names if "ringmain" not in name.lower()}  # versions are names as well: RINGMAIN_…
             with self.subTest(library):
                 self.assertEqual(strange - (INTERPOSED if library == "libringmain_run.so" else set()), set())
                 if library == "libringmain_run.so":

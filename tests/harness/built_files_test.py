@@ -27,6 +27,23 @@ class Symbols(BuiltFilesTest):
         built = self.build("inline int shared_count = 0; int* use() { return &shared_count; }")
         self.assert_fails(self.CHECK, "shared_count is a unique symbol", built)
 
+    def versioned(self, script):
+        flag = f"-Wl,--version-script={self.write('some.map', script)}"
+        return self.build('extern "C" int ringmain_answer() { return 42; } namespace ringmain { int answer() { return 42; } }', flag)
+
+    def test_names_for_c_and_for_cxx_have_each_their_version(self):
+        built = self.versioned("RINGMAIN_0.1 { global: ringmain_*; }; RINGMAIN_CXX_0.1 { global: _ZN8ringmain*; local: *; };")
+        self.assert_passes(self.CHECK, built, "0.1")
+        self.assert_fails(self.CHECK, "ringmain_answer has the version RINGMAIN_0.1, and not RINGMAIN_0.2", built, "0.2")
+
+    def test_a_name_with_the_version_of_another_language_is_found(self):
+        built = self.versioned("RINGMAIN_0.1 { global: ringmain_*; _ZN8ringmain*; local: *; };")
+        self.assert_fails(self.CHECK, "ringmain::answer() has the version RINGMAIN_0.1, and not RINGMAIN_CXX_0.1", built, "0.1")
+
+    def test_a_name_without_a_version_is_found(self):
+        built = self.build('extern "C" int ringmain_answer() { return 42; }')
+        self.assert_fails(self.CHECK, "ringmain_answer has no version, and not RINGMAIN_0.1", built, "0.1")
+
     def test_a_file_without_symbols_shows_nothing(self):
         self.assert_fails(self.CHECK, "no symbols", str(self.write("empty.so", "")))
 

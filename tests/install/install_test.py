@@ -169,6 +169,40 @@ class Installed(unittest.TestCase):
             needed = [name for name in entries(path, "NEEDED") if name.startswith("libringmain")]
             self.assertEqual([name for name in needed if not name.endswith(suffix)], [], path)
 
+    def test_the_loader_refuses_a_library_of_another_version_and_says_which_is_missing(self):
+        others = self.work / "another version"
+        others.mkdir()
+        (others / "others.map").write_text("RINGMAIN_9.9 { global: ringmain_*; local: *; };\n")
+        (others / "others.c").write_text("unsigned ringmain_c_abi(void) { return 1; }\n")
+        soname = entries(self.library_folder / "libringmain.so", "SONAME")[0]
+        version = soname.partition(".so.")[2]
+        run("cc", "-shared", "-fPIC", others / "others.c", f"-Wl,-soname,{soname},--version-script={others / 'others.map'}", "-o",
+            others / soname)
+        for node, program, source, package, words in (
+                (f"RINGMAIN_{version}", others / "from-c", EXAMPLES / "from_c.c", "ringmain-c", ("cc", "-std=c99")),
+                (f"RINGMAIN_CXX_{version}", others / "from-cxx", CONSUMER / "publishes.cpp", "ringmain", (COMPILER,))):
+            run(*words, *self.flags("--cflags", package=package), source, "-o", program, *self.flags("--libs", package=package))
+            run(program, LD_LIBRARY_PATH=str(self.library_folder))
+            refused = subprocess.run([program], capture_output=True, text=True, check=False,
+                                     env={**os.environ, "LD_LIBRARY_PATH": str(others)})
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(f"version `{node}' not found (required by ", refused.stderr)
+
+    @unittest.skipUnless(shutil.which("clang++"), "needs clang++")
+    def test_headers_and_a_program_compile_with_llvms_standard_library(self):
+        words = ("clang++", "-stdlib=libc++", "-fsyntax-only", *WARNINGS, *self.flags("--cflags"))
+        if subprocess.run(["clang++", "-stdlib=libc++", "-fsyntax-only", "-x", "c++", "-"], input="#include <string>\n", text=True,
+                          capture_output=True, check=False).returncode:
+            self.skipTest("there is no libc++ here (Debian package libc++-dev)")
+        include = self.prefix / "include"
+        headers = [header.relative_to(include) for room in ("bus", "events", "c")
+                   for header in sorted((include / "ringmain" / room).rglob("*.h*"))]
+        self.assertGreater(len(headers), 30)
+        source = self.work / "all.cpp"
+        source.write_text("".join(f"#include <{header}>\n" for header in headers))
+        for path in (source, CONSUMER / "consumer.cpp", CONSUMER / "publishes.cpp"):
+            run(*words, path)
+
     def test_a_cmake_project_has_ranks_that_are_threads(self):
         project = self.work / "on-the-loopback"
         project.mkdir()
