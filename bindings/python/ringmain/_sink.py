@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import logging
 import os
 import select
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from . import _check, _native
+from ._mailbox import Mailbox
 
 log = logging.getLogger("ringmain")
 AT_EXIT_S = 5.0
+WAIT_MAX_S = 86400.0  # what poll() and locks take
 LINGER_S = 0.1  # after each turn, so that events which come one by one do not cost the training a wake-up and the GIL each
 EVENTS_PER_SECOND = 500_000  # that a mailbox has room for meanwhile
 
@@ -45,6 +48,14 @@ def patterns_of(what: str | Iterable[str]) -> list[str]:
     return found
 
 
+def _inside(box: Mailbox) -> Iterator[_native.Batch]:
+    """What is there now. What comes meanwhile is the next turn's: a publisher that is faster than the backend holds up no end."""
+    left = box.stats().pending
+    while left > 0 and (batch := box.take()) is not None:
+        left -= len(batch)
+        yield batch
+
+
 class Sink:
     """Hears until close(), or the end of its bus. A context manager. Threads: any."""
 
@@ -61,15 +72,20 @@ class Sink:
         self._events = self._given = self._failed = self._lost = 0
         self._last_error = ""
         self._told = self._closing = False
+        self._lock = threading.RLock()  # a signal's handler may ask for stats() too
+        self._left: list[_native.Batch] = []  # of mailboxes that ended, with their bus as a rule
+        self._ended = threading.Event()  # Thread.join() that Ctrl-C interrupts takes the thread for ended (CPython gh-90882)
         self._linger_ms = 1000 * min(LINGER_S, _check.whole("queue_events", queue_events, 1, 2**32 - 1) / EVENTS_PER_SECOND)
-        self._boxes: list[Any] = []
+        self._pid, self._wake = os.getpid(), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._boxes: list[Mailbox] = []
         try:
             for pattern in patterns_of(what):
-                self._boxes.append(self.bus.mailbox(pattern, name=title, queue_events=queue_events))
+                box = self.bus.mailbox(pattern, name=title, queue_events=queue_events)
+                box.close = functools.partial(self._keep_and_close, box, box.close)  # type: ignore[method-assign]
+                self._boxes.append(box)
         except BaseException:
             self._close_boxes()
             raise
-        self._pid, self._wake = os.getpid(), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread = threading.Thread(target=self._run, name=f"ringmain-{title}", daemon=True)
 
     def _start(self) -> None:
@@ -78,6 +94,9 @@ class Sink:
         atexit.register(self.close, AT_EXIT_S)
 
     # --- what a sink does ---
+
+    def _prepare(self) -> None:
+        """Before all else, in its thread: a backend may make it wait."""
 
     def _take(self, batch: _native.Batch) -> None:
         raise NotImplementedError
@@ -91,17 +110,23 @@ class Sink:
         rest, poll = select.poll(), select.poll()
         for one in (rest, poll):
             one.register(self._wake, select.POLLIN)
-        self._guarded(self._hear, poll, rest)
-        self._take_all()
-        self._guarded(self._flush, True)
-        atexit.unregister(self.close)
+        try:
+            self._guarded(self._prepare)
+            self._guarded(self._hear, poll, rest)
+            self._guarded(self._take_all)
+            self._guarded(self._flush, True)
+        finally:
+            self._close_boxes()
+            atexit.unregister(self.close)
+            self._ended.set()
 
     def _hear(self, poll: Any, rest: Any) -> None:
         for box in self._boxes:
-            poll.register(box.fileno(), select.POLLIN)
+            with contextlib.suppress(RuntimeError):  # it ended before we began
+                poll.register(box.fileno(), select.POLLIN)
         due = time.monotonic() + self._every
-        while not self._closing and not all(box.closed for box in self._boxes):
-            poll.poll(max(0.0, due - time.monotonic()) * 1000)
+        while self._boxes and not self._closing:
+            poll.poll(min(max(0.0, due - time.monotonic()), WAIT_MAX_S) * 1000)
             self._take_all()
             if time.monotonic() >= due:
                 self._guarded(self._flush, False)
@@ -110,37 +135,49 @@ class Sink:
 
     def _take_all(self) -> None:
         for box in self._boxes:
-            for batch in box:
-                self._events += len(batch)
-                self._guarded(self._take, batch)
+            for batch in _inside(box):
+                self._give(batch)
+        with self._lock:
+            left, self._left = self._left, []
+        for batch in left:
+            self._give(batch)
+
+    def _give(self, batch: _native.Batch) -> None:
+        self._events += len(batch)
+        self._guarded(self._take, batch)
 
     def _guarded(self, call: Any, *arguments: Any) -> None:
         try:
             call(*arguments)
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: it is the backend's, and does not end the sink
             self._refused(error)
 
-    def _refused(self, error: Exception) -> None:
+    def _refused(self, error: BaseException) -> None:
         self._failed += 1
-        self._last_error = f"{type(error).__name__}: {error}"
+        try:
+            self._last_error = f"{type(error).__name__}: {error}"
+        except BaseException:
+            self._last_error = type(error).__name__
         if not self._told:
             self._told = True
-            log.warning("the sink %s: %s; training and other subscribers go on, and further errors are only counted", self._title,
-                         self._last_error)
+            with contextlib.suppress(BaseException):  # a handler's
+                log.warning("the sink %s: %s; training and other subscribers go on, and further errors are only counted", self._title,
+                            self._last_error)
 
     # --- for everybody ---
 
     def stats(self) -> SinkStats:
-        lost = self._lost + sum(box.stats().dropped for box in self._boxes)
+        with self._lock:
+            lost = self._lost + sum(box.stats().dropped for box in self._boxes)
         return SinkStats(self._events, lost, self._given, self._failed, self._last_error)
 
     def close(self, timeout: float | None = 10.0) -> bool:
-        """Gives what was published before to the backend, and ends. False: not within `timeout` seconds. May be called again."""
+        """Gives what was published before to the backend, and ends. May be called again. False: not within
+        `timeout` seconds, or called by the backend, inside which nobody can wait for it."""
         limit = _check.seconds(timeout)
         if os.getpid() != self._pid:  # a forked child: the thread and the backend are the parent's
             return True
         end = None if limit is None else time.monotonic() + limit
-        atexit.unregister(self.close)
         if not self._closing and not self.bus.closed:
             self.bus.flush(limit)
         self._closing = True
@@ -148,18 +185,22 @@ class Sink:
             os.eventfd_write(self._wake, 1)
         if threading.current_thread() is self._thread:
             return False
-        self._thread.join(None if end is None else max(0.0, end - time.monotonic()))
-        if self._thread.is_alive():
-            return False
-        self._close_boxes()
-        return True
+        return self._ended.wait(None if end is None else min(max(0.0, end - time.monotonic()), threading.TIMEOUT_MAX))
 
     def _close_boxes(self) -> None:
-        for box in self._boxes:
-            with contextlib.suppress(Exception):
-                self._lost += box.stats().dropped
+        for box in list(self._boxes):
             box.close()
-        self._boxes = []
+
+    def _keep_and_close(self, box: Mailbox, close: Callable[[], None]) -> None:
+        """In place of a mailbox's close(), which the bus calls at its end: nothing that was taken in is lost."""
+        with self._lock:
+            if box in self._boxes:
+                self._left += _inside(box)
+                self._lost += box.stats().dropped
+                self._boxes = [one for one in self._boxes if one is not box]
+            close()
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._wake, 1)
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError, OSError):

@@ -46,10 +46,9 @@ class WandbSink(Sink):
         self._rows_before = getattr(self._run_of, "step", None)
         super().__init__(what, bus, title="wandb sink", every=every, queue_events=queue_events)
         self._follow = self.bus.follow_steps()
-        self._guarded(self._define)
         self._start()
 
-    def _define(self) -> None:
+    def _prepare(self) -> None:
         if self._commit:
             self._run_of.define_metric(STEP, hidden=True)
 
@@ -80,7 +79,7 @@ class WandbSink(Sink):
             values = rows[figure.name]
             known = _measures.known(figure, values)
             sums = np.bincount(group[known], weights=values[known].astype(np.float64), minlength=len(titles))
-            self._add(pairs[0], titles, figure.name, sums, np.bincount(group[known], minlength=len(titles)), counts=False)
+            self._add(pairs[0], titles, figure.name if figure.name != "events" else "events/value", sums, np.bincount(group[known], minlength=len(titles)), counts=False)
         if len(self._points) > POINTS_MAX:
             self._flush(False)
 
@@ -103,8 +102,10 @@ class WandbSink(Sink):
     def _flush(self, last: bool) -> None:
         """The newest step is kept back: more may come of it."""
         ready = sorted(step for step in self._points if last or step == _NONE or step < self._newest)
-        for step in ready if self._commit else ready[-1:]:
+        for step in ready if self._commit else [one for one in ready[-1:] if one != _NONE] or ready[-1:]:
             row: dict[str, float] = {key: total / count for key, (total, count) in self._points[step].items()}
+            if not self._commit and step != _NONE and _NONE in ready:
+                row = {key: total / count for key, (total, count) in self._points[_NONE].items()} | row
             if max(step, self._newest) != _NONE:
                 row[STEP] = self._newest if step == _NONE else step
             try:
@@ -113,7 +114,7 @@ class WandbSink(Sink):
                 else:
                     self._run_of.log(row, commit=False)
                 self._given += 1
-            except Exception as error:
+            except BaseException as error:
                 self._refused(error)
         for step in ready:
             del self._points[step]
