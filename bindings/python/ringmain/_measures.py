@@ -54,7 +54,7 @@ class Shape:
 
 
 def known(figure: Figure, values: Array) -> Array:
-    """Which of the values are any: a time below 0 is one that nobody knows."""
+    """Which of the values are any: a time below 0 is one that nobody knows, and a fraction may be NaN or infinite."""
     if values.dtype.kind == "f":
         return np.isfinite(values)
     return values >= 0 if figure.unit == "ns" else np.ones(len(values), bool)

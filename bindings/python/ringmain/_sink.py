@@ -32,13 +32,19 @@ EVENTS_PER_SECOND = 500_000  # that a mailbox has room for meanwhile
 @dataclass(frozen=True)
 class SinkStats:
     """Events that were taken; that found no room (`lost`); what was given to the backend; what it refused (`failed`), and its
-    last words."""
+    last words; and values that are no figures (`left_out`): NaN, infinities, and in histograms what is below 0."""
 
     events: int
     lost: int
     given: int
     failed: int
     last_error: str
+    left_out: int = 0
+
+
+def check_method(what: str, value: Any, method: str, how: str) -> None:
+    if not callable(getattr(value, method, None)):
+        raise TypeError(f"{what} is {value!r}, which has no {method}(); give {how}")
 
 
 def patterns_of(what: str | Iterable[str]) -> list[str]:
@@ -69,7 +75,7 @@ class Sink:
             raise ValueError(f"every is {every!r}; give seconds above 0")
         self.bus = Bus.process() if bus is None else bus
         self._title, self._every = title, every_s
-        self._events = self._given = self._failed = self._lost = 0
+        self._events = self._given = self._failed = self._lost = self._left_out = 0
         self._last_error = ""
         self._told = self._closing = False
         self._lock = threading.RLock()  # a signal's handler may ask for stats() too
@@ -169,7 +175,7 @@ class Sink:
     def stats(self) -> SinkStats:
         with self._lock:
             lost = self._lost + sum(box.stats().dropped for box in self._boxes)
-        return SinkStats(self._events, lost, self._given, self._failed, self._last_error)
+        return SinkStats(self._events, lost, self._given, self._failed, self._last_error, self._left_out)
 
     def close(self, timeout: float | None = 10.0) -> bool:
         """Gives what was published before to the backend, and ends. May be called again. False: not within
