@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -195,7 +195,7 @@ class OtelSink(Sink):
             raise TimeoutError(f"{type(provider).__name__} did not hand over what it has in time")
 
 
-def _is_moment(value: Any, most: int) -> bool:
+def _is_moment(value: Any, most: int) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and 0 < value <= most
 
 

@@ -152,7 +152,8 @@ def test_a_publisher_that_is_faster_than_the_backend_holds_up_neither_flushes_no
             super()._take(batch)
             if batch.channel == "test.told":
                 for record in batch:
-                    bus.publish(Told(record.n + 1))  # so that there is always one more
+                    bus.publish(Told(record.n + 1))
+                assert bus.flush(long)  # so that there is always one more
 
     sink = Endless(bus, what=["test.told", "test.other"], every=0.001)
     bus.publish(Told(0))
@@ -180,5 +181,5 @@ def test_a_backend_may_close_the_sink(bus, eventually, long):
     sink = Kept(bus, take=close)
     bus.publish(Told(1))
     assert eventually(lambda: answers) and answers == [False]
+    assert eventually(lambda: not bus.stats().mailboxes), "its mailbox is gone, though nobody waits for the end"
     assert sink.close(long) and sink.numbers == [1, 2] and sink.flushed == [True]
-    assert not [one for one in bus.stats().mailboxes if one.name == "kept"], "and its mailbox is gone"

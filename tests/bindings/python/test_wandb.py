@@ -84,12 +84,103 @@ def test_fields_are_chosen_by_name_and_wrong_ones_are_told(bus, caplog):
     assert sink.stats().failed == 1 and "train.loss has no number 'los'; it has loss, rate, step, tokens" in caplog.text
 
 
-def test_without_a_commit_the_newest_step_joins_the_programs_row(bus):
+def test_without_a_commit_all_steps_since_join_the_programs_row(bus):
     run = Run()
     with WandbSink("train.loss", run=run, bus=bus):
         for step in range(5):
+            bus.publish(Loss(step, float(step)))
+    assert run.rows == [{"train.loss/events": 5.0, "train.loss/loss": 2.0, "train.loss/rate": 0.0, "ringmain/step": 4}]
+    assert run.commits == [False] and run.defined == {}
+
+
+class Rows(Run):
+    """Joins rows as W&B does: what is given again takes the place of what was there."""
+
+    def __init__(self):
+        super().__init__()
+        self.step, self.open, self.committed = 0, {}, []
+
+    def log(self, row, commit=True):
+        super().log(row, commit)
+        self.open |= row
+        if commit:
+            self.committed.append(self.open)
+            self.open, self.step = {}, self.step + 1
+
+
+def test_no_event_is_left_out_however_seldom_the_program_logs(bus, eventually):
+    run = Rows()
+    with WandbSink("train.loss", run=run, bus=bus, every=0.001) as sink:
+        for step in range(6):
+            bus.publish(Loss(step, float(step)))
+            if step:
+                assert eventually(lambda: run.open.get("ringmain/step") == step - 1)  # noqa: B023
+            if step == 4:
+                run.log({"program": 1})
+    run.log({"program": 2})
+    assert [row["train.loss/events"] for row in run.committed] == [4.0, 2.0] and sink.stats().given == 6
+    assert [row["train.loss/loss"] for row in run.committed] == [1.5, 4.5]
+    assert [row["ringmain/step"] for row in run.committed] == [3, 5]
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_what_is_in_no_step_is_given_beside_steps_that_are_ready(bus, commit):
+    run = Run()
+    with WandbSink(["train.loss", "test.copied"], run=run, bus=bus, commit=commit):
+        bus.publish(Copied("up", 7))
+        bus.publish(Loss(1, 1.0))
+        bus.publish(Loss(2, 3.0))
+    joined = {key: value for row in run.rows for key, value in row.items()}
+    assert joined["test.copied/up/bytes"] == 7.0 and joined["test.copied/up/events"] == 1.0
+    assert len(run.rows) == (3 if commit else 1) and joined["train.loss/loss"] == (3.0 if commit else 2.0)
+
+
+@ringmain.event("test.counted")
+class Counted:
+    step: int
+    events: float
+
+
+def test_a_field_may_have_the_name_of_the_number_of_events(bus):
+    run = Run()
+    with WandbSink("test.counted", run=run, bus=bus, commit=True):
+        bus.publish(Counted(1, 10.0))
+        bus.publish(Counted(1, 30.0))
+    assert run.rows == [{"test.counted/events": 2.0, "test.counted/events/value": 20.0, "ringmain/step": 1}]
+
+
+def test_what_is_no_figure_is_counted(bus):
+    run = Run()
+    with WandbSink("train.loss", run=run, bus=bus, commit=True) as sink:
+        for loss in (1.0, float("nan"), float("inf"), 3.0):
+            bus.publish(Loss(1, loss))
+    assert run.rows == [{"train.loss/events": 4.0, "train.loss/loss": 2.0, "train.loss/rate": 0.0, "ringmain/step": 1}]
+    assert sink.stats().left_out == 2 and sink.stats().failed == 0
+
+
+def test_a_run_whose_rows_nobody_may_count_is_given_them_all_the_same(bus):
+    class Shared(Run):
+        @property
+        def step(self):
+            raise RuntimeError("not in a shared run")
+
+    run = Shared()
+    with WandbSink("train.loss", run=run, bus=bus) as sink:
+        bus.publish(Loss(1, 1.0))
+    assert run.rows[0]["train.loss/events"] == 1.0 and sink.stats().failed == 0
+
+
+def test_a_run_whose_log_ends_the_thread_does_not(bus):
+    class Ends(Run):
+        def log(self, row, commit=True):
+            super().log(row, commit)
+            raise SystemExit(1)
+
+    run = Ends()
+    with WandbSink("train.loss", run=run, bus=bus, commit=True) as sink:
+        for step in range(3):
             bus.publish(Loss(step, 1.0))
-    assert [row["ringmain/step"] for row in run.rows] == [4] and run.commits == [False] and run.defined == {}
+    assert len(run.rows) == 3 and sink.stats().failed == 3 and sink.stats().given == 0
 
 
 @pytest.mark.parametrize("rows", [0, 1])
@@ -201,7 +292,11 @@ def test_one_that_is_open_at_the_end_gives_what_it_has_and_a_forked_child_nothin
 def test_wrong_arguments_get_a_sentence(bus):
     for wrong, why in (({"what": 7}, "a sink hears a pattern"), ({"bus": 7}, "bus is 7"), ({"every": 0}, "every is 0"),
                        ({"commit": 1}, "commit is 1"), ({"queue_events": "x"}, "queue_events is 'x'"), ({"queue_events": 0}, "queue_events is 0"),
-                       ({"every": None}, "every is None"), ({"fields": ["a"]}, "fields is"), ({"what": "a..b"}, "empty token")):
+                       ({"every": None}, "every is None"), ({"fields": ["a"]}, "fields is"), ({"what": "a..b"}, "empty token"),
+                       ({"fields": {"train.loss": "loss"}}, "fields is"), ({"fields": {"train.loss": 7}}, "fields is"),
+                       ({"fields": {"train.loss": [7]}}, "fields is"), ({"fields": {7: ["loss"]}}, "fields is"),
+                       ({"run": 7}, r"run is 7, which has no log\(\); give what wandb.init\(\) gave"),
+                       ({"run": logging, "commit": True}, r"which has no define_metric\(\)")):
         with pytest.raises((TypeError, ValueError), match=why):
             WandbSink(**({"what": "train.>", "run": Run(), "bus": bus} | wrong))
 
@@ -210,6 +305,29 @@ def test_without_the_package_one_sentence_says_what_to_install(bus, monkeypatch)
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ImportError, match=r"WandbSink needs wandb, which is not installed: pip install ringmain\[wandb\]$"):
         WandbSink("train.>", bus=bus)
+
+
+def test_a_folder_named_wandb_is_not_the_package(bus, tmp_path, monkeypatch):
+    (tmp_path / "wandb").mkdir()
+    monkeypatch.setitem(sys.modules, "wandb", None)  # so that it is put back
+    del sys.modules["wandb"]
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    with pytest.raises(ImportError, match=r"WandbSink needs wandb, which is not installed: pip install ringmain\[wandb\]$"):
+        WandbSink("train.>", bus=bus)
+
+
+def test_a_real_run_that_the_program_logs_to_too(bus, tmp_path, monkeypatch, eventually):
+    wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install ringmain[wandb]")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    with wandb.init(mode="offline", dir=tmp_path, project="test", reinit="create_new") as run:
+        with WandbSink("train.loss", run=run, bus=bus, every=0.001) as sink:
+            for step in range(4):
+                bus.publish(Loss(step, float(step)))
+                assert eventually(lambda: sink.stats().given >= step)  # noqa: B023
+        run.log({"program": 1}, step=0)
+        run.log({"program": 2}, step=1, commit=True)
+        assert sink.stats().failed == 0
+        assert run.summary["train.loss/events"] == 4.0 and run.summary["train.loss/loss"] == 1.5 and run.summary["program"] == 2
 
 
 def test_a_real_run_that_is_offline(bus, tmp_path, monkeypatch):
