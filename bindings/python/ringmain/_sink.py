@@ -54,12 +54,14 @@ def patterns_of(what: str | Iterable[str]) -> list[str]:
     return found
 
 
-def _inside(box: Mailbox) -> Iterator[_native.Batch]:
-    """What is there now. What comes meanwhile is the next turn's: a publisher that is faster than the backend holds up no end."""
-    left = box.stats().pending
-    while left > 0 and (batch := box.take()) is not None:
-        left -= len(batch)
-        yield batch
+def _seconds_above_0(what: str, value: Any) -> float:
+    try:
+        found = float(value) if hasattr(value, "__float__") and not isinstance(value, bool) else 0.0
+    except OverflowError:
+        found = 0.0
+    if not found > 0:
+        raise (ValueError if hasattr(value, "__float__") else TypeError)(f"{what} is {value!r}; give seconds above 0")
+    return found
 
 
 class Sink:
@@ -70,15 +72,12 @@ class Sink:
 
         if bus is not None:
             _check.instance("bus", bus, Bus, "a ringmain.Bus, or None for the process's")
-        every_s = _check.seconds(every)
-        if every_s is None or every_s <= 0:
-            raise ValueError(f"every is {every!r}; give seconds above 0")
         self.bus = Bus.process() if bus is None else bus
-        self._title, self._every = title, every_s
+        self._title, self._every = title, _seconds_above_0("every", every)
         self._events = self._given = self._failed = self._lost = self._left_out = 0
         self._last_error = ""
         self._told = self._closing = False
-        self._lock = threading.RLock()  # a signal's handler may ask for stats() too
+        self._held = threading.RLock()  # a signal's handler may ask for stats() too
         self._left: list[_native.Batch] = []  # of mailboxes that ended, with their bus as a rule
         self._ended = threading.Event()  # Thread.join() that Ctrl-C interrupts takes the thread for ended (CPython gh-90882)
         self._linger_ms = 1000 * min(LINGER_S, _check.whole("queue_events", queue_events, 1, 2**32 - 1) / EVENTS_PER_SECOND)
@@ -141,12 +140,27 @@ class Sink:
 
     def _take_all(self) -> None:
         for box in self._boxes:
-            for batch in _inside(box):
+            for batch in self._batches_of(box):
                 self._give(batch)
-        with self._lock:
+        with self._lock():
             left, self._left = self._left, []
         for batch in left:
             self._give(batch)
+
+    def _batches_of(self, box: Mailbox) -> Iterator[_native.Batch]:
+        """What is there now. What comes meanwhile is the next turn's: a publisher that is faster than the backend holds up no end."""
+        left = box.stats().pending
+        while left > 0:
+            with self._lock():
+                batch = box.take()
+            if batch is None:
+                return
+            left -= len(batch)
+            yield batch
+
+    def _lock(self) -> contextlib.AbstractContextManager[Any]:
+        """In a forked child it may be held by a thread that is not there."""
+        return self._held if os.getpid() == self._pid else contextlib.nullcontext()
 
     def _give(self, batch: _native.Batch) -> None:
         self._events += len(batch)
@@ -173,7 +187,7 @@ class Sink:
     # --- for everybody ---
 
     def stats(self) -> SinkStats:
-        with self._lock:
+        with self._lock():
             lost = self._lost + sum(box.stats().dropped for box in self._boxes)
         return SinkStats(self._events, lost, self._given, self._failed, self._last_error, self._left_out)
 
@@ -187,8 +201,7 @@ class Sink:
         if not self._closing and not self.bus.closed:
             self.bus.flush(limit)
         self._closing = True
-        with contextlib.suppress(OSError):
-            os.eventfd_write(self._wake, 1)
+        self._wake_up()
         if threading.current_thread() is self._thread:
             return False
         return self._ended.wait(None if end is None else min(max(0.0, end - time.monotonic()), threading.TIMEOUT_MAX))
@@ -199,12 +212,16 @@ class Sink:
 
     def _keep_and_close(self, box: Mailbox, close: Callable[[], None]) -> None:
         """In place of a mailbox's close(), which the bus calls at its end: nothing that was taken in is lost."""
-        with self._lock:
+        with self._lock():
             if box in self._boxes:
-                self._left += _inside(box)
+                self._left += self._batches_of(box)
                 self._lost += box.stats().dropped
                 self._boxes = [one for one in self._boxes if one is not box]
             close()
+        if os.getpid() == self._pid:
+            self._wake_up()
+
+    def _wake_up(self) -> None:
         with contextlib.suppress(OSError):
             os.eventfd_write(self._wake, 1)
 

@@ -183,3 +183,48 @@ def test_a_backend_may_close_the_sink(bus, eventually, long):
     assert eventually(lambda: answers) and answers == [False]
     assert eventually(lambda: not bus.stats().mailboxes), "its mailbox is gone, though nobody waits for the end"
     assert sink.close(long) and sink.numbers == [1, 2] and sink.flushed == [True]
+
+
+FORKED = """
+import os, select, threading
+import ringmain
+from ringmain._sink import Sink
+
+class Quiet(Sink):
+    pass
+
+bus = ringmain.Bus.process()
+sink = Quiet("test.told", bus, title="quiet", every=3600.0, queue_events=64)
+sink._start()
+held, go = threading.Event(), threading.Event()
+
+def hold():
+    with sink._held:
+        held.set()
+        go.wait()
+
+holder = threading.Thread(target=hold)
+holder.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    assert sink.stats().lost == 0 and repr(sink) and sink.close()
+    sink._close_boxes()
+    os._exit(7)
+status = os.waitpid(child, 0)[1]
+go.set()
+holder.join()
+print(os.waitstatus_to_exitcode(status), select.select([sink._wake], [], [], 0)[0], sink.close(60))
+"""
+
+
+def test_a_forked_child_neither_waits_for_threads_that_are_not_there_nor_wakes_its_parents():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("7 [] True\n", "")
+
+
+def test_a_wrong_time_gets_a_sentence(bus):
+    for every, error in (("x", TypeError), (None, TypeError), (True, ValueError), (0, ValueError), (float("nan"), ValueError), (10**400, ValueError)):
+        with pytest.raises(error, match="every is .*; give seconds above 0"):
+            Kept(bus, every=every)
+    assert not bus.stats().mailboxes
