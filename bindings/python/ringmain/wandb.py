@@ -156,10 +156,11 @@ class WandbSink(Sink):
         row_number = self._row_number()
         if row_number is _UNKNOWN or row_number != self._shown_at:
             self._shown = _Sums()
-        self._shown_at = row_number
         for sums in of_each:
             self._shown.join(sums)
         self._guarded(self._log, steps[-1] if steps else self._newest, self._shown)
+        # Where the program logged meanwhile, nobody knows which row has it: twice is better than in none.
+        self._shown_at = self._row_number()
 
     def _log(self, step: int, sums: _Sums) -> None:
         row = sums.row()

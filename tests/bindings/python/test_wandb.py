@@ -98,14 +98,20 @@ class Rows(Run):
 
     def __init__(self):
         super().__init__()
-        self.step, self.open, self.committed = 0, {}, []
+        self.open, self.committed, self.looks = {}, [], 0
+
+    @property
+    def step(self):
+        found = len(self.committed)
+        self.looks += 1
+        return found
 
     def log(self, row, commit=True):
         super().log(row, commit)
         self.open |= row
         if commit:
             self.committed.append(self.open)
-            self.open, self.step = {}, self.step + 1
+            self.open = {}
 
 
 def test_no_event_is_left_out_however_seldom_the_program_logs(bus, eventually):
@@ -114,13 +120,30 @@ def test_no_event_is_left_out_however_seldom_the_program_logs(bus, eventually):
         for step in range(6):
             bus.publish(Loss(step, float(step)))
             if step:
-                assert eventually(lambda: run.open.get("ringmain/step") == step - 1)  # noqa: B023
+                assert eventually(lambda: run.open.get("ringmain/step") == step - 1 and run.looks == 1 + 2 * step)  # noqa: B023
             if step == 4:
                 run.log({"program": 1})
     run.log({"program": 2})
     assert [row["train.loss/events"] for row in run.committed] == [4.0, 2.0] and sink.stats().given == 6
     assert [row["train.loss/loss"] for row in run.committed] == [1.5, 4.5]
     assert [row["ringmain/step"] for row in run.committed] == [3, 5]
+
+
+def test_what_is_given_while_the_program_logs_is_in_one_row_at_least(bus, eventually):
+    class Meanwhile(Rows):
+        def log(self, row, commit=True):
+            if not commit and not self.committed:
+                super().log({"program": 1})
+            super().log(row, commit)
+
+    run = Meanwhile()
+    with WandbSink("train.loss", run=run, bus=bus, every=0.001):
+        bus.publish(Loss(0, 1.0))
+        bus.publish(Loss(1, 2.0))
+        assert eventually(lambda: run.open)
+        bus.publish(Loss(2, 3.0))
+    run.log({"program": 2})
+    assert run.committed[0] == {"program": 1} and run.committed[1]["train.loss/events"] == 3.0
 
 
 @pytest.mark.parametrize("commit", [False, True])
