@@ -159,8 +159,17 @@ class WandbSink(Sink):
         for sums in of_each:
             self._shown.join(sums)
         self._guarded(self._log, steps[-1] if steps else self._newest, self._shown)
-        # Where the program logged meanwhile, nobody knows which row has it: twice is better than in none.
         self._shown_at = self._row_number()
+        # The program logged meanwhile: is it in the row that was, or in the one that is open? Twice is better than in none.
+        if steps and self._shown_at is not row_number and self._shown_at != row_number and self._is_logged(steps[-1]):
+            self._shown = _Sums()
+
+    def _is_logged(self, step: int) -> bool:
+        """Did a row with that step leave the run? Its summary has the newest."""
+        try:
+            return bool(self._run_of.summary.get(STEP) == step)
+        except Exception:
+            return False
 
     def _log(self, step: int, sums: _Sums) -> None:
         row = sums.row()

@@ -129,21 +129,29 @@ def test_no_event_is_left_out_however_seldom_the_program_logs(bus, eventually):
     assert [row["ringmain/step"] for row in run.committed] == [3, 5]
 
 
-def test_what_is_given_while_the_program_logs_is_in_one_row_at_least(bus, eventually):
+@pytest.mark.parametrize("before", [True, False])
+def test_what_is_given_while_the_program_logs_is_in_one_row(bus, eventually, before):
     class Meanwhile(Rows):
+        @property
+        def summary(self):
+            return {key: value for row in self.committed for key, value in row.items()}
+
         def log(self, row, commit=True):
-            if not commit and not self.committed:
+            meanwhile = not commit and not self.committed
+            if meanwhile and before:
                 super().log({"program": 1})
             super().log(row, commit)
+            if meanwhile and not before:
+                super().log({"program": 1})
 
     run = Meanwhile()
     with WandbSink("train.loss", run=run, bus=bus, every=0.001):
         bus.publish(Loss(0, 1.0))
         bus.publish(Loss(1, 2.0))
-        assert eventually(lambda: run.open)
+        assert eventually(lambda: run.committed)
         bus.publish(Loss(2, 3.0))
     run.log({"program": 2})
-    assert run.committed[0] == {"program": 1} and run.committed[1]["train.loss/events"] == 3.0
+    assert [row.get("train.loss/events", 0.0) for row in run.committed] == ([0.0, 3.0] if before else [1.0, 2.0])
 
 
 @pytest.mark.parametrize("commit", [False, True])
