@@ -172,7 +172,89 @@ def test_one_that_another_thread_removed_is_silent(bus, edges):
     thread.join()
     train(model, optimizer, steps=2)
     assert found.steps == 1 and hooks._global_optimizer_post_hooks, "PyTorch may be reading them in this thread"
+    assert edges() == steps(0, 1), "the one that was open ended with the next step of this thread"
     found.remove()
+
+
+def test_a_thread_that_ended_leaves_no_step_open_and_no_hook(bus, edges):
+    model, optimizer = model_and()
+    found = ringmain.torch.steps_from_optimizer(bus, begin_now=False)
+    thread = threading.Thread(target=train, args=(model, optimizer))
+    thread.start()
+    thread.join()
+    assert edges() == steps(0, 1)
+    found.remove()  # nobody reads the hooks of a thread that is gone: nothing_is_left() looks
+    assert edges() == steps(0, 1)
+
+
+def test_an_optimizer_that_goes_from_thread_to_thread_ends_each_step_once(bus, edges):
+    model, optimizer = model_and()
+    found = ringmain.torch.steps_from_optimizer(bus)
+    thread = threading.Thread(target=train, args=(model, optimizer))
+    thread.start()
+    thread.join()
+    train(model, optimizer)
+    found.remove()
+    assert found.steps == 2 and found.errors == 0
+    assert sorted(edges()) == sorted(steps(0, 0) * 2 + steps(1, 1) * 2 + steps(2, 2)), "one of each thread that had it open"
+
+
+def removed_in_a_hook_of_ones_own(found, optimizer, bus):
+    hooks = sys.modules["torch.optim.optimizer"]
+    handles = [hooks.register_optimizer_step_pre_hook(hook) for hook in (lambda *_: found.remove(), lambda *_: None)]  # PyTorch goes on
+    optimizer.step()
+    return handles
+
+
+def removed_in_a_closure(found, optimizer, bus):
+    optimizer.step(lambda: found.remove())
+    return []
+
+
+def removed_by_an_inline_subscriber(found, optimizer, bus):
+    def heard(edge):
+        found.remove()
+
+    bus.subscribe_inline("train.step", heard)
+    optimizer.step()
+    return []
+
+
+@pytest.mark.parametrize("way", [removed_in_a_hook_of_ones_own, removed_in_a_closure, removed_by_an_inline_subscriber])
+def test_removed_inside_a_step_it_ends_and_the_training_goes_on(bus, edges, way):
+    model, optimizer = model_and()
+    found = ringmain.torch.steps_from_optimizer(bus)
+    train(model, optimizer)
+    handles = way(found, optimizer, bus)
+    for handle in handles:
+        handle.remove()
+    train(model, optimizer, steps=2)
+    said = edges()
+    assert found.errors == 0 and len(said) % 2 == 0 and sorted(said) == sorted(steps(0, len(said) // 2 - 1)), "nothing is open"
+    found.remove()  # between two steps, PyTorch's lists are nobody's
+
+
+def test_inside_a_step_none_can_be_asked_for(bus, edges):
+    model, optimizer = model_and()
+    with pytest.raises(RuntimeError, match=r"an optimizer is in its step\(\) here"):
+        optimizer.step(lambda: ringmain.torch.steps_from_optimizer(bus))
+    with ringmain.torch.steps_from_optimizer(bus):
+        train(model, optimizer)
+    assert edges() == steps(0, 1)
+
+
+def test_one_that_fails_takes_no_place(bus, edges):
+    model, optimizer = model_and()
+    with pytest.raises(TypeError, match=r"bus is 'x'; give a ringmain\.Bus"):
+        ringmain.torch.steps_from_optimizer("x")
+
+    closed = ringmain.Bus("closed")
+    closed.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        ringmain.torch.steps_from_optimizer(closed)
+    with ringmain.torch.steps_from_optimizer(bus):
+        train(model, optimizer)
+    assert edges() == steps(0, 1)
 
 
 def test_a_bus_that_is_closed_costs_the_training_nothing(edges):
