@@ -93,6 +93,8 @@ def _record_batch(arrow: Any, of: Any) -> Any:
     columns: list[_Column] = []
     for name in array.dtype.names:
         dtype = array.dtype[name]
+        if dtype.subdtype is not None:
+            raise TypeError(f"field {name!r} is of dtype {dtype}, which no event has; to_arrow() takes what batches hold")
         if name == "stamp" and dtype == _numpy.STAMP:
             columns += _stamps(arrow, array[name], set(array.dtype.names))
         else:
@@ -135,16 +137,21 @@ def _of_buffers(arrow: Any, type_: Any, length: int, column: Array, missing: Arr
 
 def _dictionary(arrow: Any, rows: Array, text_of: Callable[[int], str]) -> Any:
     values, where = np.unique(np.ascontiguousarray(rows), return_inverse=True)
-    words = arrow.array([text_of(int(value)) for value in values], arrow.utf8())
-    return arrow.DictionaryArray.from_arrays(arrow.array(where.reshape(-1).astype(np.int32)), words)
+    return _words(arrow, where.reshape(-1), [text_of(int(value)) for value in values])
 
 
 def _enumerators(arrow: Any, rows: Array, words: list[str]) -> Any:
     unknown = np.unique(rows[rows >= len(words)])
-    numbers = np.asarray(rows, dtype=np.int32) if not len(unknown) else np.where(
-        rows < len(words), rows, len(words) + np.searchsorted(unknown, rows)).astype(np.int32)
-    all_words = arrow.array(words + [str(value) for value in unknown.tolist()], arrow.utf8())
-    return arrow.DictionaryArray.from_arrays(arrow.array(np.ascontiguousarray(numbers)), all_words)
+    numbers = rows if not len(unknown) else np.where(rows < len(words), rows, len(words) + np.searchsorted(unknown, rows))
+    return _words(arrow, numbers, words + [str(value) for value in unknown.tolist()])
+
+
+def _words(arrow: Any, where: Array, texts: list[str]) -> Any:
+    """A dictionary, with each text once: two may read the same, as names of bytes that are no UTF-8 do."""
+    places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    if len(places) < len(texts):
+        where = np.array([places[text] for text in texts], np.int32)[where]
+    return arrow.DictionaryArray.from_arrays(arrow.array(np.ascontiguousarray(where, np.int32)), arrow.array(list(places), arrow.utf8()))
 
 
 def _texts(arrow: Any, rows: Array) -> Any:
@@ -167,7 +174,7 @@ def _texts(arrow: Any, rows: Array) -> Any:
 def _stamps(arrow: Any, stamps: Array, taken: set[str]) -> list[_Column]:
     time_ns, source = np.ascontiguousarray(stamps["time_ns"]), stamps["time_from"] == _SOURCE
     clock = _of_buffers(arrow, arrow.timestamp("ns", tz="UTC"), len(stamps), time_ns + to_realtime_ns(), source)
-    columns = [_Column("stamp_time", clock, ""), _Column("stamp_time_ns", _column(arrow, "", time_ns, {}), "ns"),
+    columns = [_Column("stamp_time", clock, ""), _Column("stamp_time_ns", _column(arrow, "", time_ns, {"ringmain_unit": "ns"}), "ns"),
                _Column("stamp_sequence", _column(arrow, "", stamps["sequence"], {}), "count"),
                _Column("stamp_publisher", _column(arrow, "", stamps["publisher"], {}), "id"),
                _Column("stamp_time_from", _enumerators(arrow, stamps["time_from"], list(FROM)), "")]

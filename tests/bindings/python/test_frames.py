@@ -66,7 +66,7 @@ def test_each_field_has_its_type_and_its_unit(batch, arrow):
     assert {field.name: field.type for field in made.schema} == {
         "whole": arrow.int64(), "half": arrow.float32(), "took": arrow.duration("ns"), "late": arrow.duration("ns"), "size": arrow.uint32(),
         "good": arrow.bool_(), "kind": words, "word": words, "text": arrow.utf8(), "stamp_time": arrow.timestamp("ns", tz="UTC"),
-        "stamp_time_ns": arrow.int64(), "stamp_sequence": arrow.uint64(), "stamp_publisher": arrow.uint32(), "stamp_time_from": words}
+        "stamp_time_ns": arrow.duration("ns"), "stamp_sequence": arrow.uint64(), "stamp_publisher": arrow.uint32(), "stamp_time_from": words}
     assert made.schema.metadata == {b"ringmain.channel": b"test.all"}
     assert made.schema.field("size").metadata == {b"ringmain.unit": b"bytes"} and made.schema.field("whole").metadata is None
     made.validate(full=True)
@@ -79,7 +79,7 @@ def test_the_values_are_those_of_the_records(batch, arrow):
     for name in ("took", "late"):
         assert made.column(name).cast(arrow.int64()).to_pylist() == [record[name] for record in batch]
     stamps = [record.stamp for record in batch]
-    assert made.column("stamp_time_ns").to_pylist() == [stamp.time_ns for stamp in stamps]
+    assert made.column("stamp_time_ns").cast(arrow.int64()).to_pylist() == [stamp.time_ns for stamp in stamps]
     assert made.column("stamp_sequence").to_pylist() == [stamp.sequence for stamp in stamps]
     assert made.column("stamp_time_from").to_pylist() == [stamp.time_from for stamp in stamps]
     moved = {of_day - stamp.time_ns for of_day, stamp in
@@ -101,6 +101,38 @@ def test_what_does_not_fit_is_null_a_number_or_replaced_and_never_wrong(bus, arr
     assert made.column("kind").to_pylist() == ["a", "b", "7", "9"]
     assert made.column("text").to_pylist() == [record.text for record in batch] == ["éé\ufffd", "\ufffd", "ab", ""]
     assert ringmain.frames.to_arrow(array).column("text").to_pylist() == made.column("text").to_pylist()
+
+
+def test_words_that_read_the_same_are_one(arrow, monkeypatch):
+    name = np.dtype("u4", metadata={"ringmain": "name"})
+    kind = np.dtype("u4", metadata={"ringmain": "enum", "ringmain_enumerators": "a,b,a"})
+    array = np.array([(7, 0), (8, 2), (9, 1), (7, 5)], [("name", name), ("kind", kind)])
+    monkeypatch.setattr(ringmain.frames._native, "name_text", lambda number: "x" if number == 9 else "\ufffd")
+    made = ringmain.frames.to_arrow(array)
+    assert made.column("name").to_pylist() == ["\ufffd", "\ufffd", "x", "\ufffd"] and made.column("kind").to_pylist() == ["a", "a", "b", "5"]
+    for column in made.columns:
+        words = column.dictionary.to_pylist()
+        assert len(words) == len(set(words)), "pandas takes no category twice"
+
+
+def test_an_enumeration_that_is_not_0_to_n_is_numbers(bus, arrow, long):
+    class Late(enum.IntEnum):
+        A = 1
+        B = 2
+
+    @ringmain.event("test.late")
+    class Has:
+        kind: Late
+
+    with bus.mailbox(Has) as box:
+        assert bus.publish(Has(Late.B)) and bus.flush(long)
+        assert box.take().to_arrow().column("kind").to_pylist() == [2]
+
+
+def test_moments_of_one_clock_can_be_subtracted(bus, batch, arrow, long):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install ringmain[arrow]")
+    frame = batch.to_pandas()
+    assert (frame["stamp_time_ns"] - frame["took"]).tolist() == [pandas.Timedelta(one.stamp.time_ns - one.took, "ns") for one in batch]
 
 
 def test_a_source_with_a_clock_of_its_own_has_no_time_of_day(batch, arrow):
@@ -140,7 +172,8 @@ def test_several_batches_are_one_table_and_different_ones_are_refused(bus, batch
         ringmain.frames.to_arrow([])
 
 
-@pytest.mark.parametrize("wrong", [7, "test.all", None, [7], np.zeros(3), np.zeros((2, 2), [("n", "i8")]), np.zeros(1, [("n", ">i8")])])
+@pytest.mark.parametrize("wrong", [7, "test.all", None, [7], np.zeros(3), np.zeros((2, 2), [("n", "i8")]), np.zeros(1, [("n", ">i8")]),
+                                   np.ones(2, [("n", "i4", (2,))]), np.ones(2, [("n", "?", (2,))])])
 def test_what_holds_no_events_is_refused_in_a_sentence(wrong, arrow):
     with pytest.raises(TypeError, match=r"to_arrow\(\) takes"):
         ringmain.frames.to_arrow(wrong)
