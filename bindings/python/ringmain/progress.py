@@ -5,6 +5,7 @@ The bar asks for the figures when it draws itself anyway, which tqdm limits; the
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,11 +40,13 @@ def lag_of(bus: Any = None) -> Lag:
 def show_lag(bar: Bar, bus: Any = None) -> Bar:
     """The same bar of tqdm's, which says behind its own words how many events are queued on the bus, and how many were lost.
 
-    TypeError: it is no bar of tqdm's. Threads: as the bar.
+    A bar whose bus is closed, or whose `postfix` is no text but what its `bar_format` reaches into, goes on without. TypeError: it is
+    no bar of tqdm's. Threads: as the bar.
     """
     if not isinstance(getattr(type(bar), "format_dict", None), property):
         raise TypeError(f"show_lag() takes a bar of tqdm's, as in show_lag(tqdm(loader)), and not {bar!r}")
-    lag_of(bus)  # refuses what is no bus
+    with contextlib.suppress(RuntimeError):  # closed
+        lag_of(bus)  # refuses what is no bus
     bar._ringmain_bus = bus  # type: ignore[attr-defined]
     of: Any = type(bar)
     if not hasattr(of, "_ringmain_shows_lag"):
@@ -57,6 +60,8 @@ def _with_lag(of: type[Any]) -> type[Any]:
 
     def format_dict(self: Any) -> Any:
         said = super(made, self).format_dict
+        if not hasattr(self, "_ringmain_bus") or not isinstance(said.get("postfix") or "", str):
+            return said  # one made of this class, and not given to show_lag(), or what a bar_format reaches into
         try:
             lag = str(lag_of(self._ringmain_bus))
         except RuntimeError:  # closed: a bar may outlive its bus

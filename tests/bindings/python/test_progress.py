@@ -52,6 +52,14 @@ def test_only_the_bar_that_was_asked_says_it(behind):
     assert asked.format_dict["postfix"] and other.format_dict == {"postfix": "own"} and type(other) is Bar
 
 
+def test_a_bar_whose_format_reaches_into_its_postfix_keeps_it(behind):
+    assert show_lag(Bar(["Batch", {"value": 3}]), behind).format_dict == {"postfix": ["Batch", {"value": 3}]}
+
+
+def test_another_bar_of_its_class_says_its_own_words(behind):
+    assert type(show_lag(Bar(), behind))("own").format_dict == {"postfix": "own"}
+
+
 def test_a_bar_that_outlives_its_bus_goes_on():
     with ringmain.Bus("brief") as brief:
         bar = show_lag(Bar("own"), brief)
@@ -67,6 +75,7 @@ def test_what_is_no_bar_or_no_bus_is_refused(bus):
     bus.close()
     with pytest.raises(RuntimeError, match="the bus is closed"):
         lag_of(bus)
+    assert show_lag(Bar("own"), bus).format_dict == {"postfix": "own"}, "a bus that is closed costs the training nothing"
 
 
 @pytest.mark.parametrize("disabled", [False, True])
@@ -78,4 +87,6 @@ def test_tqdm_itself(behind, disabled, capsys):
         bar.set_postfix(n=n)
     written = capsys.readouterr().err
     assert ("n=2, 64 queued, 36 lost]" in written) != disabled, written
+    bar = show_lag(tqdm.tqdm(range(2), mininterval=0, disable=disabled, bar_format="{postfix[0]} {postfix[1][n]}", postfix=["at", {"n": 7}]), behind)
+    assert list(bar) == [0, 1] and ("at 7" in capsys.readouterr().err) != disabled
     assert [n for n in show_lag(tqdm.auto.tqdm(range(3), disable=disabled), behind)] == [0, 1, 2]
