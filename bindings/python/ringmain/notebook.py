@@ -52,6 +52,7 @@ class Live:
         check_pattern(_check.text("what", what))
         self.bus, self.what = bus, what
         self.updates = 0
+        self._failed = False
         self._before: dict[str, int] = {}
         self._before_s = time.monotonic()
         self._rates: dict[str, float] = {}
@@ -111,9 +112,10 @@ class Live:
         atexit.register(self.stop)
 
     def _update(self, every_s: float) -> None:
-        while not self._stop.wait(every_s) and not self.bus.closed:
+        while not self._stop.wait(min(every_s, threading.TIMEOUT_MAX)) and not self.bus.closed:
             self._show()
-        self._show()
+        if not self._failed:
+            self._show()
         self._stop.set()
 
     def _show(self) -> None:
@@ -121,7 +123,8 @@ class Live:
             self.look()
             self._handle.update(self)
             self.updates += 1
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: it is the display's, and ends no more than that
+            self._failed = True
             self._stop.set()
             _log.warning("the display of %r ends: %s: %s", self.bus, type(error).__name__, error)
 
@@ -136,7 +139,7 @@ class Live:
         self._stop.set()
         if self._thread is None or self._thread is threading.current_thread():
             return True
-        self._thread.join(limit)
+        self._thread.join(None if limit is None else min(limit, threading.TIMEOUT_MAX))
         return not self._thread.is_alive()
 
     def __enter__(self) -> Live:

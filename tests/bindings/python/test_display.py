@@ -107,11 +107,21 @@ def test_the_end_of_a_bus_ends_it_with_what_was_known_last(ticks, display, event
     assert "brief.said" in display[0].shown[-1]
 
 
-def test_a_display_that_fails_ends_and_says_so_once(bus, display, caplog, eventually):
+@pytest.mark.parametrize("error", [OSError, SystemExit])
+def test_a_display_that_fails_ends_and_says_so_once(bus, display, caplog, eventually, error):
+    def fail(what):
+        raise error("no more")
+
     live = show(bus, every=0.001)
-    display[0].update = None
-    assert eventually(lambda: not live.showing) and "the display of <bus 'test'> ends" in caplog.text
-    assert live.stop()
+    display[0].update = fail
+    assert eventually(lambda: not live.showing) and live.stop()
+    assert [record.message for record in caplog.records] == [f"the display of <bus 'test'> ends: {error.__name__}: no more"]
+
+
+def test_however_seldom_it_is_updated_and_however_long_one_waits(bus, display):
+    for every in (1e10, float("inf")):
+        live = show(bus, every=every)
+        assert live.stop(float("inf")) and live.updates == 1, "the last figures, and no error"
 
 
 def test_where_nothing_can_be_shown_twice_it_is_shown_once(bus, display, monkeypatch):
