@@ -6,6 +6,7 @@ Nothing of ours is raised into the training: the first error is logged, all are 
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from . import _check, _native
 
 _log = logging.getLogger("ringmain")
+_NOTHING_OPEN: dict[str, Any] = {"_step": None, "_micro_batch": None, "_phase": None}
 Method = TypeVar("Method", bound=Callable[..., None])
 
 
@@ -25,10 +27,7 @@ def _kept_away(method: Method) -> Method:
         try:
             method(self, *arguments, **named)
         except Exception as error:
-            self.errors += 1
-            self.last_error = f"{type(error).__name__}: {error}"
-            if self.errors == 1:
-                _log.warning("the steps of %s: %s; further errors are only counted", type(self).__name__, self.last_error)
+            self._count(error)
 
     return call  # type: ignore[return-value]
 
@@ -62,13 +61,24 @@ class Loop:
         if self._given_bus is not None:
             raise TypeError(f"{type(self).__name__} of a bus of your own cannot be sent to another process; leave the bus out, and it "
                             "takes Bus.process() there")
-        return self.__dict__ | {"_step": None, "_micro_batch": None, "_phase": None}
+        return self.__dict__ | _NOTHING_OPEN
 
     def __copy__(self) -> Any:
-        return type(self)(self._given_bus, phases=self._phases)
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__ | _NOTHING_OPEN)
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self.__copy__()
+        made = memo[id(self)] = self.__copy__()
+        memo[id(self._given_bus)] = self._given_bus  # a bus has no copy
+        made.__dict__.update(copy.deepcopy(made.__dict__, memo))
+        return made
+
+    def _count(self, error: Exception) -> None:
+        self.errors += 1
+        self.last_error = f"{type(error).__name__}: {error}"
+        if self.errors == 1:
+            _log.warning("the steps of %s: %s; further errors are only counted", type(self).__name__, self.last_error)
 
     def _begin(self, **what: Any) -> _native.StepScope:
         scope: _native.StepScope = self.bus.step(**what)
@@ -92,22 +102,24 @@ class Loop:
 
     def _end_phase(self) -> None:
         phase, self._phase = self._phase, None
-        _end(phase)
+        self._end(phase)
 
     def _end_micro_batch(self) -> None:
         self._end_phase()
         micro_batch, self._micro_batch = self._micro_batch, None
-        _end(micro_batch)
+        self._end(micro_batch)
 
     def _end_step(self) -> None:
         self._end_micro_batch()
         step, self._step = self._step, None
-        _end(step)
+        self._end(step)
 
-
-def _end(scope: _native.StepScope | None) -> None:
-    if scope is not None:
-        scope.__exit__(None, None, None)
+    def _end(self, scope: _native.StepScope | None) -> None:
+        if scope is not None:
+            try:
+                scope.__exit__(None, None, None)
+            except RuntimeError as error:  # of another thread or process; what is around it ends here all the same
+                self._count(error)
 
 
 class LightningLoop(Loop):

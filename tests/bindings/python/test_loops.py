@@ -6,6 +6,7 @@ import importlib
 import logging
 import pickle
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -111,6 +112,36 @@ def test_one_without_a_bus_can_be_sent_to_another_process_and_one_with_a_bus_say
         pickle.dumps(LightningLoop(bus))
     for copied in (copy.copy(LightningLoop(bus, phases=False)), copy.deepcopy(LightningLoop(bus, phases=False))):
         assert copied.bus is bus and not copied._phases
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda loop: pickle.loads(pickle.dumps(loop))], ids=["copy", "deepcopy", "pickle"])
+def test_a_class_of_ones_own_is_copied_with_what_it_has(copied):
+    loop = Own(every=3)
+    loop.on_train_batch_start(SimpleNamespace(global_step=0), None, None, 0)
+    made = copied(loop)
+    assert type(made) is Own and made.every == 3 and made.itself[0] is (loop if copied is copy.copy else made)
+    assert loop._step is not None and made._step is made._phase is None, "what is open stays with the one that opened it"
+    loop.on_train_end(None, None)
+
+
+class Own(LightningLoop):
+    def __init__(self, every):
+        super().__init__()
+        self.every, self.itself = every, [self]
+
+
+def test_a_hook_in_another_thread_is_counted_and_what_follows_is_said(bus, told):
+    loop, trainer = LightningLoop(bus), SimpleNamespace(global_step=0, accumulate_grad_batches=2)
+    thread = threading.Thread(target=loop.on_train_batch_start, args=(trainer, None, None, 0))
+    thread.start()
+    thread.join()
+    trainer.global_step = 1
+    loop.on_train_batch_end(trainer, None, None, None, 0)
+    assert loop.errors == 3 and loop.last_error.startswith("RuntimeError: a step ends in the thread"), "phase, micro-batch and step"
+    own = SimpleNamespace(global_step=5, accumulate_grad_batches=1)
+    loop.on_train_batch_start(own, None, None, 0)
+    loop.on_train_batch_end(own, None, None, None, 0)
+    assert [line for line in told() if line[0] == 5] == both(*both(of=(5, 0, "forward")), of=(5, 0, "")) and loop.errors == 3
 
 
 def test_what_is_no_bus_is_refused():
