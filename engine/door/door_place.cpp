@@ -23,8 +23,8 @@ namespace {
 constexpr std::string_view kPrefix = "door-", kSuffix = ".sock", kUnborn = ".new";
 constexpr const char kVariable[] = "RINGMAIN_DOOR";
 constexpr int kBacklog = 16;
-// What dead processes left is found by knocking, which each of many processes does as it starts: a
-// few at a time are enough.
+// What dead processes left is found by knocking, which each of many processes does as it starts:
+// of so many files at most.
 constexpr std::size_t kEntriesMax = 4096;
 
 std::string in_words(int error) {
@@ -87,14 +87,13 @@ void remove_what_dead_ones_left(int folder, const std::string& path_of_folder) {
     if (fd >= 0) ::close(fd);
     return;
   }
-  std::size_t seen = 0, knocks = 0;
+  std::size_t seen = 0;
   for (const dirent* entry = nullptr; seen < kEntriesMax && (entry = ::readdir(entries)) != nullptr;
        ++seen) {
     const std::string name = entry->d_name;
     DoorName numbers;
     struct stat about {};
     if (!is_socket(folder, name, about) || about.st_uid != ::geteuid()) continue;
-    ++knocks;
     const bool goes = parse(name, kSuffix, numbers)   ? is_left(folder, path_of_folder, name)
                       : parse(name, kUnborn, numbers) ? is_unborn_and_dead(numbers)
                                                       : false;
