@@ -16,6 +16,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from commands import run
+
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 COMPILER = os.environ.get("CXX", "c++")
@@ -37,14 +39,6 @@ for number in range(3):
 bus.flush(60)
 print(len(heard))
 """
-
-
-def run(*command, **environment):
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
-                            env={**os.environ, **environment})
-    if result.returncode:
-        raise AssertionError(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
-    return result.stdout
 
 
 def system_python_is_that_of_the_build():

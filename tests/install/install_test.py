@@ -15,6 +15,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from commands import run
+
 HERE = Path(__file__).resolve().parent
 CONSUMER = HERE / "consumer"
 PLUGIN = HERE.parents[1] / "examples" / "plugin"
@@ -25,14 +27,6 @@ WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
 C_WARNINGS = tuple(word for word in WARNINGS if word != "-Wnon-virtual-dtor")
 EXAMPLES = HERE.parents[1] / "examples"
 SUM = "sum 5050\n"
-
-
-def run(*command, **environment):
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
-                            env={**os.environ, **environment})
-    if result.returncode:
-        raise AssertionError(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
-    return result.stdout
 
 
 def entries(path, kind):
