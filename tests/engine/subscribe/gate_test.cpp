@@ -86,19 +86,40 @@ TEST(GateTest, AWaitAfterADeferredCloseReturnsOnceTheCapturesAreDestroyed) {
   Gate gate;
   ASSERT_TRUE(gate.enter());
   EXPECT_FALSE(gate.close_deferred());
+  EXPECT_EQ(gate.wait(0), Gate::Waited::timeout);
+  // No thread waits yet: one that does may find no call running before leave() looks, and destroy.
+  ASSERT_TRUE(gate.leave());
+  EXPECT_EQ(gate.wait(0), Gate::Waited::timeout);
   std::atomic<bool> destroyed{false};
-  std::atomic<int> outcome{-1};
   std::thread waiter([&] {
-    outcome = static_cast<int>(gate.wait(-1));
+    EXPECT_EQ(gate.wait(-1), Gate::Waited::gone);
     EXPECT_TRUE(destroyed);
   });
-  EXPECT_EQ(gate.wait(0), Gate::Waited::timeout);
-  ASSERT_TRUE(gate.leave());
-  EXPECT_EQ(outcome, -1);
   destroyed = true;
   gate.gone();
   waiter.join();
-  EXPECT_EQ(outcome, static_cast<int>(Gate::Waited::gone));
+}
+
+TEST(GateTest, AThreadThatWaitsAndTheLastCallOutDestroyOnceBetweenThem) {
+  for (int round = 0; round < 300; ++round) {
+    Gate gate;
+    ASSERT_TRUE(gate.enter());
+    EXPECT_FALSE(gate.close_deferred());
+    std::atomic<int> destroyed{0};
+    std::thread waiter([&] {
+      if (gate.wait(-1) == Gate::Waited::claimed) {
+        ++destroyed;
+        gate.gone();
+      }
+      EXPECT_EQ(destroyed, 1);
+    });
+    if (round % 2 == 0) EXPECT_EQ(gate.wait(0), Gate::Waited::timeout);
+    if (gate.leave()) {
+      ++destroyed;
+      gate.gone();
+    }
+    waiter.join();
+  }
 }
 
 TEST(GateTest, TwoCallsThatCloseEachOtherBothEnd) {
