@@ -113,7 +113,9 @@ TEST(GateTest, AThreadThatWaitsAndTheLastCallOutDestroyOnceBetweenThem) {
       }
       EXPECT_EQ(destroyed, 1);
     });
-    if (round % 2 == 0) EXPECT_EQ(gate.wait(0), Gate::Waited::timeout);
+    if (round % 2 == 0) {
+      EXPECT_EQ(gate.wait(0), Gate::Waited::timeout);
+    }
     if (gate.leave()) {
       ++destroyed;
       gate.gone();

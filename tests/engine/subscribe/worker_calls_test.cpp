@@ -168,8 +168,10 @@ TEST_P(WorkerCallsOnABusTest, TheEndOfOneThatIsCalledOftenWaitsForItsCall) {
   destroy_captures(*one);
   drop_subscriber(one);
   ChannelCore::give_lane(*lane);
-  if (own) own->end();
-  if (own) EXPECT_TRUE(own->join(-1));
+  if (own) {
+    own->end();
+    EXPECT_TRUE(own->join(-1));
+  }
 }
 
 TEST(WorkerCallsStressTest, ExactlyOneOfManyDestroysAndNoCallOutlivesTheWait) {
@@ -199,7 +201,9 @@ TEST(WorkerCallsStressTest, ExactlyOneOfManyDestroysAndNoCallOutlivesTheWait) {
         }
       });
     }
-    if (round % 3 == 0) EXPECT_TRUE(eventually([&] { return calls > kCalls / 4; }));
+    if (round % 3 == 0) {
+      EXPECT_TRUE(eventually([&] { return calls > kCalls / 4; }));
+    }
     one->gate.close();
     if (wait_uncalled(*one, -1) == Gate::Waited::claimed) {
       captures = 0;
