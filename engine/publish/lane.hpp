@@ -244,13 +244,16 @@ constexpr std::size_t marks_count(std::size_t capacity, std::uint64_t every) noe
 [[gnu::always_inline]] inline std::uint64_t begin(Lane& lane) noexcept {
   if (one_instruction()) {
     // Guessed before it is known, so that what follows need not wait until the bit is stored and
-    // loaded again. It is wrong where a handler has published in between.
+    // loaded again. It is wrong where a handler has published in between, and even where this
+    // thread is publishing: whoever it interrupts stays busy while it runs.
     const std::uint64_t guess = lane.word.load(std::memory_order_relaxed) + 1;  // relaxed: our own
     std::uint64_t known = hidden(guess);
-    if (set_lowest(lane.word)) return 0;  // e.published: busy; l.closing of the caller
+    set_lowest(lane.word);  // e.published: busy; l.closing of the caller
     const std::uint64_t word = lane.word.load(std::memory_order_relaxed);  // relaxed: our own
-    if (word != guess) [[unlikely]]
+    if (word != guess) [[unlikely]] {
+      if ((guess & 1) == 0) return 0;  // nothing has changed: the bit was set
       known = hidden(word);  // a branch, and no choice between two values: that would wait for both
+    }
     if ((known & 1) == 0) __builtin_unreachable();
     return known;
   }

@@ -75,15 +75,14 @@ inline std::uint64_t& bytes_of(Atomic<std::uint64_t>& word) noexcept {
 }
 #endif
 /// Where one_instruction(): sets the lowest bit of a word that this thread alone writes; a release
-/// for other threads. True: it was set before.
-[[gnu::always_inline]] inline bool set_lowest(Atomic<std::uint64_t>& word) noexcept {
-  bool was = false;
+/// for other threads.
+[[gnu::always_inline]] inline void set_lowest(Atomic<std::uint64_t>& word) noexcept {
 #if defined(__x86_64__)
-  asm volatile("btsq $0, %1" : "=@ccc"(was), "+m"(bytes_of(word)) : : "memory");
+  // Not btsq, which says what the bit was: that is four operations here, and this is two.
+  asm volatile("orq $1, %0" : "+m"(bytes_of(word)) : : "memory", "cc");
 #else
   (void)word;
 #endif
-  return was;
 }
 /// The same value, of which the compiler knows nothing: it takes no equal one in its place, and
 /// computes it nowhere but here.

@@ -109,10 +109,9 @@ inline bool one_instruction() noexcept {
   return interleave::one_instruction();
 }
 /// Goes through the store buffer as any store; no handler comes between.
-inline bool set_lowest(Atomic<std::uint64_t>& word, RINGMAIN_WHERE) noexcept {
-  return (interleave::change(
-              word.address(), [](std::uint64_t had) { return had | 1; }, where) &
-          1) != 0;
+inline void set_lowest(Atomic<std::uint64_t>& word, RINGMAIN_WHERE) noexcept {
+  (void)interleave::change(
+      word.address(), [](std::uint64_t had) { return had | 1; }, where);
 }
 inline std::uint64_t hidden(std::uint64_t value) noexcept {
   return value;

@@ -4,9 +4,9 @@
  *
  *   publish, ONE: one instruction says busy      elsewhere: a flag keeps handlers out
  *     w = word, a guess                            flag up, or busy? refused
- *     busy already? refused; word is busy          flag up
- *       (one step)                                 w = word; word = w, busy
- *     the guess was wrong? w = word
+ *     word is busy (one step)                      flag up
+ *     the guess is not the word? it was busy:      w = word; word = w, busy
+ *       refused; else w = word
  *     the slot; word = w, published                the slot; word = w, published; flag down
  *
  *   refuse                                       a thread that checks the ledger, on another processor
@@ -17,8 +17,8 @@
  * to its end, and sees all that was done before it: so sequential consistency is no simplification.
  * WAIT: the handler's event waits for room, and the thread was about to wake the worker that would make it.
  * Mutants, each must fail: LOOK_FIRST (busy is said by a load and a store), GUESSED (the guess is not looked
- * at), WORD_FIRST (the word is read before the flag is up), NO_FLAG, COUNT_IN_TWO (a refusal is counted by a load and a store), SETTLED_FLAT
- * (settling is 1 or 0), ONE_BETWEEN (the ledger is checked as if one at most were between two counts),
+ * at), NESTED (a guess that was busy is not), WORD_FIRST (the word is read before the flag is up), NO_FLAG,
+ * COUNT_IN_TWO (a refusal is counted by a load and a store), SETTLED_FLAT (settling is 1 or 0), ONE_BETWEEN (the ledger is checked as if one at most were between two counts),
  * SAID_FIRST (of WAIT: it says that it has woken before it does)
  */
 #ifndef NH
@@ -59,15 +59,16 @@ inline begin() {                  /* w = 0: refused */
   if :: w % 2 == 0 -> w = w + 1; word = w :: else -> w = 0 fi
 #else
   w = word + 1;
-  atomic {
-    if
-    :: word % 2 == 0 -> word = word + 1
-    :: else -> w = 0
-    fi
-  };
+  atomic { if :: word % 2 == 0 -> word = word + 1 :: else fi };
+  if
 #ifndef GUESSED                   /* M */
-  if :: w != 0 && w != word -> w = word :: else fi
+  :: w != word && w % 2 != 0 -> w = word
 #endif
+#ifndef NESTED                    /* M */
+  :: w != word && w % 2 == 0 -> w = 0
+#endif
+  :: else
+  fi
 #endif
 #else
 #ifdef WORD_FIRST                 /* M */
