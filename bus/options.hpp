@@ -101,7 +101,8 @@ struct BusOptions {
   int worker_nice = 0;            // added to the process's niceness
   std::string name = "ringmain";  // names the worker threads: "<name>/0"
   microseconds spin_us{50};       // a worker looks this long for work before it parks
-  // How long to wait after a short batch for a longer one, at most 1 ms; 0: lowest latency.
+  // How long to wait after a short batch for a longer one, at most 1 ms; 0: lowest latency. While
+  // a worker keeps catching up with its publishers it waits up to 16 times as long.
   nanoseconds linger_ns{300};
   microseconds realtime_us_max{20000};  // realtime lanes are looked at at least this often
 };

@@ -25,6 +25,9 @@ struct Drainer {
   /// stop()'s report.
   Atomic<std::uint64_t> calling{0};
   std::uint32_t turns = 0;
+  /// The smallest capacity of the lanes that runs were handed out of, since the thread last took
+  /// it. Its own.
+  std::uint32_t least_room = ~0u;
   /// Odd while this thread hands out a run of a channel that delivers in parallel. Younger runs may
   /// overtake it there, so flush() waits for each run that it finds under way.
   Atomic<std::uint64_t> apart{0};

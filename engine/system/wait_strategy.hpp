@@ -5,7 +5,8 @@
 // offer delays the event that comes next, so it offers more seldom while no thread takes the core.
 // The clock is read after every 64 looks, with a pause between two looks. After a short batch the
 // worker lingers: one that keeps catching up with its publisher contends with it for every cache
-// line. Figures: docs/notes, bench/.
+// line. It lingers longer the fewer events came meanwhile, up to a bound, and not at all where a
+// lane is half full. Figures: docs/notes, bench/.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -30,23 +31,31 @@ class WaitStrategy {
  public:
   explicit WaitStrategy(const WaitOptions& options) noexcept : options_(options) {}
 
-  /// The last look found work: `events` in one batch.
-  void worked(std::size_t events) noexcept {
+  /// The last look found work: `events` in one batch, from lanes that hold `room` events or more.
+  void worked(std::size_t events, std::size_t room = kRoomy) noexcept {
+    const std::int64_t linger_ns = linger_after(events, room);
+    if (linger_ns <= 0) return;
+    const std::int64_t until = now_ns() + linger_ns;
+    do pause();
+    while (now_ns() < until);
+  }
+  /// How long worked() lingers.
+  [[nodiscard]] std::int64_t linger_after(std::size_t events, std::size_t room) noexcept {
     // Batch after batch with no empty look between them: this worker chases its publisher, even
     // with one event each time. An event that comes alone is handed on at once.
     const bool chasing = std::exchange(looks_, 0) == 0;
     streak_ = chasing ? streak_ + 1 : 0;
-    if (!chasing) linger_ns_ = options_.linger_ns;
-    if (events > kLongBatch) linger_ns_ = std::max(options_.linger_ns, linger_ns_ / 2);
-    if (linger_ns_ <= 0 || events > kLongBatch) return;
-    if (events == 1 && streak_ < kChase) return;
-    const std::int64_t until = now_ns() + linger_ns_;
-    do pause();
-    while (now_ns() < until);
-    // Waiting did not help enough, so the next wait is longer, up to a bound. Where few events come
-    // meanwhile, a longer wait would only delay them.
-    const std::int64_t growth = events >= kManyEvents ? kGrowthOfMany : kGrowth;
-    if (streak_ >= kChase) linger_ns_ = std::min(growth * options_.linger_ns, 2 * linger_ns_);
+    if (!chasing) {
+      linger_ns_ = options_.linger_ns;
+      gathered_ = 0;
+    }
+    gathered_ += events;
+    if (linger_ns_ <= 0 || events > kLongBatch) return 0;
+    if (events == 1 && streak_ < kChase) return 0;
+    const std::size_t gathered = std::exchange(gathered_, 0);
+    adapt(gathered);
+    // A lane that fills up while its worker waits would refuse events, or hold its publisher up.
+    return gathered < room / 2 ? linger_ns_ : 0;
   }
   /// The last look found nothing. True: look again. False: it is time to park.
   [[nodiscard]] bool look_again() noexcept {
@@ -63,6 +72,16 @@ class WaitStrategy {
   }
 
  private:
+  /// `gathered`: events since the last linger. Where few came meanwhile a longer wait would only
+  /// delay them, hence two bounds.
+  void adapt(std::size_t gathered) noexcept {
+    if (gathered > kEnough) {
+      linger_ns_ = std::max(options_.linger_ns, linger_ns_ / 2);
+    } else if (streak_ >= kChase && gathered < kEnough / 2) {
+      const std::int64_t growth = gathered >= kManyEvents ? kGrowthOfMany : kGrowth;
+      linger_ns_ = std::max(linger_ns_, std::min(growth * options_.linger_ns, 2 * linger_ns_));
+    }
+  }
   /// Offers the core if that is due. An offer that returns at once found no thread to run.
   void offer(std::int64_t now) noexcept {
     if ((unoffered_ += kLooksPerClock) < looks_per_offer_) return;
@@ -76,10 +95,12 @@ class WaitStrategy {
   enum : std::size_t { kLooksPerOfferMax = 4096 };
   enum : std::int64_t { kSomebodyRanNs = 2'000 };  // the call alone takes about 400
   enum : std::size_t { kManyEvents = 64, kLongBatch = 224, kLooksPerClock = 64, kChase = 4 };
+  enum : std::size_t { kEnough = 4096, kRoomy = std::size_t{1} << 31 };
   enum : std::int64_t { kGrowth = 8, kGrowthOfMany = 16 };
   WaitOptions options_;
   std::size_t looks_ = 0;   // empty looks since there was work
   std::size_t streak_ = 0;  // batches since the last empty look
+  std::size_t gathered_ = 0;  // events since the last linger
   std::int64_t linger_ns_ = options_.linger_ns;
   std::int64_t since_ns_ = 0;
   std::size_t unoffered_ = 0;  // looks since the core was last offered

@@ -29,5 +29,64 @@ TEST(WaitStrategyTest, WorkStartsTheLookingAnew) {
   }
 }
 
+TEST(WaitStrategyTest, WhoeverChasesItsPublisherLingersLongerAndLonger) {
+  WaitStrategy wait{WaitOptions{}};
+  std::int64_t last = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t now = wait.linger_after(100, 1'000'000);
+    EXPECT_GE(now, last);
+    EXPECT_GE(now, WaitOptions{}.linger_ns);
+    last = now;
+  }
+  EXPECT_EQ(last, 16 * WaitOptions{}.linger_ns);
+  EXPECT_EQ(wait.linger_after(100, 1'000'000), last) << "a bound";
+}
+
+TEST(WaitStrategyTest, WhereFewEventsComeAWaitIsShorter) {
+  WaitStrategy wait{WaitOptions{}};
+  std::int64_t last = 0;
+  for (int i = 0; i < 20; ++i) last = wait.linger_after(10, 1'000'000);
+  EXPECT_EQ(last, 8 * WaitOptions{}.linger_ns);
+}
+
+TEST(WaitStrategyTest, ItDoesNotLingerWhileALotIsLeft) {
+  WaitStrategy wait{WaitOptions{}};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(wait.linger_after(256, 1'000'000), 0);
+}
+
+TEST(WaitStrategyTest, ManyEventsBetweenTwoLingersMakeThemShorter) {
+  WaitStrategy wait{WaitOptions{}};
+  std::int64_t longest = 0, last = 0;
+  for (int i = 0; i < 20; ++i) longest = wait.linger_after(100, 1'000'000);
+  for (int i = 0; i < 20; ++i) {
+    for (int batch = 0; batch < 20; ++batch) EXPECT_EQ(wait.linger_after(256, 1'000'000), 0);
+    last = wait.linger_after(100, 1'000'000);
+  }
+  EXPECT_LT(last, longest);
+  EXPECT_EQ(last, WaitOptions{}.linger_ns);
+}
+
+TEST(WaitStrategyTest, NothingIsWaitedForWhereALaneIsHalfFull) {
+  WaitStrategy wait{WaitOptions{}};
+  EXPECT_GT(wait.linger_after(31, 64), 0);
+  EXPECT_EQ(wait.linger_after(32, 64), 0);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(wait.linger_after(100, 128), 0);
+}
+
+TEST(WaitStrategyTest, AnEventAloneIsNotLingeredAfter) {
+  WaitStrategy wait{WaitOptions{}};
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(wait.look_again());
+    EXPECT_EQ(wait.linger_after(1, 65536), 0);
+  }
+}
+
+TEST(WaitStrategyTest, AnEmptyLookEndsTheChase) {
+  WaitStrategy wait{WaitOptions{}};
+  for (int i = 0; i < 20; ++i) (void)wait.linger_after(100, 65536);
+  EXPECT_TRUE(wait.look_again());
+  EXPECT_EQ(wait.linger_after(100, 65536), WaitOptions{}.linger_ns);
+}
+
 }  // namespace
 }  // namespace ringmain::engine

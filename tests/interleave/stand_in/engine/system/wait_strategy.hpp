@@ -19,7 +19,7 @@ struct WaitOptions {
 class WaitStrategy {
  public:
   explicit WaitStrategy(const WaitOptions&) noexcept {}
-  void worked(std::size_t) noexcept {}
+  void worked(std::size_t, std::size_t) noexcept {}
   [[nodiscard]] bool look_again() noexcept {
     if (interleave::choose(3) != 0) return false;
     pause();
