@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "engine/publish/segment_size.hpp"
+#include "engine/system/clock.hpp"
 
 namespace ringmain::engine {
 namespace {
+
+enum : std::uint64_t { kLineNs = 52 };  // beyond it a longer way round is of no use
 
 Segment* make(std::uint64_t slots, std::uint32_t slot_bytes) noexcept {
   const std::size_t bytes = sizeof(Segment) + slots * slot_bytes;
@@ -45,6 +48,34 @@ Segment* come_back(Segments& all, std::uint64_t consumed) noexcept {
                        all.oldest->next.load(std::memory_order_relaxed));  // relaxed: our own
 }
 
+/// The one that follows the last, with the slots of that one or twice as many. nullptr: out of
+/// memory. One that begins at a multiple of its size does not wrap, so runs are longer.
+Segment* make_next(Segments& all, const Lane& lane, std::uint64_t index) noexcept {
+  std::uint64_t slots = all.writing->mask + 1;
+  if (2 * slots <= slots_at_most(lane.slot_bytes) && index % (2 * slots) == 0) slots *= 2;
+  Segment* const made = make(slots, lane.slot_bytes);
+  if (made != nullptr) all.slots += slots;
+  return made;
+}
+
+/// Shall the lane get one more though events would find room without it? Where the way round is
+/// shorter than the cache of the owner's core, each line comes back from there, at a quarter of the
+/// pace. So a publisher that went all the way round at a pace above that one, with a worker behind
+/// it, goes a longer way, within the lane's capacity.
+bool streams(Segments& all, const Lane& lane, std::uint64_t waiting) noexcept {
+  const std::int64_t now = now_ns();
+  const std::uint64_t slots = all.writing->mask + 1;
+  if (now - std::exchange(all.extended_ns, now) >=
+      static_cast<std::int64_t>(slots * lane.slot_bytes * kLineNs / kLineBytes)) {
+    all.streamed = 0;
+  } else if (waiting >= slots / 2) {
+    all.streamed += slots;
+  }
+  const std::uint64_t more = all.slots + slots;
+  return all.streamed > all.slots && more <= lane.options.capacity &&
+         more * lane.slot_bytes <= kStreamBytes;
+}
+
 }  // namespace
 
 bool give_segments(Lane& lane) noexcept {
@@ -62,6 +93,7 @@ bool give_segments(Lane& lane) noexcept {
   if (before == nullptr) return false;
   before->next.store(first, std::memory_order_relaxed);  // relaxed: not listed yet
   all->oldest = before;
+  all->slots = 2 * slots;
   lane.slots.ring = first->slots();
   lane.slots.mask = first->mask;
   lane.owner_slots = lane.slots;
@@ -78,17 +110,12 @@ void free_segments(Lane& lane) noexcept {
 
 bool extend(Lane& lane, std::uint64_t index) noexcept {
   auto& all = *static_cast<Segments*>(lane.slots.queue);
-  Segment* to = come_back(all, lane.consumed.load(std::memory_order_acquire));  // e.consumed
-  if (to != nullptr) {
-    to->next.store(nullptr, std::memory_order_relaxed);  // relaxed: s.linked below
-  } else {
-    // Events wait, and there are more of them than the last segment holds. One that begins at a
-    // multiple of its size does not wrap, so runs are longer.
-    std::uint64_t slots = all.writing->mask + 1;
-    if (2 * slots <= slots_at_most(lane.slot_bytes) && index % (2 * slots) == 0) slots *= 2;
-    to = make(slots, lane.slot_bytes);
-    if (to == nullptr) return false;
-  }
+  const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // e.consumed
+  Segment* to = streams(all, lane, index - consumed) ? make_next(all, lane, index) : nullptr;
+  if (to == nullptr) to = come_back(all, consumed);
+  if (to == nullptr) to = make_next(all, lane, index);
+  if (to == nullptr) return false;
+  to->next.store(nullptr, std::memory_order_relaxed);  // relaxed: s.linked below
   to->end = index + to->mask + 1;
   all.writing->next.store(to, std::memory_order_release);  // s.linked
   all.writing = to;

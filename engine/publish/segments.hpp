@@ -34,6 +34,10 @@ struct alignas(kLineBytes) Segment {
 struct Segments {
   Segment* writing = nullptr;  // the last one
   Segment* oldest = nullptr;   // the first one, by `next`
+  std::uint64_t slots = 0;     // of all
+  // A stream: events that were published one right after the other, and when they last were.
+  std::uint64_t streamed = 0;
+  std::int64_t extended_ns = 0;
 };
 
 /// Gives a new lane its first two. False: out of memory; free_segments() all the same.

@@ -14,6 +14,7 @@
  *
  * Out of memory: no segment, the event is refused, the next one asks again.
  * The next publisher of the lane (REUSE) goes on with the segments that it finds.
+ * One that streams (STREAM) may make a segment though the oldest has come back.
  * Memory: TSO, a FIFO store buffer for publisher and owner each.
  *
  * Size    NE events of the first publisher, NB of the next, CAP the bound, SZ slots a segment, NS segments
@@ -85,6 +86,9 @@ inline extend() {
   :: oldest != writing && ends[oldest] < c ->
 #endif
      atomic { to = oldest; oldest = links[oldest] }
+#ifdef STREAM                     /* it may make one though the oldest has come back */
+  :: oldest != writing && ends[oldest] < c && made < NS -> atomic { made++; to = made }
+#endif
   :: else ->
      if
      :: made < NS -> atomic { made++; to = made }

@@ -1,6 +1,7 @@
 // Lanes of segments: how many are there, when do they come back, who goes on in them?
 #include "engine/publish/segments.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -50,6 +51,24 @@ class SegmentsTest : public ::testing::Test {
     return found;
   }
 
+  static std::uint64_t slots_of(const Lane& lane) {
+    std::uint64_t slots = 0;
+    for (const Segment* s : segments_of(lane)) slots += s->mask + 1;
+    return slots;
+  }
+  /// Publishes one event after the other as if each segment were filled in no time, or in years;
+  /// the worker stays behind by `waiting`.
+  void go_round(Lane& lane, bool quickly, std::uint64_t waiting, int events) {
+    auto& all = *static_cast<Segments*>(lane.slots.queue);
+    for (int i = 0; i < events; ++i) {
+      all.extended_ns = quickly ? INT64_MAX / 2 : INT64_MIN / 2;
+      publish(lane, 1);
+      if (got_.size() + waiting < next_) {
+        ASSERT_EQ(drain(drainer_, *channel_, 1), 1u);
+      }
+    }
+  }
+
   Ref<Engine> workers_ = tests::resting_workers();
   Ref<ChannelCore> channel_ = make_channel(workers_);
   Drainer drainer_;
@@ -66,6 +85,35 @@ TEST_F(SegmentsTest, ASteadyStreamGoesRoundInFewOfThem) {
   }
   expect_all_in_order();
   EXPECT_LE(segments_of(lane).size(), 3u);
+}
+
+TEST_F(SegmentsTest, AStreamGetsALongerWayRoundUpToABound) {
+  for (const std::uint32_t capacity : {65536u, 4096u}) {
+    const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+    Lane& lane = take(capacity);
+    const auto& all = *static_cast<const Segments*>(lane.slots.queue);
+    go_round(lane, true, 500, 200'000);
+    const std::uint64_t one = all.writing->mask + 1;
+    const std::uint64_t most = std::min<std::uint64_t>(capacity, kStreamBytes / lane.slot_bytes);
+    EXPECT_LE(slots_of(lane), most);
+    EXPECT_GT(slots_of(lane) + one, most);
+    EXPECT_EQ(slots_of(lane), all.slots);
+    drain_all();
+    expect_all_in_order();
+  }
+}
+
+TEST_F(SegmentsTest, WhoPublishesSlowlyOrHasItsWorkerAtHandGoesTheShortestWay) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take();
+  go_round(lane, true, 3, 50'000);
+  EXPECT_LE(segments_of(lane).size(), 3u);
+  go_round(lane, false, 500, 2'000);
+  const auto needed = segments_of(lane);
+  go_round(lane, false, 500, 50'000);
+  EXPECT_EQ(segments_of(lane), needed);
+  drain_all();
+  expect_all_in_order();
 }
 
 TEST_F(SegmentsTest, ABurstMakesThemLongerAndTheNextOneFindsThem) {
