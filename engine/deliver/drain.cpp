@@ -230,8 +230,8 @@ void count_discarded(Lane& lane, const Run& run) noexcept {
 /// the run was published.
 void hand_to_all(Drainer& drainer, const ChannelCore& channel, const Run& run) noexcept {
   drainer.least_room =
-      std::min(drainer.least_room, run.lane->tenure.capacity.load(
-                                       std::memory_order_relaxed));  // relaxed: e.published
+      std::min(drainer.least_room,
+               run.lane->tenure.capacity.load(std::memory_order_relaxed));  // relaxed: e.published
   if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
     for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
   }

@@ -98,8 +98,8 @@ class WaitStrategy {
   enum : std::size_t { kEnough = 4096, kRoomy = std::size_t{1} << 31 };
   enum : std::int64_t { kGrowth = 8, kGrowthOfMany = 16 };
   WaitOptions options_;
-  std::size_t looks_ = 0;   // empty looks since there was work
-  std::size_t streak_ = 0;  // batches since the last empty look
+  std::size_t looks_ = 0;     // empty looks since there was work
+  std::size_t streak_ = 0;    // batches since the last empty look
   std::size_t gathered_ = 0;  // events since the last linger
   std::int64_t linger_ns_ = options_.linger_ns;
   std::int64_t since_ns_ = 0;
