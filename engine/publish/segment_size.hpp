@@ -20,7 +20,7 @@ constexpr std::uint64_t slots_at_most(std::uint32_t slot_bytes) noexcept {
 }
 
 /// Of all segments of a lane, so long as no more events wait: beyond the second-level caches of
-/// today's cores, which have 1 MiB, some 2.
-constexpr std::uint64_t kStreamBytes = 2 * 1024 * 1024;
+/// today's cores, which have 1 or 2 MiB, though slots are not filled to their ends.
+constexpr std::uint64_t kStreamBytes = 4 * 1024 * 1024;
 
 }  // namespace ringmain::engine

@@ -88,11 +88,11 @@ TEST_F(SegmentsTest, ASteadyStreamGoesRoundInFewOfThem) {
 }
 
 TEST_F(SegmentsTest, AStreamGetsALongerWayRoundUpToABound) {
-  for (const std::uint32_t capacity : {65536u, 4096u}) {
+  for (const std::uint32_t capacity : {1u << 20, 4096u}) {
     const AttachedSubscriber attached(*channel_, keep_numbers(got_));
     Lane& lane = take(capacity);
     const auto& all = *static_cast<const Segments*>(lane.slots.queue);
-    go_round(lane, true, 500, 200'000);
+    go_round(lane, true, 500, 600'000);
     const std::uint64_t one = all.writing->mask + 1;
     const std::uint64_t most = std::min<std::uint64_t>(capacity, kStreamBytes / lane.slot_bytes);
     EXPECT_LE(slots_of(lane), most);
