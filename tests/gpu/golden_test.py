@@ -15,9 +15,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 import heard
 from cases import main
 from place import Place
-from recordings import record, version_of
+from recordings import comparable, read_recording, record, version_of
 
 GOLDENS = Path(__file__).resolve().parent / "goldens"
+STANDS_FOR = "130001"  # the CUPTI whose calls the stand-ins make
 
 
 class OverStandIns(unittest.TestCase):
@@ -43,6 +44,33 @@ class GoldenTest(OverStandIns):
         for recording in recordings:
             with self.subTest(recording.name):
                 self.assertEqual(self.replayed(recording), recording.with_suffix(".events").read_text().splitlines())
+
+
+class StandInsTest(OverStandIns):
+    """That the libraries that stand in call back as CUPTI did on a machine with a GPU."""
+
+    def both(self, recording):
+        name = recording.stem
+        stood_in = record(self.place, name, self.place.program(name))
+        return comparable(read_recording(stood_in)), comparable(read_recording(recording))
+
+    def test_they_call_back_as_a_gpus_did(self):
+        recordings = [path for path in sorted(GOLDENS.glob("*.calls")) if version_of(path) == STANDS_FOR]
+        if not recordings:
+            self.skipTest("no recording from a GPU yet")
+        for recording in recordings:
+            with self.subTest(recording.name):
+                stood_in, real = self.both(recording)
+                self.assertGreater(len(real), 40)
+                self.assertEqual(stood_in, real)
+
+    def test_one_callback_that_differs_is_found(self):
+        real = read_recording(GOLDENS / "runtime_calls.calls")
+        within = next(at for at, line in enumerate(real) if line["name"] == "cuEventRecord")
+        for change in ({"name": "cuEventRecord_ptsz"}, {"result": 1}, {"depth": 1}, {"handle": "event:9"}, {"context": 0}, {"correlation": 1}):
+            other = [*real[:within], {**real[within], **change}, *real[within + 1:]]
+            self.assertNotEqual(comparable(other), comparable(real), change)
+        self.assertNotEqual(comparable(real[:within] + real[within + 1:]), comparable(real))
 
 
 class RecorderTest(OverStandIns):

@@ -31,6 +31,25 @@ def read_recording(path):
     return lines
 
 
+# The runtime asks what devices there are before it tells of a program's first call; the stand-ins do not.
+ABOUT_DEVICES = ("cuModuleGetLoadingMode", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid",
+                 "cuDeviceGetAttribute")
+# The driver maps memory where other memory was before, or elsewhere.
+AT_ANY_ADDRESS = ("cuMemMap", "cuMemUnmap")
+
+
+def comparable(lines):
+    """Each callback in words that are the same wherever the same was called: calls are numbered from 1 on."""
+    numbers, words = {0: 0}, []
+    for line in lines:
+        if line["depth"] == 1 and line["name"] in ABOUT_DEVICES:
+            continue
+        handle = "-" if line["name"] in AT_ANY_ADDRESS else line["handle"]
+        number = numbers.setdefault(line["correlation"], len(numbers))
+        words.append(" ".join(str(value) for value in {**line, "handle": handle, "correlation": number}.values()))
+    return words
+
+
 def nested(lines):
     """(outer exit, [exits of the calls right within it]) for each outermost call."""
     within = defaultdict(list)

@@ -294,7 +294,7 @@ TEST_F(FakeTest, CallsFromInsideACallbackAreCounted) {
   EXPECT_EQ(fake_cuda_forbidden(), 0U);
   void* pointer = nullptr;
   cudaMalloc(&pointer, 512);
-  EXPECT_EQ(fake_cuda_forbidden(), 3U);  // with the driver's two inside
+  EXPECT_EQ(fake_cuda_forbidden(), 2U);  // with the driver's inside
   cuptiUnsubscribe(handle);
   cudaFree(pointer);
 }

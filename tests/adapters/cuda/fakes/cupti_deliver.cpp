@@ -167,9 +167,10 @@ void notice(int domain, std::uint32_t cbid, const void* what) {
   }
 }
 
-void resource(std::uint32_t cbid, void* context, void* stream) {
+/// CUpti_SynchronizeData is how the data of resources begins.
+void notice_of(int domain, std::uint32_t cbid, void* context, void* stream) {
   const abi::ResourceData what{context, stream, nullptr};
-  notice(abi::kResource, cbid, &what);
+  notice(domain, cbid, &what);
 }
 
 bool is_in_callback() {
@@ -181,7 +182,7 @@ bool is_in_callback_of_calls() {
 
 }  // namespace
 
-const Onlooker kOnlooker{&enter, &leave, &resource, &is_in_callback, &is_in_callback_of_calls};
+const Onlooker kOnlooker{&enter, &leave, &notice_of, &is_in_callback, &is_in_callback_of_calls};
 
 void deliver_state(std::uint32_t cbid, int result, const char* message) {
   const abi::StateData what{result, message};

@@ -9,7 +9,8 @@
 namespace ringmain::fake {
 namespace {
 
-constexpr std::uint32_t kContextCreated = 1, kContextDestroyStarting = 2;
+constexpr std::uint32_t kContextCreated = 1, kContextDestroyStarting = 2, kInitFinished = 5;
+constexpr std::uint32_t kContextSynchronized = 2;
 thread_local Context* current = nullptr;
 
 bool is_stub() {
@@ -30,7 +31,8 @@ void load_injected() {
 
 CUresult begin() {
   if (world().devices < 1) return CUDA_ERROR_NO_DEVICE;
-  static const bool once = (load_injected(), true);
+  static const bool once =
+      (load_injected(), raise_notice(kResources, kInitFinished, nullptr, nullptr), true);
   const std::lock_guard lock(world().mutex);
   world().initialized = once;
   return CUDA_SUCCESS;
@@ -48,12 +50,12 @@ Context* make_context(CUdevice device, bool primary) {
     made->primary = primary;
     if (primary) w.primary = made;
   }
-  raise_resource(kContextCreated, made, nullptr);
+  raise_notice(kResources, kContextCreated, made, nullptr);
   return made;
 }
 
 void end_context(Context* context) {
-  raise_resource(kContextDestroyStarting, context, nullptr);
+  raise_notice(kResources, kContextDestroyStarting, context, nullptr);
   World& w = world();
   const std::lock_guard lock(w.mutex);
   context->live = false;
@@ -107,10 +109,27 @@ bool is_device(CUdevice device) {
   return device >= 0 && device < world().devices;
 }
 
-CUresult await_work_of(const Context* context) {
-  std::unique_lock lock(world().mutex);
-  works().moved.wait(lock, [&] { return all_over(context); });
-  return static_cast<CUresult>(context->broken.load());
+CUresult synchronize(Context* context) {
+  {
+    std::unique_lock lock(world().mutex);
+    works().moved.wait(lock, [&] { return all_over(context); });
+  }
+  if (const int why_not = context->broken; why_not != 0) return static_cast<CUresult>(why_not);
+  raise_notice(kSynchronizations, kContextSynchronized, context, nullptr);
+  return CUDA_SUCCESS;
+}
+
+CUresult retain_primary(CUcontext* context, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  Context* primary = nullptr;
+  {
+    const std::lock_guard lock(world().mutex);
+    primary = world().primary;
+    ++world().primary_users;
+  }
+  if (primary == nullptr) primary = make_context(device, true);
+  *context = handle_of<CUcontext>(number(primary));
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -164,8 +183,9 @@ bool fake_cuda_device_of(void* context, std::uint32_t* device) {
 }
 
 CUresult cuInit(unsigned int flags) {
+  const bool begun = need_begun() == CUDA_SUCCESS;  // the one that begins is not told
   return static_cast<CUresult>(serve<cuInit_call>(
-      {flags}, [](Deed&) { return is_stub() ? CUDA_ERROR_STUB_LIBRARY : begin(); }));
+      {flags}, [](Deed&) { return is_stub() ? CUDA_ERROR_STUB_LIBRARY : begin(); }, begun));
 }
 
 CUresult cuDriverGetVersion(int* version) {
@@ -236,18 +256,25 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   });
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  return early_call<cuDevicePrimaryCtxRetain_call>({context, device}, [&](Deed&) {
-    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    Context* primary = nullptr;
-    {
-      const std::lock_guard lock(world().mutex);
-      primary = world().primary;
-      ++world().primary_users;
-    }
-    if (primary == nullptr) primary = make_context(device, true);
-    *context = handle_of<CUcontext>(number(primary));
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
+  return early_call<cuCtxGetDevice_v2_call>({device, context}, [&](Deed&) {
+    const Context* known = context_of(context);
+    if (known == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = known->device;
     return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return early_call<cuDevicePrimaryCtxRetain_call>(
+      {context, device}, [&](Deed&) { return retain_primary(context, device); });
+}
+
+CUresult fake_cuda_take_primary(CUcontext* context, CUdevice device) {
+  return early_call<cuDevicePrimaryCtxRetain_call>({context, device}, [&](Deed&) {
+    const CUresult result = retain_primary(context, device);
+    if (result == CUDA_SUCCESS) set_current_context(context_of(*context));
+    return result;
   });
 }
 
@@ -277,14 +304,14 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 }
 
 CUresult cuCtxSynchronize() {
-  return driver_call<cuCtxSynchronize_call>(
-      {}, [&](Deed&) { return await_work_of(current_context()); });
+  return driver_call<cuCtxSynchronize_call>({},
+                                            [&](Deed&) { return synchronize(current_context()); });
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   return driver_call<cuCtxSynchronize_v2_call>({context}, [&](Deed&) {
-    const Context* known = context_of(context);
-    return known == nullptr ? CUDA_ERROR_INVALID_CONTEXT : await_work_of(known);
+    Context* known = context_of(context);
+    return known == nullptr ? CUDA_ERROR_INVALID_CONTEXT : synchronize(known);
   });
 }
 

@@ -29,7 +29,7 @@ CUresult make_stream(CUstream* stream, unsigned flags, int priority, Deed& deed)
   }
   deed.stream = deed.handle;
   *stream = handle_of<CUstream>(deed.handle);
-  raise_resource(kStreamCreated, current_context(), *stream);
+  raise_notice(kResources, kStreamCreated, current_context(), *stream);
   return CUDA_SUCCESS;
 }
 
@@ -105,7 +105,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
       const std::lock_guard lock(world().mutex);
       if (world().streams.find(number(stream)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     }
-    raise_resource(kStreamDestroyStarting, current_context(), stream);
+    raise_notice(kResources, kStreamDestroyStarting, current_context(), stream);
     const std::lock_guard lock(world().mutex);
     return world().streams.give_back(number(stream)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
   });

@@ -135,12 +135,13 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   return driver_call<cuMemFree_v2_call>({pointer}, [&](Deed& deed) {
+    if (pointer == 0) return CUDA_SUCCESS;
     {  // what still runs may use it
       const Context* const context = current_context();
       std::unique_lock lock(world().mutex);
       works().moved.wait(lock, [&] { return all_over(context); });
     }
-    return pointer == 0 ? CUDA_SUCCESS : release(MemoryClass::device, pointer, deed);
+    return release(MemoryClass::device, pointer, deed);
   });
 }
 

@@ -56,8 +56,8 @@ void see_context(Call& call) {
 
 }  // namespace
 
-void raise_resource(std::uint32_t cbid, void* context, void* stream) {
-  if (const Onlooker* on = told().onlooker) on->resource(cbid, context, stream);
+void raise_notice(int domain, std::uint32_t cbid, void* context, void* stream) {
+  if (const Onlooker* on = told().onlooker) on->notice(domain, cbid, context, stream);
 }
 
 }  // namespace ringmain::fake
@@ -78,7 +78,7 @@ void fake_cuda_enter(Call* call) {
   call->correlation = call->outer == nullptr ? call->order : call->outer->correlation;
   see_context(*call);
   const Onlooker* on = told().onlooker;
-  if (on == nullptr) return;
+  if (on == nullptr || !call->told) return;
   if (on->in_callback() && !is_allowed(call->row, *on)) {
     call->forbidden = true;
     ++told().forbidden;
@@ -117,7 +117,7 @@ int fake_cuda_instead(const Call* call) {
 
 void fake_cuda_leave(Call* call, int result) {
   see_context(*call);
-  if (const Onlooker* on = told().onlooker) on->leave(*call, result);
+  if (const Onlooker* on = told().onlooker; on != nullptr && call->told) on->leave(*call, result);
   write_line(*call, result);
   // What the inner call did is what the outer one did.
   if (call->outer != nullptr && call->deed.said) call->outer->deed = call->deed;
@@ -156,7 +156,7 @@ int fake_cuda_raise(int domain, std::uint32_t cbid, const char* name, const void
 }
 
 void fake_cuda_raise_resource(std::uint32_t cbid, void* context, void* stream) {
-  raise_resource(cbid, context, stream);
+  raise_notice(kResources, cbid, context, stream);
 }
 
 std::uint64_t fake_cuda_served() {

@@ -13,6 +13,8 @@
 namespace ringmain::fake {
 namespace {
 
+constexpr std::uint32_t kStreamSynchronized = 1;
+
 /// The stream as ringmain is to say it: 0 means another one in programs of this flavour.
 std::uint64_t said(CUstream stream) {
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -112,13 +114,17 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
 CUresult cuStreamSynchronize(CUstream stream) {
   return driver_call<OF_FLAVOUR(cuStreamSynchronize)>({stream}, [&](Deed& deed) {
     say(deed, 0, stream);
-    const Context* const context = current_context();
-    std::unique_lock lock(world().mutex);
-    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    const std::shared_ptr<Work> work = work_of(said(stream));
-    works().moved.wait(lock, [&] { return work->over(); });
-    return static_cast<CUresult>(context->broken.load());
+    Context* const context = current_context();
+    {
+      std::unique_lock lock(world().mutex);
+      if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+      if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+      const std::shared_ptr<Work> work = work_of(said(stream));
+      works().moved.wait(lock, [&] { return work->over(); });
+    }
+    if (const int why_not = context->broken; why_not != 0) return static_cast<CUresult>(why_not);
+    if (stream != nullptr) raise_notice(kSynchronizations, kStreamSynchronized, context, stream);
+    return CUDA_SUCCESS;
   });
 }
 

@@ -154,7 +154,9 @@ CUstreamCaptureMode& capture_mode();
 Context* current_context();
 void set_current_context(Context* context);
 
-void raise_resource(std::uint32_t cbid, void* context, void* stream);
+/// What CUPTI tells beside calls, in these domains.
+enum : int { kResources = 3, kSynchronizations = 4 };
+void raise_notice(int domain, std::uint32_t cbid, void* context, void* stream);
 
 /// 34, 3, 201 or what broke the context: why no call of the driver's may go on. 0: it may.
 CUresult usable();

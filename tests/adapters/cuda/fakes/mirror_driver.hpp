@@ -13,6 +13,7 @@ CUresult cuCtxDestroy_v2(CUcontext);
 CUresult cuCtxSetCurrent(CUcontext);
 CUresult cuCtxGetCurrent(CUcontext*);
 CUresult cuCtxGetDevice(CUdevice*);
+CUresult cuCtxGetDevice_v2(CUdevice*, CUcontext);
 CUresult cuDevicePrimaryCtxRetain(CUcontext*, CUdevice);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice);

@@ -11,15 +11,22 @@ cudaError_t remember(int result) {
   return static_cast<cudaError_t>(result);
 }
 
-int ensure_context() {
+int begin_driver() {
   static const int begun = static_cast<int>(cuInit(0));
-  if (begun != 0) return begun;
-  CUcontext context = nullptr;
+  return begun;
+}
+
+int ensure_context() {
   if (fake_cuda_context_uid() != 0) return 0;
-  if (const CUresult result = cuDevicePrimaryCtxRetain(&context, 0); result != CUDA_SUCCESS) {
+  CUcontext context = nullptr;
+  CUdevice device = 0;
+  (void)cuCtxGetCurrent(&context);
+  (void)cuCtxSetCurrent(nullptr);
+  if (const CUresult result = fake_cuda_take_primary(&context, 0); result != CUDA_SUCCESS) {
     return static_cast<int>(result);
   }
-  return static_cast<int>(cuCtxSetCurrent(context));
+  (void)cuCtxGetCurrent(&context);
+  return static_cast<int>(cuCtxGetDevice_v2(&device, context));
 }
 
 }  // namespace ringmain::fake
@@ -29,9 +36,9 @@ using namespace ringmain::fake;  // NOLINT: the functions below are at C's level
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  const int begun = begin_driver();
   return remember(serve<cudaGetDeviceCount_v3020_call>({count}, [&](Deed&) -> int {
-    if (const CUresult begun = cuInit(0); begun != CUDA_SUCCESS) return begun;
-    return static_cast<int>(cuDeviceGetCount(count));
+    return begun != 0 ? begun : static_cast<int>(cuDeviceGetCount(count));
   }));
 }
 

@@ -50,9 +50,8 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pitched, cudaExtent extent) {
 }
 
 cudaError_t cudaFree(void* pointer) {
-  return runtime_call<cudaFree_v3020_call>({pointer}, [&](Deed&) {
-    return pointer == nullptr ? CUDA_SUCCESS : cuMemFree_v2(as<CUdeviceptr>(pointer));
-  });
+  return runtime_call<cudaFree_v3020_call>(
+      {pointer}, [&](Deed&) { return cuMemFree_v2(as<CUdeviceptr>(pointer)); });
 }
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {

@@ -38,6 +38,7 @@ struct Call {
   std::uint64_t correlation = 0;  // the order of the outermost call that it is in
   std::uint32_t depth = 1;
   bool forbidden = false;
+  bool told = true;  // to CUPTI's subscribers
   void* context = nullptr;
   std::uint32_t context_uid = 0;
   // CUPTI's: what a subscriber stored at the entry.
@@ -49,7 +50,7 @@ struct Call {
 struct Onlooker {
   void (*enter)(Call&);
   void (*leave)(Call&, int result);
-  void (*resource)(std::uint32_t cbid, void* context, void* stream);
+  void (*notice)(int domain, std::uint32_t cbid, void* context, void* stream);
   bool (*in_callback)();           // this thread
   bool (*in_callback_of_calls)();  // and for a call, not for a notice
 };
@@ -60,13 +61,16 @@ bool fake_cuda_device_of(void* context, std::uint32_t* device);
 void fake_cuda_enter(Call*);
 int fake_cuda_instead(const Call*);  // -1: do it
 void fake_cuda_leave(Call*, int result);
+/// The runtime's own way to the driver: cuDevicePrimaryCtxRetain, and it is this thread's at once.
+CUresult fake_cuda_take_primary(CUcontext*, CUdevice);
 }
 
 /// Serves one call. `body(Deed&)` does it and returns its result.
 template <class Served, class Body>
-int serve(typename Served::Params params, Body body) {
+int serve(typename Served::Params params, Body body, bool told = true) {
   constexpr bool kHasParams = !std::is_same_v<typename Served::Params, NoParams>;
   Call call{Served::row(), kHasParams ? &params : nullptr, kHasParams ? sizeof params : 0};
+  call.told = told;
   fake_cuda_enter(&call);
   int result = fake_cuda_instead(&call);
   if (result < 0) {
