@@ -168,17 +168,10 @@ std::string read_call(const Arguments& arguments, RunCall& call) {
   }
   call.plan.started_ns = next_tick_ns();
   call.plan.process = static_cast<std::int32_t>(::getpid());
-  const bool asks_nccl = std::any_of(call.sources.begin(), call.sources.end(),
-                                     [](const ProviderInfo& s) { return s.name == "nccl"; });
-  if (call.plan.summary && asks_nccl && !call.plan.at_start && !call.plan.at_use) {
-    call.plan.unused =
-        "NCCL never asked for ringmain's plugin in this process, as it does with the first "
-        "communicator from 2.27 on; NCCL_DEBUG=INFO tells what it loads, and ringmain doctor what "
-        "is in its way";
-    call.plan.unused_by_launcher =
-        "NCCL never asked for ringmain's plugin in this process, which has started others: each of "
-        "those in which it did has a line of its own; where none has one, ringmain doctor tells "
-        "what is in its way";
+  if (call.plan.summary && !call.plan.at_start && !call.plan.at_use) {
+    const Unused said = if_never_used(call.sources);
+    call.plan.unused = said.sentence;
+    call.plan.unused_by_launcher = said.by_launcher;
   }
   return "";
 }

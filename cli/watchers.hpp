@@ -2,6 +2,7 @@
 // it watches, which is built where that kind is installed.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "adapters/provider.hpp"
 #include "adapters/registry.hpp"
@@ -16,5 +17,12 @@ namespace ringmain::cli {
 /// loader is asked as it will be in the command, whose environment is this one; a command that says
 /// itself where its libraries are (RPATH) may find what is not found here.
 [[nodiscard]] std::string nothing_to_watch(const registry::ProviderInfo& source);
+
+/// What the command's own process says at its end, with --summary, if nobody let these sources in:
+/// of itself, or where it has started others. Both empty: nothing.
+struct Unused {
+  std::string sentence, by_launcher;
+};
+[[nodiscard]] Unused if_never_used(const std::vector<registry::ProviderInfo>& sources);
 
 }  // namespace ringmain::cli

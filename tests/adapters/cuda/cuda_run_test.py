@@ -231,6 +231,20 @@ class EndTest(CudaRunTest):
             self.assertIn("cuda was never used by the program", run.stderr)
             self.assertEqual(self.calls(), [])
 
+    def test_where_cuda_is_never_initialised_the_summary_says_so(self):
+        here = r"\A(train: [^\n]*\n)?ringmain: \w+ \(pid \d+\): CUDA was never initialised in this process; [^\n]*nvidia-smi -L[^\n]*\n\Z"
+        for command, status, variables in (((WAYS, "idle"), 3, {}), ((TRAIN,), 1, {"FAKE_CUDA_DEVICES": "0"})):
+            with self.subTest(command):
+                self.assertRegex(self.run_it(*command, status=status, **variables).stderr, here)
+                self.assertFalse(self.lines.exists())
+        self.assertEqual(self.run_it(WAYS, "idle", status=3, options=()).stderr, "")
+
+    def test_who_starts_others_says_of_itself_that_it_never_initialised_cuda(self):
+        run = self.run_it("sh", "-c", f"'{WAYS}' returns 2; exit 4", status=4)
+        others, own = run.stderr.splitlines()
+        self.assertRegex(others, r"\Aringmain: \w+ \(pid \d+\): \d+ events, 0 lost")
+        self.assertRegex(own, r"\Aringmain: sh \(pid \d+\): CUDA was never initialised in this process, which has started others: ")
+
     def test_one_that_is_left_out_is_not_heard(self):
         run = self.run_it("sh", "-c", f"'{WAYS}' returns 2; exit 4", options=("--summary", "--except", Path(WAYS).name), status=4,
                           CUDA_INJECTION64_PATH=TOOL)
