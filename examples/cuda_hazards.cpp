@@ -83,7 +83,10 @@ bool use_a_buffer(const Runtime& runtime, ringmain::Channel<cuda::BufferUse>& us
 int main() {
   using namespace ringmain;
   Runtime runtime;
-  if (!runtime.load() || runtime.free(nullptr) != 0) return 1;
+  if (!runtime.load() || runtime.free(nullptr) != 0) {
+    std::printf("there is no CUDA here\n");
+    return 1;
+  }
 
   Bus bus;
   cuda::Hazards hazards([](const cuda::Judgement& verdict) {

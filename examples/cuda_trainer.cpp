@@ -147,8 +147,11 @@ int main() {
 
   void* weights = nullptr;
   traced::cudaStream_t stream = nullptr;
-  if (traced::cudaMalloc(&weights, 8 * kMiB) != traced::cudaSuccess) return 1;
-  if (traced::cudaStreamCreate(&stream) != traced::cudaSuccess) return 1;
+  if (traced::cudaMalloc(&weights, 8 * kMiB) != traced::cudaSuccess ||
+      traced::cudaStreamCreate(&stream) != traced::cudaSuccess) {
+    std::printf("there is no CUDA here\n");
+    return 1;
+  }
   auto completions = cuda::Completions::make(bus);  // of the context that cudaMalloc() has made
   if (!completions) {
     std::printf("%s\n", completions.error().message.c_str());
