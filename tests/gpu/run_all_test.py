@@ -20,6 +20,7 @@ import run_tests
 from cases import main
 
 BUILD = Path(os.environ["GPU_BUILD"])
+MIB = 1 << 20
 
 
 class InAFolder(unittest.TestCase):
@@ -112,6 +113,7 @@ class OverStandInsTest(InAFolder):
             self.assertEqual(verdicts[name], "PASS", "\n".join(lines))
         self.assertRegex(last, r"^\d+ passed, 0 failed, \d+ skipped$")
         self.assertTrue((self.output / "runtime_calls.calls").exists())
+        self.assertLess((self.output / "results.json").stat().st_size, 16 * MIB)
         self.assertTrue(any(line.startswith("# G6 correlation ids: ") for line in lines), lines)
 
     def test_one_that_hangs_or_dies_fails_and_the_others_go_on(self):
@@ -175,6 +177,7 @@ class PackTest(InAFolder):
             self.skipTest(run.stderr.strip())
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertRegex(run.stdout, r"bundle.tar.gz: \d+\.\d MiB, with libconcurrentqueue-dev")
+        self.assertLess(archive.stat().st_size, 64 * MIB)
         with tarfile.open(archive) as bundle:
             names = set(bundle.getnames())
         for name in ("tests/gpu/run_all.sh", "CMakeLists.txt", "LICENSE", "third_party/usr/include/concurrentqueue/concurrentqueue.h",
