@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <new>
 #include <vector>
 
 #include "engine/publish/missed.hpp"
+#include "engine/system/cache_line.hpp"
 #include "engine/system/thread_exit.hpp"
 
 namespace ringmain::engine {
@@ -55,18 +59,29 @@ class ThreadLanes {
 // All trivially destructible: a lookup after the table's end must not touch it.
 thread_local ThreadLanes* lanes __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local bool ended __attribute__((tls_model("initial-exec"))) = false;
-// One word, and the lane itself says its channel: with two words a signal handler could come
-// between them.
-thread_local Lane* last_lane __attribute__((tls_model("initial-exec"))) = nullptr;
+// Those that were asked for last, by the channel's address. One word each, and the lane itself says
+// its channel: with two words a signal handler could come between them.
+constexpr std::size_t kRecent = 16;
+thread_local Lane* recent[kRecent] __attribute__((tls_model("initial-exec"))) = {};
 // Set while the table is searched or changed, or a lane is taken with a lock: signal handlers must
 // not come in then.
 thread_local bool in_table __attribute__((tls_model("initial-exec"))) = false;
+
+Lane*& recent_of(const ChannelCore& channel) noexcept {
+  // Channels lie one behind the other, at odd multiples of this or near to them.
+  constexpr std::uintptr_t kApart = 4 * std::uintptr_t{kLineBytes};
+  static_assert(sizeof(ChannelCore) / kApart % 2 == 1);
+  return recent[reinterpret_cast<std::uintptr_t>(&channel) / kApart % kRecent];
+}
+void forget_recent() noexcept {
+  std::fill(std::begin(recent), std::end(recent), nullptr);
+}
 
 // The main thread's table is not destroyed when the process exits, as no thread waits for its
 // lanes.
 void end_table(void* table) {
   ended = true;
-  last_lane = nullptr;
+  forget_recent();
   lanes = nullptr;
   delete static_cast<ThreadLanes*>(table);
 }
@@ -113,7 +128,7 @@ bool ThreadLanes::make_room(Entries& gone) noexcept {
     gone = Entries(std::bit_ceil(std::max<std::size_t>(16, 4 * (living + 1))));
     gone.swap(entries_);
     used_ = 0;
-    last_lane = nullptr;
+    forget_recent();
     for (Entry& e : gone) {
       if (!e.channel) continue;
       if (lives(e)) {
@@ -159,6 +174,16 @@ class InTable {
   }
 };
 
+/// Not inlined, to keep its stack frame out of the steady state's.
+[[gnu::noinline]] Lane* look_up(ChannelCore& channel) noexcept {
+  if (ended || in_table) return nullptr;
+  Entries gone;
+  const InTable looking;
+  Lane* const lane = find_or_take(channel, gone);
+  if (lane != nullptr) recent_of(channel) = lane;
+  return lane;
+}
+
 }  // namespace
 
 LaneOptions thread_lane_options(const ChannelCore& channel) noexcept {
@@ -200,14 +225,10 @@ PushResult push_once(ChannelCore& channel, BuildFn* build, void* from) noexcept 
 }
 
 Lane* thread_lane(ChannelCore& channel) noexcept {
-  Lane* const last = last_lane;
-  if (last != nullptr && last->channel == &channel) return last;
-  if (ended || in_table) return nullptr;
-  Entries gone;
-  const InTable looking;
-  Lane* const lane = find_or_take(channel, gone);
-  if (lane != nullptr) last_lane = lane;
-  return lane;
+  Lane* const last = recent_of(channel);
+  if (last != nullptr && last->channel == &channel) [[likely]]
+    return last;
+  return look_up(channel);
 }
 
 }  // namespace ringmain::engine

@@ -54,6 +54,27 @@ TEST(ThreadLanesTest, AThreadsLaneIsAsItsSourceSays) {
   EXPECT_TRUE(bus.verify_accounting());
 }
 
+TEST(ThreadLanesTest, EachOfManyChannelsHearsItsOwn) {
+  constexpr std::uint64_t kChannels = 100;  // more than a thread remembers lanes
+  TestBus bus;
+  std::vector<Channel<Tick>*> channels;
+  std::vector<std::vector<std::uint64_t>> heard(kChannels);
+  std::vector<Subscription> subs;
+  for (std::uint64_t i = 0; i < kChannels; ++i) {
+    channels.push_back(&bus.channel<Tick>("channel " + std::to_string(i)));
+    subs.push_back(
+        channels.back()->subscribe([&heard, i](const Tick& t) { heard[i].push_back(t.n); }));
+  }
+  std::vector<std::uint64_t> said;
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    said.push_back(round);
+    for (Channel<Tick>* one : channels) ASSERT_TRUE(one->publish({round}));
+  }
+  bus.deliver();
+  for (std::uint64_t i = 0; i < kChannels; ++i) EXPECT_EQ(heard[i], said) << i;
+  EXPECT_TRUE(bus.verify_accounting());
+}
+
 TEST(ThreadLanesTest, WhatIsPushedOutOrWaitedForIsAsItsSourceSays) {
   TestBus bus;
   auto& ticks = bus.channel<Tick>();

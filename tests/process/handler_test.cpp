@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -213,10 +214,14 @@ TEST(HandlerTest, ItIsRefusedWhileItsThreadLooksForALane) {
   Bus bus(with_workers(1));
   auto& ticks = bus.channel<Tick>("first");
   auto& tocks = bus.channel<Tick>("second");
-  auto& others = bus.channel<Tick>("third");
   const auto hear = [](const Tick&) {};
-  const auto first = ticks.subscribe(hear), second = tocks.subscribe(hear),
-             third = others.subscribe(hear);
+  const auto first = ticks.subscribe(hear), second = tocks.subscribe(hear);
+  std::vector<Channel<Tick>*> others;  // eight times as many as a thread remembers lanes
+  std::vector<Subscription> heard;
+  for (int i = 0; i < 128; ++i) {
+    others.push_back(&bus.channel<Tick>("other " + std::to_string(i)));
+    heard.push_back(others.back()->subscribe(hear));
+  }
   std::uint64_t refused = 0;
   struct Other {
     Channel<Tick>& channel;
@@ -230,7 +235,7 @@ TEST(HandlerTest, ItIsRefusedWhileItsThreadLooksForALane) {
   (void)tocks.publish({1});
   bool reached = true;
   for (long at = 1; reached; ++at) {
-    (void)others.publish({1});  // so that the lane that was used last is neither
+    for (Channel<Tick>* one : others) (void)one->publish({1});  // so that it remembers neither
     Stopped stopped(at, act, &other);
     reached = stopped.run([&] { (void)ticks.publish({1}); });
   }
