@@ -1,12 +1,12 @@
 // Which of what was opened is open still? Each ends once, whoever says it first.
 //
 // A bounded table from ids to a few words of facts. An id is used once, a place again and again.
-// The key of a place says whose it is; who changes it from "open" to "ending" tells the end. A
-// second word says whether it has begun: until then it holds the id, so that who comes too late,
-// when the place belongs to another id, changes nothing. An id lies in a place of its own, which is
-// one of few for ids that follow each other, so that a thread that opens and ends one after another
-// meets the same lines; where that is taken, in one of two sets of 16 places, in the emptier one.
-// Model, in which any place will do: tests/model/open_table.pml.
+// The key of a place says whose it is and whether it has begun; who changes it from "open" or
+// "begun" to "ending" tells the end. A second word says when it has begun: until then it holds the
+// id, so that who comes too late, when the place belongs to another id, changes nothing. An id lies
+// in a place of its own, which is one of few for ids that follow each other, so that a thread that
+// opens and ends one after another meets the same lines; where that is taken, in one of two sets of
+// 16 places, in the emptier one. Model, in which any place will do: tests/model/open_table.pml.
 #pragma once
 #include <array>
 #include <bit>
@@ -29,8 +29,24 @@ namespace ringmain::engine {
 template <class Facts>
 requires(std::is_trivially_copyable_v<Facts> &&
          sizeof(Facts) % sizeof(std::uint64_t) == 0) class OpenTable {
+  enum : std::size_t { kWays = 16, kWords = sizeof(Facts) / sizeof(std::uint64_t) };
+  enum : std::uint64_t { kFree = 0, kWriting = 1 };
+  struct Data {
+    Atomic<std::uint64_t> begun{0};
+    std::array<Atomic<std::uint64_t>, kWords> words{};
+  };
+  struct alignas(kLineBytes) Set {
+    std::array<Atomic<std::uint64_t>, kWays> keys{};
+    std::array<Data, kWays> data{};
+  };
+  struct Place {
+    Set* set = nullptr;
+    std::size_t way = 0;
+    [[nodiscard]] Atomic<std::uint64_t>& key() const noexcept { return set->keys[way]; }
+  };
+
  public:
-  enum : std::uint64_t { kIdMax = ~std::uint64_t{0} >> 2 };
+  enum : std::uint64_t { kStateBits = 2, kIdMax = ~std::uint64_t{0} >> kStateBits };
 
   /// `room`: how many may be open at once, rounded up to a power of two; there are twice as many
   /// places, so that both sets of an id are seldom full before. Throws std::bad_alloc.
@@ -40,16 +56,36 @@ requires(std::is_trivially_copyable_v<Facts> &&
   OpenTable(const OpenTable&) = delete;
   OpenTable& operator=(const OpenTable&) = delete;
 
-  /// From here on it is open. False: no room, or an id of 0 or above kIdMax; then nobody finds it.
-  /// Each id is opened once.
-  [[nodiscard]] bool open(std::uint64_t id, const Facts& facts) noexcept {
-    if (id == 0 || id > kIdMax) return false;
-    const Place place = claim(id);
-    if (place.set == nullptr) return false;
+  /// Room for one; no thread finds it yet.
+  class Room {
+   public:
+    /// False: there is none, or the id is 0 or above kIdMax.
+    explicit operator bool() const noexcept { return place_.set != nullptr; }
+
+   private:
+    friend class OpenTable;
+    Place place_;
+  };
+  /// Takes room for it, which open() uses. Once for each id. A read-modify-write, which waits for
+  /// the thread's stores before it: the sooner the better.
+  [[nodiscard]] Room take_room(std::uint64_t id) noexcept {
+    Room room;
+    if (id != 0 && id <= kIdMax) room.place_ = claim(id);
+    return room;
+  }
+  /// From here on it is open, in the room that was taken for it.
+  void open(const Room& room, std::uint64_t id, const Facts& facts) noexcept {
+    const Place place = room.place_;
     Data& data = place.set->data[place.way];
     write(data, facts);
     data.begun.store(tag_of(id), std::memory_order_release);     // o.facts
     place.key().store(open_key(id), std::memory_order_release);  // o.opened
+  }
+  /// Both. False: there is no room, and nobody finds it.
+  [[nodiscard]] bool open(std::uint64_t id, const Facts& facts) noexcept {
+    const Room room = take_room(id);
+    if (!room) return false;
+    open(room, id, facts);
     return true;
   }
   /// What it is; nothing: it is not open.
@@ -58,7 +94,7 @@ requires(std::is_trivially_copyable_v<Facts> &&
     if (place.set == nullptr) return {};
     Facts facts;
     read(place.set->data[place.way], facts);
-    if (place.key().load(std::memory_order_acquire) != open_key(id)) return {};  // o.opened
+    if (!is_open(place.key().load(std::memory_order_acquire), id)) return {};  // o.opened
     return facts;
   }
   /// Says that it has begun, `at` > 0 in any unit. What it is, for the first such call; nothing for
@@ -69,9 +105,13 @@ requires(std::is_trivially_copyable_v<Facts> &&
     Data& data = place.set->data[place.way];
     Facts facts;
     read(data, facts);
-    std::uint64_t tag = tag_of(id);  // if it is there still, what was read are this id's words
+    std::uint64_t tag = tag_of(id);
     if (!data.begun.compare_exchange_strong(tag, static_cast<std::uint64_t>(at),
                                             std::memory_order_acq_rel))  // o.facts
+      return {};
+    std::uint64_t key = open_key(id);  // if it is open still, what was read are this id's words
+    if (!place.key().compare_exchange_strong(key, begun_key(id),
+                                             std::memory_order_acq_rel))  // o.opened
       return {};
     return facts;
   }
@@ -79,11 +119,11 @@ requires(std::is_trivially_copyable_v<Facts> &&
   [[nodiscard]] std::optional<std::int64_t> begun_at(std::uint64_t id) const noexcept {
     const Place place = place_of(id);
     if (place.set == nullptr) return {};
+    const std::uint64_t before = place.key().load(std::memory_order_acquire);  // o.opened
     const std::uint64_t begun =
-        place.set->data[place.way].begun.load(std::memory_order_acquire);        // o.facts
-    if (place.key().load(std::memory_order_acquire) != open_key(id)) return {};  // o.opened
-    if (begun == tag_of(id)) return 0;
-    return static_cast<std::int64_t>(begun);
+        place.set->data[place.way].begun.load(std::memory_order_acquire);      // o.facts
+    if (!is_open(place.key().load(std::memory_order_acquire), id)) return {};  // o.opened
+    return before == begun_key(id) ? static_cast<std::int64_t>(begun) : 0;
   }
   /// Its words are written once, where the caller finds them: filling them with zeros before, or
   /// copying them afterwards by loads that are wider than the stores were, takes longer than all
@@ -99,13 +139,16 @@ requires(std::is_trivially_copyable_v<Facts> &&
   [[nodiscard]] bool end(std::uint64_t id, Ended& ended) noexcept {
     const Place place = place_of(id);
     if (place.set == nullptr) return false;
-    std::uint64_t key = open_key(id);
-    if (!place.key().compare_exchange_strong(key, ending_key(id),
-                                             std::memory_order_acq_rel))  // o.opened
-      return false;
+    std::uint64_t key = place.key().load(std::memory_order_acquire);  // o.opened
+    do {  // twice at most: it begins once
+      if (!is_open(key, id)) return false;
+    } while (!place.key().compare_exchange_strong(key, ending_key(id),
+                                                  std::memory_order_acq_rel));  // o.opened
     Data& data = place.set->data[place.way];
-    const std::uint64_t begun = data.begun.exchange(0, std::memory_order_acq_rel);  // o.facts
-    ended.begun_at = begun == tag_of(id) ? 0 : static_cast<std::int64_t>(begun);
+    ended.begun_at = 0;
+    if (key == begun_key(id)) [[unlikely]]
+      ended.begun_at =
+          static_cast<std::int64_t>(data.begun.load(std::memory_order_acquire));  // o.facts
     read(data, ended.facts);
     place.key().store(kFree, std::memory_order_release);  // o.opened: the words are read
     return true;
@@ -123,10 +166,11 @@ requires(std::is_trivially_copyable_v<Facts> &&
       for (std::size_t way = 0; way < kWays; ++way) {
         const Place place{&sets_[s], way};
         const std::uint64_t key = place.key().load(std::memory_order_acquire);  // o.opened
-        if (key < open_key(1) || (key & 1) != 0) continue;
+        const std::uint64_t id = key >> kStateBits;
+        if (id == 0 || !is_open(key, id)) continue;
         Facts facts;
         read(sets_[s].data[way], facts);
-        if (place.key().load(std::memory_order_acquire) == key) f(key >> 1, facts);  // o.opened
+        if (is_open(place.key().load(std::memory_order_acquire), id)) f(id, facts);  // o.opened
       }
     }
   }
@@ -135,24 +179,12 @@ requires(std::is_trivially_copyable_v<Facts> &&
   [[nodiscard]] static constexpr std::size_t bytes_each() noexcept { return sizeof(Set) / kWays; }
 
  private:
-  enum : std::size_t { kWays = 16, kWords = sizeof(Facts) / sizeof(std::uint64_t) };
-  enum : std::uint64_t { kFree = 0, kWriting = 1 };
-  struct Data {
-    Atomic<std::uint64_t> begun{0};
-    std::array<Atomic<std::uint64_t>, kWords> words{};
-  };
-  struct alignas(kLineBytes) Set {
-    std::array<Atomic<std::uint64_t>, kWays> keys{};
-    std::array<Data, kWays> data{};
-  };
-  struct Place {
-    Set* set = nullptr;
-    std::size_t way = 0;
-    [[nodiscard]] Atomic<std::uint64_t>& key() const noexcept { return set->keys[way]; }
-  };
-
-  static constexpr std::uint64_t open_key(std::uint64_t id) noexcept { return id << 1; }
-  static constexpr std::uint64_t ending_key(std::uint64_t id) noexcept { return (id << 1) | 1; }
+  static constexpr std::uint64_t open_key(std::uint64_t id) noexcept { return id << kStateBits; }
+  static constexpr std::uint64_t ending_key(std::uint64_t id) noexcept { return open_key(id) | 1; }
+  static constexpr std::uint64_t begun_key(std::uint64_t id) noexcept { return open_key(id) | 2; }
+  static constexpr bool is_open(std::uint64_t key, std::uint64_t id) noexcept {
+    return key == open_key(id) || key == begun_key(id);
+  }
   static constexpr std::uint64_t tag_of(std::uint64_t id) noexcept {
     return id | (std::uint64_t{1} << 63);  // no time
   }
@@ -169,7 +201,7 @@ requires(std::is_trivially_copyable_v<Facts> &&
   [[nodiscard]] Place place_of(std::uint64_t id) const noexcept {
     if (id == 0 || id > kIdMax) return {};
     if (const Place mine = own(id);
-        mine.key().load(std::memory_order_acquire) == open_key(id))  // o.opened
+        is_open(mine.key().load(std::memory_order_acquire), id))  // o.opened
       return mine;
     return hashed_place_of(id);
   }
@@ -177,7 +209,7 @@ requires(std::is_trivially_copyable_v<Facts> &&
     for (int choice = 0; choice < 2; ++choice) {
       Set& set = home(id, choice);
       for (std::size_t way = 0; way < kWays; ++way) {
-        if (set.keys[way].load(std::memory_order_acquire) == open_key(id))  // o.opened
+        if (is_open(set.keys[way].load(std::memory_order_acquire), id))  // o.opened
           return {&set, way};
       }
     }
@@ -214,6 +246,7 @@ requires(std::is_trivially_copyable_v<Facts> &&
   // Word by word, as the caller's fields are: a load that is wider than the stores it reads from
   // waits for them.
   static void write(Data& data, const Facts& facts) noexcept {
+#pragma GCC unroll 16
     for (std::size_t i = 0; i < kWords; ++i) {
       std::uint64_t word = 0;
       std::memcpy(&word, reinterpret_cast<const std::byte*>(&facts) + i * sizeof word, sizeof word);
@@ -222,6 +255,7 @@ requires(std::is_trivially_copyable_v<Facts> &&
   }
   /// Words of two ids, if the place changes hands meanwhile: its key or `begun` tells.
   static void read(const Data& data, Facts& facts) noexcept {
+#pragma GCC unroll 16
     for (std::size_t i = 0; i < kWords; ++i) {
       const std::uint64_t word = data.words[i].load(std::memory_order_acquire);  // o.facts
       std::memcpy(reinterpret_cast<std::byte*>(&facts) + i * sizeof word, &word, sizeof word);

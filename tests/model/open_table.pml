@@ -2,17 +2,19 @@
  * (engine/system/open_table.hpp)
  *
  *   open   a free place (CAS: free -> writing); its words; begun = tag(id); key = id
- *   begin  the place with my id; its words are copied; begun: tag(id) -> begun (CAS): I tell it
+ *   begin  the place with my id; its words are copied; begun: tag(id) -> when (CAS); key: id -> begun id
+ *          (CAS): I tell it
  *   find   the place with my id; its words are copied; still my id?
- *   end    the place with my id; key: id -> ending (CAS): I tell it. begun is taken (exchange), the words
- *          are copied; key = free
+ *   end    the place with my id; key: id, begun or not -> ending (CAS): I tell it. If it was begun: when; the
+ *          words are copied; key = free
  *
  * An id is never used again, a place is.  Each id has an opener, one that begins it and one that ends
  * it, the first id two, at any time, also before the opener has gone on ("completion before post").
  * One place, so that it is used again at once.
  * The one who wins tells: told_begun and told_ended count.
  * Checked  each id that found room ends once, begins at most once, is not told as begun after its end was
- *          told without a beginning; what is told are the words of its own id.
+ *          told without a beginning, is told so if its end tells it, and nobody asks in vain while it
+ *          is open; what is told are the words of its own id, and when that has begun.
  * Not here: memory orders, and that an id may lie in one of several places, which it never leaves.
  * Mutants  marked M
  * Run: spin -a [-D..] open_table.pml && gcc -O2 -DSAFETY -o pan pan.c && ./pan -m100000
@@ -22,9 +24,11 @@
 #endif
 #define FREE 0
 #define WRITING 1
-#define KEY(i) (2*(i)+2)
-#define ENDING(i) (2*(i)+3)
-#define BEGUN 250
+#define KEY(i) (3*(i)+2)
+#define BEGUN(i) (3*(i)+3)
+#define ENDING(i) (3*(i)+4)
+#define IS_OPEN(i) (key == KEY(i) || key == BEGUN(i))
+#define WHEN(i) (200+(i))
 #ifdef UNTAGGED                    /* M: the word does not say of whom it is                */
 #define TAG(i) 100
 #else
@@ -55,27 +59,29 @@ active [IDS] proctype opener() {
 #endif
      known[me] = true
   :: else ->                       /* no room: it ends as unknown at once                   */
-     told_ended[me]++; known[me] = true
+     told_ended[me]++; ended_unbegun[me] = true; known[me] = true
   fi
 }
 
 /* Two for the first id, of which one tells; one for the second, which takes the place again. */
 active [IDS+1] proctype ender() {
-  byte me = (_pid - IDS) / 2, b, w;
+  byte me = (_pid - IDS) / 2, k, b, w;
   bool won;
-  (key == KEY(me) || known[me]);   /* an inner source may know the id from its opener's mark */
+  (IS_OPEN(me) || known[me]);      /* an inner source may know the id from its opener's mark */
 #ifdef END_BY_LOAD                 /* M */
-  won = (key == KEY(me));
+  atomic { k = key; won = IS_OPEN(me) };
   if :: won -> key = ENDING(me) :: else fi;
-#else
-  atomic { if :: key == KEY(me) -> key = ENDING(me); won = true :: else -> won = false fi }
+#else                              /* what fails as it began meanwhile is tried again, once  */
+  atomic { if :: IS_OPEN(me) -> k = key; key = ENDING(me); won = true :: else fi };
 #endif
   if
   :: won ->
-#ifdef LEAVES_BEGUN                /* M: the word stays for who begins late                 */
+#ifdef TIME_TELLS                  /* M: it has begun if there is a time, whatever the key says */
      b = begun;
+     ended_unbegun[me] = (b != WHEN(me));
 #else
-     atomic { b = begun; begun = 0 }
+     if :: k == BEGUN(me) -> b = begun; assert(b == WHEN(me)) :: else fi;
+     ended_unbegun[me] = (k != BEGUN(me));
 #endif
 #ifdef FREE_FIRST                  /* M */
      key = FREE; w = word;
@@ -83,48 +89,62 @@ active [IDS+1] proctype ender() {
      w = word; key = FREE;
 #endif
      assert(w == me);
-     ended_unbegun[me] = (b != BEGUN);
      told_ended[me]++;
      assert(told_ended[me] == 1)
   :: else
   fi;
-  over++
+  atomic { k = 0; b = 0; w = 0; won = false; over++ }
 }
 
 active [IDS] proctype beginner() {
   byte me = _pid - 2*IDS - 1, w;
   bool won;
-  (key == KEY(me) || known[me]);
+  (IS_OPEN(me) || known[me]);
   if
-  :: key == KEY(me) ->
-     w = word;                     /* begun says whose words these were, so no look again    */
+  :: IS_OPEN(me) ->
+     w = word;                     /* the key says at last whose words these were             */
      atomic {
 #ifdef BEGIN_BY_STORE              /* M */
-       begun = BEGUN; won = true
+       begun = WHEN(me); won = true
 #else
-       if :: begun == TAG(me) -> begun = BEGUN; won = true :: else -> won = false fi
+       if :: begun == TAG(me) -> begun = WHEN(me); won = true
+          :: else -> assert(!IS_OPEN(me))  /* only I begin it                                  */
+       fi
 #endif
-       assert(!won || !ended_unbegun[me])
-     }
+     };
+     if
+     :: won ->
+#ifdef BEGUN_BY_LOAD               /* M */
+        won = (key == KEY(me));
+        if :: won -> key = BEGUN(me) :: else fi;
+        if :: won && ended_unbegun[me] -> assert(false) :: else fi
+#else
+        atomic {
+          if :: key == KEY(me) -> key = BEGUN(me) :: else -> won = false fi;
+          assert(!won || !ended_unbegun[me])
+        }
+#endif
+     :: else
+     fi;
      if
      :: won -> assert(w == me); told_begun[me]++; assert(told_begun[me] == 1)
      :: else
      fi
   :: else
   fi;
-  over++
+  atomic { w = 0; won = false; over++ }
 }
 
 /* Whoever knows the id may ask what it is. */
 active proctype finder() {
   byte w;
   if
-  :: key == KEY(0) ->
+  :: IS_OPEN(0) ->
      w = word;
 #ifdef NO_RECHECK                  /* M */
      assert(w == 0)
 #else
-     assert(key != KEY(0) || w == 0)
+     assert(!IS_OPEN(0) || w == 0)
 #endif
   :: else
   fi
@@ -136,7 +156,10 @@ active proctype check() {
   (over == 2*IDS + 1);
   i = 0;
   do
-  :: i < IDS -> assert(told_ended[i] == 1); i++
+  :: i < IDS ->
+     assert(told_ended[i] == 1);
+     assert((told_begun[i] == 1) == !ended_unbegun[i]);
+     i++
   :: else -> break
   od
 }

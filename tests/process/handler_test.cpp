@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/system/open_table.hpp"
 #include "engine/system/presence.hpp"
 
 #include "bus/bus.hpp"
@@ -241,6 +242,33 @@ TEST(HandlerTest, ItIsRefusedWhileItsThreadLooksForALane) {
   }
   EXPECT_GT(refused, 0) << "it is let into the table in the middle of a look";
   EXPECT_EQ(tocks.stats().too_deep, refused);
+}
+
+/// Of a table of what is open: at each instruction of a beginning its id ends, and another one
+/// takes its place. That one can begin, whatever the late one does.
+TEST(HandlerTest, WhoBeginsTooLateTakesNothingFromTheNext) {
+  if (!stops_after_each_instruction()) GTEST_SKIP() << "on x86-64 and without ThreadSanitizer only";
+  struct Word {
+    std::uint64_t word = 0;
+  };
+  struct Other {
+    engine::OpenTable<Word> table{1};
+    std::uint64_t id = 0, next = 0;
+  } other;
+  const auto act = [](void* with) {
+    auto& o = *static_cast<Other*>(with);
+    (void)o.table.end(o.id);
+    (void)o.table.open(o.next, {});
+  };
+  for (long at = 1;; ++at) {
+    other.id = static_cast<std::uint64_t>(at);
+    other.next = other.id + (std::uint64_t{1} << 20);  // its place is the same
+    ASSERT_TRUE(other.table.open(other.id, {}));
+    Stopped stopped(at, act, &other);
+    if (!stopped.run([&] { (void)other.table.begin(other.id, 1'000); })) break;
+    EXPECT_TRUE(other.table.begin(other.next, 2'000)) << "after " << at << " instructions";
+    EXPECT_EQ(other.table.end(other.next)->begun_at, 2'000) << "after " << at << " instructions";
+  }
 }
 
 constinit engine::Presence presence;  // never destroyed, as its users' are
