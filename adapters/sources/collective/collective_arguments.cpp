@@ -48,15 +48,15 @@ struct View {
     to(a);
   }
   void operator()(const Broadcast& a) noexcept {
-    v.input = v.output = one(a.tensor);
+    both(a.tensor);
     v.peer = a.root;
   }
   void operator()(const AllReduce& a) noexcept {
-    v.input = v.output = one(a.tensor);
+    both(a.tensor);
     reduced(a.op);
   }
   void operator()(const Reduce& a) noexcept {
-    v.input = v.output = one(a.tensor);
+    both(a.tensor);
     v.peer = a.root;
     reduced(a.op);
   }
@@ -108,6 +108,11 @@ struct View {
   }
 
  private:
+  // Each from its value: a copy of the one would wait until both halves of it are stored.
+  void both(const Tensor& tensor) noexcept {
+    v.input = one(tensor);
+    v.output = one(tensor);
+  }
   void to(const Send& a) noexcept {
     v.peer = a.peer;
     v.point_to_point = true;

@@ -181,7 +181,10 @@ bool Ledger::completed(std::uint64_t op_id) noexcept {
   detail::Open::Ended ended;
   if (!core_->open.end(op_id, ended)) return op_id != 0 && core_->late();
   const Facts& facts = ended.facts;
-  const std::int64_t begun = ended.begun_at, issued = facts.issued_ns;
+  // Hidden: or the two are read back by one load, which waits until both are stored.
+  const auto begun =
+      static_cast<std::int64_t>(engine::hidden(static_cast<std::uint64_t>(ended.begun_at)));
+  const std::int64_t issued = facts.issued_ns;
   const auto make = [&facts, op_id, begun, issued]() noexcept {
     Completed said;
     said.op_id = op_id;

@@ -146,11 +146,15 @@ struct Ledger::Core : engine::Born {
   std::uint64_t issue_made(detail::Facts& facts, const Make& make) noexcept {
     const std::uint64_t op_id = new_op_id();
     issued.add();
+    const detail::Open::Room room = open.take_room(op_id);
     (void)channel<Issued>().publish_with([&make, op_id]() noexcept { return make(op_id); });
     facts.issued_ns = engine::now_ns();
     // Only this thread knows the id yet: nobody can end it before it is open.
-    if (!open.open(op_id, facts)) [[unlikely]]
+    if (!room) [[unlikely]] {
       fail_without_room(op_id, facts);
+    } else {
+      open.open(room, op_id, facts);
+    }
     return op_id;
   }
   void fail_without_room(std::uint64_t op_id, const detail::Facts& facts) noexcept;

@@ -58,7 +58,9 @@ CommunicatorCore::CommunicatorCore(std::shared_ptr<Ledger> ledger,
       follows_vetoes(options.follows_vetoes),
       counts(options.counts),
       give_up(options.abort),
-      timeout_ns(options.timeout.count()) {}
+      timeout_ns(options.timeout.count()),
+      issued_line_(this->ledger().line<Issued>()),
+      shapes_line_(this->ledger().line<Shapes>()) {}
 
 CommunicatorCore::~CommunicatorCore() {
   for (const auto& one : hooks) one->leave(*this);
@@ -280,7 +282,7 @@ bool Communicator::shows_arguments() const noexcept {
   return core() != nullptr && core()->shows_arguments();
 }
 bool Communicator::heard() const noexcept {
-  return core() != nullptr && (core()->ledger().heard() || core()->shows_arguments());
+  return core() != nullptr && (core()->heard() || core()->shows_arguments());
 }
 
 }  // namespace ringmain::collective

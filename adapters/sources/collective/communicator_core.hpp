@@ -101,8 +101,11 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
   bool issue(Issuing& issuing, const std::shared_ptr<CommunicatorGate>& self,
              const Arguments& arguments, const Issued* said, IssueOptions how) noexcept;
   [[nodiscard]] bool shows_arguments() const noexcept {
-    return pre.any() || post.any() || marks().shapes_heard();
+    return pre.any() || post.any() || shapes_heard();
   }
+  /// As Ledger::heard().
+  [[nodiscard]] bool heard() const noexcept { return issued_line_->heard() || ledger().heard(); }
+  [[nodiscard]] bool shapes_heard() const noexcept { return shapes_line_->heard(); }
   /// An operation whose end nobody will say is open no longer.
   void forget(std::uint64_t op_id) const noexcept { (void)ledger().open.end(op_id); }
   void call_post(const Call& call, Outcome outcome, const void* work, const Communicator* part,
@@ -133,6 +136,11 @@ class CommunicatorCore : public engine::Counted, public CommunicatorGate {
   std::vector<std::weak_ptr<AbortRow>> abort_rows;  // held by their hooks
 
  private:
+  // What each operation asks, at once: by the ledger and its channels each would be five loads, of
+  // which each waits for the one before.
+  const engine::ChannelLine* const issued_line_;
+  const engine::ChannelLine* const shapes_line_;
+
   [[nodiscard]] bool refuse_if_over(Call& call) const noexcept;
   /// Its sequence: the count of collectives, or what the backend says.
   [[nodiscard]] std::uint64_t numbered(const Arguments& arguments, const Issued* said) noexcept;

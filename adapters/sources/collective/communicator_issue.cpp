@@ -105,8 +105,10 @@ std::uint64_t CommunicatorCore::issued(const ArgumentsView& view, Name op, std::
                      : !view.output.empty() ? view.output.front().dtype
                                             : Name();
   const std::uint64_t bytes = std::max(in.bytes, out.bytes);
-  const auto make = [this, sequence, transfer, bytes, own_ns, in_elements = in.elements,
-                     out_elements = out.elements, op, dtype, peer = view.peer,
+  // Hidden: or both are put on the stack one by one, and read back by one load, which waits.
+  const auto make = [this, sequence, transfer, bytes, own_ns,
+                     in_elements = engine::hidden(in.elements),
+                     out_elements = engine::hidden(out.elements), op, dtype, peer = view.peer,
                      async = view.async_op](std::uint64_t op_id) noexcept {
     Issued what;
     what.op_id = op_id;
@@ -204,8 +206,8 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
   const Look since = look();
   const std::uint64_t sequence = numbered(arguments, said);
   const std::uint64_t transfer = number_of_transfer(arguments);
-  const bool hooked = pre.any() || post.any(), shapes = marks().shapes_heard();
-  bool heard = ledger().heard();
+  const bool hooked = pre.any() || post.any(), shapes = shapes_heard();
+  bool heard = this->heard();
   if (!heard && !hooked && !shapes) {
     found_nobody(since);
     return false;
