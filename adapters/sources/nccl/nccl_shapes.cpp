@@ -58,33 +58,35 @@ Shape::Shape(Function which, const StreamCall& asked, const collective::Communic
     : which_(plain_of(which)), asked_(asked), device_(device) {
   const auto n = static_cast<std::int64_t>(asked.count);
   // What overflows NCCL refuses, but it is asked after the hooks.
-  const auto all = static_cast<std::int64_t>(asked.count * static_cast<std::uint64_t>(comm.size()));
-  const bool is_root = asked.peer == comm.rank();
+  const auto all = [&] {
+    return static_cast<std::int64_t>(asked.count * static_cast<std::uint64_t>(comm.size()));
+  };
+  const auto is_root = [&] { return asked.peer == comm.rank(); };
   switch (which_) {
     case Function::AllReduce:
       gives_ = gets_ = n;
       break;
     case Function::AlltoAll:
-      gives_ = gets_ = all;
+      gives_ = gets_ = all();
       break;
     case Function::AllGather:
-      gives_ = n, gets_ = all;
+      gives_ = n, gets_ = all();
       break;
     case Function::ReduceScatter:
-      gives_ = all, gets_ = n;
+      gives_ = all(), gets_ = n;
       break;
     case Function::Broadcast:
     case Function::Bcast:
-      gives_ = is_root ? n : 0, gets_ = n;
+      gives_ = is_root() ? n : 0, gets_ = n;
       break;
     case Function::Reduce:
-      gives_ = n, gets_ = is_root ? n : 0;
+      gives_ = n, gets_ = is_root() ? n : 0;
       break;
     case Function::Gather:
-      gives_ = n, gets_ = is_root ? all : 0;
+      gives_ = n, gets_ = is_root() ? all() : 0;
       break;
     case Function::Scatter:
-      gives_ = is_root ? all : 0, gets_ = n;
+      gives_ = is_root() ? all() : 0, gets_ = n;
       break;
     case Function::Recv:
       gets_ = n;
