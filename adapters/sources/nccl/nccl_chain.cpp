@@ -42,8 +42,9 @@ char refused_context = 0;
 /// not: one that throws is called no more, as nobody knows in which state that has left it.
 class ChainedPlugin {
  public:
-  ChainedPlugin(std::string named, int version, void* table)
-      : named_(std::move(named)), version_(version), table_(table) {}
+  /// `converted`: it is older than what NCCL speaks to ringmain.
+  ChainedPlugin(std::string named, int version, bool converted, void* table)
+      : named_(std::move(named)), version_(version), converted_(converted), table_(table) {}
 
   [[nodiscard]] const std::string& named() const noexcept { return named_; }
   [[nodiscard]] const void* table() const noexcept { return table_; }
@@ -113,6 +114,9 @@ class ChainedPlugin {
                                       abi::kCeBatchComplete, abi::kKernelPhaseStop};
     if (state > kNewest[version_ - abi::kOldestVersion]) return;
     if (version_ < 6 && state < abi::kSendGpuWait) return;
+    // NCCL gives its newest version alone a NULL, and the others what it converts arguments into.
+    abi::StateArgs none{};
+    if (args == nullptr && converted_) args = &none;
     const Timed measured(*this, timed);
     (void)guarded([&] { return newer().record_event_state(handle, state, args); });
   }
@@ -185,6 +189,7 @@ class ChainedPlugin {
 
   const std::string named_;
   const int version_;
+  const bool converted_;
   void* const table_;
   int mask_ = 0;                                      // the plugin writes it when it likes
   mutable engine::Figure<std::uint64_t> needed_for_;  // above the mask that asks for it
@@ -239,7 +244,7 @@ Loaded load_one(const std::string& named, int version) {
       return {nullptr, "the NCCL profiler plugin '" + named + "' is left out: its table " +
                            abi::symbol_of(v) + " has a function that is NULL"};
     }
-    return {std::make_unique<ChainedPlugin>(named, v, table), ""};
+    return {std::make_unique<ChainedPlugin>(named, v, v < version, table), ""};
   }
   return {nullptr, "the NCCL profiler plugin '" + named +
                        "' is left out: it has no table of a version from 4 to " +

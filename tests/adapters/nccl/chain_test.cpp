@@ -100,6 +100,25 @@ TEST_F(ChainTest, WhatNcclStopsTwiceTheyAreToldOnce) {
   EXPECT_EQ(of(newer, FakeCall::stop).size(), 1);
 }
 
+TEST_F(ChainTest, OneThatIsOlderThanThisNcclNeverGetsNullForArguments) {
+  // NCCL converts for such a plugin, into arguments of its own.
+  TestBus bus;
+  Driver nccl(table);
+  const auto calls = [&] {
+    void* const group = nccl.group_api();
+    EXPECT_EQ(table.record(group, abi::kGroupStartApiStop, nullptr), abi::kSuccess);
+    nccl.stop(group);
+    return of(newer, FakeCall::record, abi::kGroupStartApiStop);
+  };
+  const auto passed = calls();
+  const auto heard_by_bus = bus.heard<Api>();
+  const auto source = Source::attach(bus).value();
+  const auto heard = calls();
+  ASSERT_EQ(passed.size(), 1);
+  ASSERT_EQ(heard.size(), 2);
+  for (const FakeCall& call : heard) EXPECT_TRUE(call.has_args);
+}
+
 TEST_F(ChainTest, OneThatFailsOrGivesNoHandleHarmsNoOther) {
   TestBus bus;
   auto operations = bus.heard<Operation>();

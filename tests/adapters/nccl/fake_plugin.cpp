@@ -68,8 +68,11 @@ abi::Result start(void* context, void** handle, Descriptor* what) {
   note({.what = FakeCall::stop, .handle = handle});
   return abi::kSuccess;
 }
-abi::Result record(void* handle, abi::State state, abi::StateArgs*) {
-  note({.what = FakeCall::record, .type = static_cast<std::uint64_t>(state), .handle = handle});
+abi::Result record(void* handle, abi::State state, abi::StateArgs* args) {
+  note({.what = FakeCall::record,
+        .type = static_cast<std::uint64_t>(state),
+        .handle = handle,
+        .has_args = args != nullptr});
   return abi::kSuccess;
 }
 [[maybe_unused]] abi::Result finalize(void* context) {

@@ -13,6 +13,7 @@ struct FakeCall {
   void* context = nullptr;
   void* parent = nullptr;
   void* handle = nullptr;
+  bool has_args = false;  // record
 };
 
 struct FakePlugin {
