@@ -240,6 +240,35 @@ class Installed(unittest.TestCase):
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("has no ringmain::rocm", " ".join(refused.stderr.split()))
 
+    def test_nccl_is_a_component_and_is_named_where_it_is_absent(self):
+        project = self.work / "calls-nccl"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(calls_nccl CXX)\nfind_package(ringmain REQUIRED COMPONENTS nccl)\n"
+            + "".join(f"add_executable({name} [==[{EXAMPLES / f'nccl_{name}.cpp'}]==])\n"
+                      f"target_link_libraries({name} ringmain::nccl)\n" for name in ("trainer", "watch")))
+        configure = ("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_CXX_COMPILER={COMPILER}")
+        run(*configure, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", project / "build")
+        # What stands in for NCCL is the build's; without it the program says that it has no NCCL.
+        stand_in = Path(BUILD) / "tests" / "adapters" / "nccl" / "fake"
+        self.assertTrue((stand_in / "libnccl.so.2").exists())
+        said = run(project / "build" / "trainer", LD_LIBRARY_PATH=str(stand_in))
+        self.assertIn("too large: invalid usage", said)
+        self.assertIn("aborted, with 0 operations open", said)
+
+        # A copy that was built without the adapters has no such target.
+        bare = self.work / "bare"
+        shutil.copytree(self.prefix, bare, symlinks=True, copy_function=os.link)
+        for file in list(bare.rglob("ringmainTargets*.cmake")):
+            text = file.read_text()
+            file.unlink()
+            file.write_text(text.replace("ringmain::nccl", "ringmain::of_another_name"))
+        refused = subprocess.run(list(map(str, (*configure, "--fresh", f"-DCMAKE_PREFIX_PATH={bare}"))), capture_output=True, text=True,
+                                 timeout=100, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("This copy of ringmain has no ringmain::nccl.", " ".join(refused.stderr.split()))
+
     def test_every_header_compiles_alone(self):
         include = self.prefix / "include"
         headers = sorted(header.relative_to(include) for room in ("bus", "adapters")
