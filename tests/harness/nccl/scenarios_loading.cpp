@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kCycles = 100;
 constexpr int kFurther = 600;                // where it grows: does that ever end?
+constexpr int kRounds = 4;                   // and then each time?
 constexpr int kWarmUp = 20;                  // what a plugin keeps for good is there by then
 constexpr std::size_t kBytesOfACycle = 512;  // on average; less may be the allocator's
 
@@ -79,9 +80,10 @@ void cycles(Stage& stage, const std::string& path) {
   Left left = left_by(stage, kMeasured);
   const auto too_much = [&] { return left.bytes > kBytesOfACycle * kMeasured || left.files != 0; };
   if (too_much()) {
-    // A table that fills up to its end is no leak.
+    // A table that fills up to its end is no leak, nor is what a thread of the plugin's holds at
+    // the moment: a leak is there each time.
     (void)left_by(stage, kFurther);
-    left = left_by(stage, kMeasured);
+    for (int i = 0; i < kRounds && too_much(); ++i) left = left_by(stage, kMeasured);
   }
   if (left.files != 0) {
     stage.board.found(rules::kFiles, "%zu more files are open after %d further cycles", left.files,
