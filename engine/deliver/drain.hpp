@@ -6,6 +6,7 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "../channel/channel_core.hpp"
 #include "../subscribe/shown.hpp"
@@ -25,9 +26,9 @@ struct Drainer {
   /// stop()'s report.
   Atomic<std::uint64_t> calling{0};
   std::uint32_t turns = 0;
-  /// The smallest capacity of the lanes that runs were handed out of, since the thread last took
-  /// it. Its own.
-  std::uint32_t least_room = ~0u;
+  enum : std::uint32_t { kAnyRoom = ~0u };
+  /// The smallest capacity of the lanes that runs were handed out of. Its own.
+  std::uint32_t least_room = kAnyRoom;
   /// Odd while this thread hands out a run of a channel that delivers in parallel. Younger runs may
   /// overtake it there, so flush() waits for each run that it finds under way.
   Atomic<std::uint64_t> apart{0};
@@ -37,6 +38,10 @@ struct Drainer {
   /// Is a call of it shown? What a call that is over has written is seen. Threads: any.
   [[nodiscard]] bool shows(const Subscriber& subscriber) const noexcept {
     return shown.load(std::memory_order_acquire) == &subscriber;  // g.shown
+  }
+  /// `least_room` since this was last called.
+  [[nodiscard]] std::uint32_t take_least_room() noexcept {
+    return std::exchange(least_room, std::uint32_t{kAnyRoom});
   }
   /// Called once there is something to serve, before any callback. Of a channel that delivers in
   /// parallel it passes the lease on.

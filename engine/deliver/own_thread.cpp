@@ -96,7 +96,7 @@ void OwnThread::run() noexcept {
     const std::size_t served = drain(*this, *core_, kQuantum);
     if (forked()) return;  // a callback forked and came back: nothing here is this process's
     if (served != 0) {
-      wait_.worked(served, std::exchange(least_room, ~0u));
+      wait_.worked(served, take_least_room());
     } else if (last && !core_->anything_left()) {
       break;
     } else if (!wait_.look_again()) {

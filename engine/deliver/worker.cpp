@@ -208,7 +208,7 @@ bool Worker::serve_in_turn() noexcept {
 }
 
 void Worker::worked(std::size_t events_served) noexcept {
-  wait_.worked(events_served, std::exchange(least_room, ~0u));
+  wait_.worked(events_served, take_least_room());
   realtime_wait_ns_ = kFirstRealtimeNs;
   if (++rounds_ % kRoundsPerSweep == 0) sweep();
 }

@@ -48,11 +48,17 @@ Segment* come_back(Segments& all, std::uint64_t consumed) noexcept {
                        all.oldest->next.load(std::memory_order_relaxed));  // relaxed: our own
 }
 
-/// The one that follows the last, with the slots of that one or twice as many. nullptr: out of
-/// memory. One that begins at a multiple of its size does not wrap, so runs are longer.
+/// Of one that is made for the event with this index: as many as the last one has, or twice as
+/// many. One that begins at a multiple of its size does not wrap, so runs are longer.
+std::uint64_t slots_of_next(const Segments& all, const Lane& lane, std::uint64_t index) noexcept {
+  const std::uint64_t slots = all.writing->mask + 1;
+  return 2 * slots <= slots_at_most(lane.slot_bytes) && index % (2 * slots) == 0 ? 2 * slots
+                                                                                 : slots;
+}
+
+/// The one that follows the last. nullptr: out of memory.
 Segment* make_next(Segments& all, const Lane& lane, std::uint64_t index) noexcept {
-  std::uint64_t slots = all.writing->mask + 1;
-  if (2 * slots <= slots_at_most(lane.slot_bytes) && index % (2 * slots) == 0) slots *= 2;
+  const std::uint64_t slots = slots_of_next(all, lane, index);
   Segment* const made = make(slots, lane.slot_bytes);
   if (made != nullptr) all.slots += slots;
   return made;
@@ -62,16 +68,17 @@ Segment* make_next(Segments& all, const Lane& lane, std::uint64_t index) noexcep
 /// shorter than the cache of the owner's core, each line comes back from there, at a quarter of the
 /// pace. So a publisher that went all the way round at a pace above that one, with a worker behind
 /// it, goes a longer way, within the lane's capacity.
-bool streams(Segments& all, const Lane& lane, std::uint64_t waiting) noexcept {
+bool streams(Segments& all, const Lane& lane, std::uint64_t index, std::uint64_t waiting) noexcept {
   const std::int64_t now = now_ns();
   const std::uint64_t slots = all.writing->mask + 1;
   if (now - std::exchange(all.extended_ns, now) >=
       static_cast<std::int64_t>(slots * lane.slot_bytes * kLineNs / kLineBytes)) {
     all.streamed = 0;
-  } else if (waiting >= slots / 2) {
-    all.streamed += slots;
+    return false;
   }
-  const std::uint64_t more = all.slots + slots;
+  if (waiting < slots / 2) return false;
+  all.streamed += slots;
+  const std::uint64_t more = all.slots + slots_of_next(all, lane, index);
   return all.streamed > all.slots && more <= lane.options.capacity &&
          more * lane.slot_bytes <= kStreamBytes;
 }
@@ -111,7 +118,7 @@ void free_segments(Lane& lane) noexcept {
 bool extend(Lane& lane, std::uint64_t index) noexcept {
   auto& all = *static_cast<Segments*>(lane.slots.queue);
   const std::uint64_t consumed = lane.consumed.load(std::memory_order_acquire);  // e.consumed
-  Segment* to = streams(all, lane, index - consumed) ? make_next(all, lane, index) : nullptr;
+  Segment* to = streams(all, lane, index, index - consumed) ? make_next(all, lane, index) : nullptr;
   if (to == nullptr) to = come_back(all, consumed);
   if (to == nullptr) to = make_next(all, lane, index);
   if (to == nullptr) return false;

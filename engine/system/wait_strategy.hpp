@@ -53,8 +53,8 @@ class WaitStrategy {
     if (linger_ns_ <= 0 || events > kLongBatch) return 0;
     if (events == 1 && streak_ < kChase) return 0;
     const std::size_t gathered = std::exchange(gathered_, 0);
-    adapt(gathered);
     // A lane that fills up while its worker waits would refuse events, or hold its publisher up.
+    adapt(gathered, std::min<std::size_t>(kEnough, room / 2));
     return gathered < room / 2 ? linger_ns_ : 0;
   }
   /// The last look found nothing. True: look again. False: it is time to park.
@@ -72,12 +72,13 @@ class WaitStrategy {
   }
 
  private:
-  /// `gathered`: events since the last linger. Where few came meanwhile a longer wait would only
-  /// delay them, hence two bounds.
-  void adapt(std::size_t gathered) noexcept {
-    if (gathered > kEnough) {
+  /// `gathered`: events since the last linger; with `enough` of them the next one is shorter, also
+  /// where this one is left out: after a few events more it would fill the lane again. Where few
+  /// came meanwhile a longer wait would only delay them, hence two bounds.
+  void adapt(std::size_t gathered, std::size_t enough) noexcept {
+    if (gathered >= enough) {
       linger_ns_ = std::max(options_.linger_ns, linger_ns_ / 2);
-    } else if (streak_ >= kChase && gathered < kEnough / 2) {
+    } else if (streak_ >= kChase && gathered < enough / 2) {
       const std::int64_t growth = gathered >= kManyEvents ? kGrowthOfMany : kGrowth;
       linger_ns_ = std::max(linger_ns_, std::min(growth * options_.linger_ns, 2 * linger_ns_));
     }

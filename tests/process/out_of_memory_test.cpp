@@ -11,12 +11,15 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/publish/segments.hpp"
+
 #include "bus/bus.hpp"
 #include "bus/test_bus.hpp"
 
 #include "tests/bus/events.hpp"
 #include "tests/bus/recording_reader.hpp"
 #include "tests/engine/flight/flight_rig.hpp"
+#include "tests/engine/rig.hpp"
 #include "tests/process/allocation_faults.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/sanitized.hpp"
@@ -115,6 +118,43 @@ TEST(OutOfMemoryTest, ABatchThatGetsHalfOfItsMemoryLosesOnlyWhatItSays) {
     EXPECT_FALSE(growing.disordered) << "allocation " << k;
     EXPECT_TRUE(bus.verify_accounting().has_value());
   }
+}
+
+/// Of a lane through which somebody streams: the segment that it needs not, and does not get.
+TEST(OutOfMemoryTest, AStreamGoesTheShorterWayWhereThereIsNoMemoryForALonger) {
+  const auto workers = resting_workers();
+  const auto channel = make_channel(workers);
+  std::uint64_t heard = 0;
+  const AttachedSubscriber attached(*channel, [&heard](const engine::Run& run) {
+    for (std::size_t i = 0; i < run.count; ++i) EXPECT_EQ(number_of(run, i), heard++);
+  });
+  engine::Lane* const lane = channel->take_lane({}, *channel);
+  ASSERT_NE(lane, nullptr);
+  auto& all = *static_cast<engine::Segments*>(lane->slots.queue);
+  engine::Drainer drainer;
+  const std::uint64_t slots = all.slots;
+  std::uint64_t said = 0;
+  const auto stream = [&](bool memory) {
+    bool refused = false;
+    for (int i = 0; i < 2000; ++i) {
+      all.extended_ns = INT64_MAX / 2;  // as if segments were filled in no time
+      if (!memory) fail_own_allocations(1, 1L << 40);
+      const engine::Pushed pushed = push_number(*lane, said++);
+      if (!memory) refused |= heal_allocations();
+      ASSERT_EQ(pushed, engine::Pushed::accepted);
+      if (said > heard + slots / 4) {
+        ASSERT_EQ(engine::drain(drainer, *channel, 1), 1u);
+      }
+    }
+    EXPECT_EQ(refused, !memory);
+  };
+  stream(false);
+  EXPECT_EQ(all.slots, slots);
+  stream(true);
+  EXPECT_GT(all.slots, slots);
+  while (engine::drain(drainer, *channel, 256) != 0) {
+  }
+  EXPECT_EQ(heard, said);
 }
 
 /// In whichever allocation of taking its lane a thread fails, it loses that event, counted, and

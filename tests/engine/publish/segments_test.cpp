@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/publish/segment_size.hpp"
+#include "engine/system/clock.hpp"
 
 #include "tests/engine/rig.hpp"
 
@@ -56,12 +57,12 @@ class SegmentsTest : public ::testing::Test {
     for (const Segment* s : segments_of(lane)) slots += s->mask + 1;
     return slots;
   }
-  /// Publishes one event after the other as if each segment were filled in no time, or in years;
+  /// Publishes one event after the other as if each segment were filled in no time, or in a second;
   /// the worker stays behind by `waiting`.
   void go_round(Lane& lane, bool quickly, std::uint64_t waiting, int events) {
     auto& all = *static_cast<Segments*>(lane.slots.queue);
     for (int i = 0; i < events; ++i) {
-      all.extended_ns = quickly ? INT64_MAX / 2 : INT64_MIN / 2;
+      all.extended_ns = quickly ? INT64_MAX / 2 : now_ns() - 1'000'000'000;
       publish(lane, 1);
       if (got_.size() + waiting < next_) {
         ASSERT_EQ(drain(drainer_, *channel_, 1), 1u);
@@ -88,11 +89,11 @@ TEST_F(SegmentsTest, ASteadyStreamGoesRoundInFewOfThem) {
 }
 
 TEST_F(SegmentsTest, AStreamGetsALongerWayRoundUpToABound) {
-  for (const std::uint32_t capacity : {1u << 20, 4096u}) {
+  for (const std::uint32_t capacity : {1u << 20, 4096u, 300u}) {
     const AttachedSubscriber attached(*channel_, keep_numbers(got_));
     Lane& lane = take(capacity);
     const auto& all = *static_cast<const Segments*>(lane.slots.queue);
-    go_round(lane, true, 500, 600'000);
+    go_round(lane, true, std::min(500u, capacity / 4), 600'000);
     const std::uint64_t one = all.writing->mask + 1;
     const std::uint64_t most = std::min<std::uint64_t>(capacity, kStreamBytes / lane.slot_bytes);
     EXPECT_LE(slots_of(lane), most);
@@ -112,6 +113,38 @@ TEST_F(SegmentsTest, WhoPublishesSlowlyOrHasItsWorkerAtHandGoesTheShortestWay) {
   const auto needed = segments_of(lane);
   go_round(lane, false, 500, 50'000);
   EXPECT_EQ(segments_of(lane), needed);
+  drain_all();
+  expect_all_in_order();
+}
+
+TEST_F(SegmentsTest, WhoHasStreamedGoesNoLongerWayWhileNothingWaits) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take();
+  go_round(lane, true, 40, 300);
+  const std::size_t streamed = segments_of(lane).size();
+  EXPECT_GT(streamed, 3u);
+  drain_all();
+  go_round(lane, true, 3, 50'000);
+  EXPECT_EQ(segments_of(lane).size(), streamed);
+  drain_all();
+  expect_all_in_order();
+}
+
+TEST_F(SegmentsTest, BurstsWithRestsBetweenThemDoNotAddUp) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take();
+  const auto& all = *static_cast<const Segments*>(lane.slots.queue);
+  const auto events = static_cast<int>(all.writing->mask + 1);
+  for (int i = 0; i < 100; ++i) {
+    go_round(lane, true, 40, events);
+    go_round(lane, false, 40, events);
+  }
+  EXPECT_LE(segments_of(lane).size(), 3u);
+  const std::int64_t before = now_ns();
+  go_round(lane, true, 40, events);
+  publish(lane, static_cast<std::uint64_t>(events));
+  EXPECT_GE(all.extended_ns, before);
+  EXPECT_LE(all.extended_ns, now_ns()) << "it is not said when the segment was begun";
   drain_all();
   expect_all_in_order();
 }

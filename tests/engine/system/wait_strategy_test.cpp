@@ -2,6 +2,10 @@
 
 #include "engine/system/wait_strategy.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
 #include <gtest/gtest.h>
 
 namespace ringmain::engine {
@@ -71,6 +75,30 @@ TEST(WaitStrategyTest, NothingIsWaitedForWhereALaneIsHalfFull) {
   EXPECT_GT(wait.linger_after(31, 64), 0);
   EXPECT_EQ(wait.linger_after(32, 64), 0);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(wait.linger_after(100, 128), 0);
+}
+
+/// A publisher of an event each 50 ns, and a worker that hands on what waits in 50 ns: it keeps up,
+/// so what it waits for must not be more than the lane holds.
+TEST(WaitStrategyTest, AWaitThatTheNextWouldFollowDoesNotFillASmallLane) {
+  for (const std::size_t capacity : {16u, 64u, 256u}) {
+    WaitStrategy wait{WaitOptions{}};
+    std::size_t waiting = 1, most = 0;
+    for (int round = 0; round < 1000; ++round) {
+      waiting = 1 + static_cast<std::size_t>(wait.linger_after(waiting, capacity) / 50);
+      most = std::max(most, waiting);
+    }
+    EXPECT_LE(most, capacity);
+    EXPECT_GE(most, std::min<std::size_t>(capacity / 4, 48)) << "it does not wait where it may";
+  }
+}
+
+TEST(WaitStrategyTest, AWaitThatWasLeftOutMakesTheNextOneShorter) {
+  WaitStrategy wait{WaitOptions{}};
+  std::int64_t longest = 0;
+  for (int i = 0; i < 20; ++i) longest = wait.linger_after(10, 65536);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(wait.linger_after(32, 64), 0);
+  EXPECT_LT(wait.linger_after(20, 64), longest);
+  EXPECT_EQ(wait.linger_after(20, 64), WaitOptions{}.linger_ns);
 }
 
 TEST(WaitStrategyTest, AnEventAloneIsNotLingeredAfter) {
