@@ -60,11 +60,17 @@ using ringmain::tests::fails;
 
 #if RINGMAIN_TESTS_SANITIZED
 
+// Seen by the libraries too, or they would free here what they had from elsewhere.
+extern "C" [[gnu::visibility("default")]] void* aligned_alloc(std::size_t alignment,
+                                                              std::size_t bytes) noexcept {
+  void* block = nullptr;
+  return fails() || ::posix_memalign(&block, alignment, bytes) != 0 ? nullptr : block;
+}
+
 namespace {
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
-  if (fails()) return nullptr;
-  if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes == 0 ? 1 : bytes);
-  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (alignment > alignof(std::max_align_t)) return ::aligned_alloc(alignment, bytes);
+  return fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
 }
 void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
   if (void* block = allocate(bytes, alignment)) return block;

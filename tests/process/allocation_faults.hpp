@@ -2,7 +2,8 @@
 //
 // The program's own malloc, aligned_alloc, … and mmap come before the C library's, so that every
 // allocation of every library in it is counted, in all threads or in one. A sanitizer has an
-// allocator of its own: there only operator new is replaced, and the leak check is its business.
+// allocator of its own: there only operator new and aligned_alloc fail, and the leak check is its
+// business.
 #pragma once
 #include <cstddef>
 
