@@ -22,30 +22,39 @@ std::uint64_t written(const std::byte* slot) noexcept {
   return AtomicRef<std::uint64_t>(word).load(std::memory_order_acquire);  // e.published
 }
 
+/// Of a ring, or segments: where the event with that index lies. nullptr: its segment is not there
+/// yet.
+const std::byte* slot_of(Lane& lane, std::uint64_t index) noexcept {
+  if (!step_on(lane, index)) return nullptr;
+  return lane.owner_slots.ring + (index & lane.owner_slots.mask) * lane.slot_bytes;
+}
+
 /// True for a ring, or segments, in which nothing waits. A look that finds nothing costs no more
-/// than this.
-bool is_empty_ring(Lane& lane) noexcept {
+/// than this. `glances`: nullptr unless it is the only lane.
+bool is_empty_ring(Lane& lane, Glances* glances) noexcept {
   if (lane.owner_slots.ring == nullptr) return false;
-  const std::uint64_t consumed =
-      lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
-  if (step_on(lane, consumed)) {
-    const std::byte* slot =
-        lane.owner_slots.ring + (consumed & lane.owner_slots.mask) * lane.slot_bytes;
-    if (written(slot) > lane.last_sequence) return false;
-  }
+  const std::byte* const slot = slot_of(
+      lane, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own, by the lease
+  const std::uint64_t last = lane.last_sequence;
+  if (slot != nullptr && written(slot) > last) return false;
   if (!lane.was_empty) lane.was_empty = true;
+  if (slot == nullptr || glances == nullptr) return true;
+  while (glances->again()) {
+    if (written(slot) > last) return false;
+  }
   return true;
 }
 
-/// After an empty look it takes one event: looking for a second would touch a cache line that
-/// another core may own, while the first event waits.
-std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max) noexcept {
-  if (!step_on(lane, consumed)) return 0;
+/// Takes events into `run`. After an empty look it takes one: looking for a second would touch a
+/// cache line that another core may own, while the first event waits.
+void take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max, Run& run) noexcept {
+  const std::byte* slot = slot_of(lane, consumed);
+  if (slot == nullptr) return;
+  run.first = slot;
   const std::uint64_t at = consumed & lane.owner_slots.mask;
   // Behind the end of a segment are the slots of its first events, which end a run by themselves.
   std::size_t contiguous =
       lane.was_empty ? 1 : std::min<std::size_t>(max, lane.owner_slots.mask + 1 - at);
-  const std::byte* slot = lane.owner_slots.ring + at * lane.slot_bytes;
   // Copied to locals: the loop writes to the lane, so the compiler would read them anew each time.
   const bool claims = lane.owner_slots.claims != nullptr;
   // Keys that are queued again while this run is taken belong to the next run. A run that took them
@@ -62,7 +71,7 @@ std::uint32_t take_from_ring(Lane& lane, std::uint64_t consumed, std::size_t max
   }
   lane.last_sequence = last;
   lane.was_empty = false;
-  return taken;
+  run.count = taken;
 }
 
 [[gnu::noinline]] void measure_all(Histogram* latency, ChannelCore& channel, const Lane& lane,
@@ -136,8 +145,7 @@ Run take_what_is_there(Lane& lane, std::span<std::byte> room, std::size_t max) n
   const std::uint64_t consumed =
       lane.consumed.load(std::memory_order_relaxed);  // relaxed: our own while we hold the lease
   if (lane.owner_slots.ring != nullptr) {
-    run.count = take_from_ring(lane, consumed, max);
-    run.first = lane.owner_slots.ring + (consumed & lane.owner_slots.mask) * lane.slot_bytes;
+    take_from_ring(lane, consumed, max, run);
   } else {
     const std::size_t fits = std::min<std::size_t>(max, room.size() / lane.slot_bytes);
     run.count = static_cast<std::uint32_t>(
@@ -314,15 +322,22 @@ bool was_cut(const Lane& lane) noexcept {
 /// a seventh of its instructions (bench/instructions, delivered manually).
 [[gnu::flatten]] std::size_t drain(Drainer& drainer, ChannelCore& channel,
                                    std::size_t quantum) noexcept {
+  drainer.glances.made = 0;
   if (channel.options().parallel) [[unlikely]]
     return drain_parallel(drainer, channel, quantum);
   if (LaneOrder* order = channel.lane_order()) [[unlikely]]
     return order->drain(drainer, quantum);
   const std::uint32_t lanes = channel.lane_count();
+  Glances* const alone = lanes == 1 ? &drainer.glances : nullptr;
   std::size_t taken = 0;
-  for (std::uint32_t i = 0; i < lanes && taken < quantum; ++i) {
+  for (std::uint32_t i = 0; taken < quantum; ++i) {
+    if (i >= lanes) {
+      // Looking at many lanes takes as long as a whole look.
+      if (taken != 0 || lanes == 0 || lanes > Glances::kLanesMax || !drainer.glances.again()) break;
+      i = 0;
+    }
     Lane& lane = next_lane(channel, lanes);
-    if (is_empty_ring(lane)) continue;
+    if (is_empty_ring(lane, alone)) continue;
     // A lane's turn is a batch of it, in as many runs as its slots lie in pieces: who waits in
     // another lane waits for as many events of each kind of lane, and a short turn means that
     // nothing is left (WaitStrategy::worked).

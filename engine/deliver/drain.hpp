@@ -11,6 +11,7 @@
 #include "../channel/channel_core.hpp"
 #include "../subscribe/shown.hpp"
 #include "../watch/watchdog.hpp"
+#include "glances.hpp"
 
 namespace ringmain::engine {
 
@@ -29,6 +30,7 @@ struct Drainer {
   enum : std::uint32_t { kAnyRoom = ~0u };
   /// The smallest capacity of the lanes that runs were handed out of. Its own.
   std::uint32_t least_room = kAnyRoom;
+  Glances glances;
   /// Odd while this thread hands out a run of a channel that delivers in parallel. Younger runs may
   /// overtake it there, so flush() waits for each run that it finds under way.
   Atomic<std::uint64_t> apart{0};

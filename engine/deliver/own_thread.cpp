@@ -91,15 +91,16 @@ bool OwnThread::over() const noexcept {
 void OwnThread::run() noexcept {
   enum : std::size_t { kQuantum = 256 };
   core_->line.leased.store(1, std::memory_order_release);  // e.leased: awake
+  glances.most = Glances::kMost;
   for (;;) {
     const bool last = over();
     const std::size_t served = drain(*this, *core_, kQuantum);
     if (forked()) return;  // a callback forked and came back: nothing here is this process's
     if (served != 0) {
-      wait_.worked(served, take_least_room());
+      wait_.worked(served, take_least_room(), glances.made);
     } else if (last && !core_->anything_left()) {
       break;
-    } else if (!wait_.look_again()) {
+    } else if (!wait_.look_again(glances.made)) {
       sleep();
     }
   }

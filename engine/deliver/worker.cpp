@@ -36,6 +36,7 @@ std::uint32_t index_of(std::uint32_t word, std::uint64_t bits) noexcept {
 Worker::Worker(Workers& all, unsigned index, const WaitOptions& wait)
     : all_(all), index_(index), wait_(wait) {
   park_number.store(index, std::memory_order_relaxed);  // relaxed: nobody else has it yet
+  glances.others = &all_.ready_;
   held_.reserve(ChannelTable::kChannelsMax);  // a worker could not go on without memory later
   given_.reserve(ChannelTable::kChannelsMax);
 }
@@ -48,7 +49,7 @@ void Worker::run() noexcept {
     if (served) continue;
     if (all_.host_.stopped()) break;
     if (reclaim_captures()) continue;
-    if (wait_.look_again()) {
+    if (wait_.look_again(glances.made)) {
       search();
     } else {
       park();
@@ -162,6 +163,7 @@ std::size_t Worker::serve(ChannelCore& channel) noexcept {
 /// Serves the channels that are held, by index, from the one after the last. `one`: ends at the
 /// first that had events.
 std::size_t Worker::serve_held(bool one) noexcept {
+  glances.most = held_.size() == 1 ? std::size_t{Glances::kMost} : 0;
   if (held_.size() == 1) return serve(*held_.front().channel);
   std::size_t served = 0;
   auto place = static_cast<std::size_t>(
@@ -208,7 +210,7 @@ bool Worker::serve_in_turn() noexcept {
 }
 
 void Worker::worked(std::size_t events_served) noexcept {
-  wait_.worked(events_served, take_least_room());
+  wait_.worked(events_served, take_least_room(), glances.made);
   realtime_wait_ns_ = kFirstRealtimeNs;
   if (++rounds_ % kRoundsPerSweep == 0) sweep();
 }

@@ -32,15 +32,18 @@ class WaitStrategy {
   explicit WaitStrategy(const WaitOptions& options) noexcept : options_(options) {}
 
   /// The last look found work: `events` in one batch, from lanes that hold `room` events or more.
-  void worked(std::size_t events, std::size_t room = kRoomy) noexcept {
-    const std::int64_t linger_ns = linger_after(events, room);
+  /// `glances`: empty ones before it found work.
+  void worked(std::size_t events, std::size_t room = kRoomy, std::size_t glances = 0) noexcept {
+    const std::int64_t linger_ns = linger_after(events, room, glances);
     if (linger_ns <= 0) return;
     const std::int64_t until = now_ns() + linger_ns;
     do pause();
     while (now_ns() < until);
   }
   /// How long worked() lingers.
-  [[nodiscard]] std::int64_t linger_after(std::size_t events, std::size_t room) noexcept {
+  [[nodiscard]] std::int64_t linger_after(std::size_t events, std::size_t room,
+                                          std::size_t glances = 0) noexcept {
+    looks_ += glances;
     // Batch after batch with no empty look between them: this worker chases its publisher, even
     // with one event each time. An event that comes alone is handed on at once.
     const bool chasing = std::exchange(looks_, 0) == 0;
@@ -57,12 +60,14 @@ class WaitStrategy {
     adapt(gathered, std::min<std::size_t>(kEnough, room / 2));
     return gathered < room / 2 ? linger_ns_ : 0;
   }
-  /// The last look found nothing. True: look again. False: it is time to park.
-  [[nodiscard]] bool look_again() noexcept {
+  /// The last look found nothing, nor did so many glances after it. True: look again. False: it is
+  /// time to park.
+  [[nodiscard]] bool look_again(std::size_t glances = 0) noexcept {
     pause();
-    if (++looks_ % kLooksPerClock != 0) return true;
+    const std::size_t before = std::exchange(looks_, looks_ + 1 + glances);
+    if (before / kLooksPerClock == looks_ / kLooksPerClock) return true;
     const std::int64_t now = now_ns();
-    if (looks_ == kLooksPerClock) since_ns_ = now;
+    if (before < kLooksPerClock) since_ns_ = now;
     if (now - since_ns_ < options_.spin_ns) {
       if (options_.yields) offer(now);
       return true;

@@ -33,6 +33,25 @@ TEST(WaitStrategyTest, WorkStartsTheLookingAnew) {
   }
 }
 
+TEST(WaitStrategyTest, GlancesCountAsLooks) {
+  WaitOptions options;
+  options.spin_ns = 0;
+  WaitStrategy wait(options);
+  for (int again = 0; again < 3; ++again) {
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(wait.look_again(20));
+    EXPECT_FALSE(wait.look_again(20)) << "64 lie between two looks at the clock";
+  }
+}
+
+/// An event that a glance found came alone, as one that a look found after an empty one.
+TEST(WaitStrategyTest, WhatAGlanceFindsWasNotChased) {
+  WaitStrategy wait{WaitOptions{}};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(wait.linger_after(1, 1'000'000, 1), 0);
+  std::int64_t chasing = 0;
+  for (int i = 0; i < 20; ++i) chasing = wait.linger_after(1, 1'000'000, 0);
+  EXPECT_GT(chasing, 0);
+}
+
 TEST(WaitStrategyTest, WhoeverChasesItsPublisherLingersLongerAndLonger) {
   WaitStrategy wait{WaitOptions{}};
   std::int64_t last = 0;
