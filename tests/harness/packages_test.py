@@ -17,11 +17,32 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import tree  # noqa: E402
+
 BUILD = Path(os.environ["RINGMAIN_BUILD"]) if os.environ.get("RINGMAIN_BUILD") else None
 PACKAGING = ROOT / "packaging"
 TOP = (ROOT / "CMakeLists.txt").read_text()
 VERSION = re.search(r"project\(ringmain VERSION ([0-9.]+)", TOP)[1]
-OPTIONS = set(re.findall(r"^(?:option|set)\((RINGMAIN_\w+) \"", TOP, re.M))
+
+
+def options(text):
+    """Each option's name, and what it is where nobody says it, as the table of docs/packages.md has it."""
+    made = {}
+    for name, default in re.findall(r"^\s*option\((RINGMAIN_\w+) \"[^\"]*\" ([^)]+)\)", text, re.M):
+        made[name] = "ON, alone" if default == "${PROJECT_IS_TOP_LEVEL}" else default
+    for name, default in re.findall(r"^\s*set\((RINGMAIN_\w+) \"([^\"]*)\" CACHE ", text, re.M):
+        made[name] = f"`{default.removeprefix('${PROJECT_SOURCE_DIR}/')}`" if default else "empty"
+    return made
+
+
+def all_options():
+    """Those of the whole tree."""
+    own = [ROOT / path for path in tree.files(ROOT) if path.name == "CMakeLists.txt" or path.suffix == ".cmake"]
+    return {name: default for path in own for name, default in options(path.read_text()).items()}
+
+
+OPTIONS = set(options(TOP))
 CMAKE = re.search(r"cmake_minimum_required\(VERSION ([0-9.]+)\)", TOP)[1]
 CLI11 = re.search(r"find_package\(CLI11 ([0-9.]+)", (ROOT / "cli/CMakeLists.txt").read_text())[1]
 # What is not in a package: what tests, measures and shows, and Python's module.
@@ -240,7 +261,11 @@ class Texts(unittest.TestCase):
     def test_every_option_that_they_name_is_one_of_the_build(self):
         named = {(path, name) for path in TEXTS for name in re.findall(r"\bRINGMAIN_[A-Z_]*[A-Z]\b", path.read_text())}
         self.assertGreater(len(named), 15)
-        self.assertEqual({one for one in named if one[1] not in OPTIONS}, set())
+        self.assertEqual({one for one in named if one[1] not in (OPTIONS if one[0].is_relative_to(PACKAGING) else all_options())}, set())
+
+    def test_the_page_has_every_option_of_the_build_and_what_it_is_without_words(self):
+        section = (ROOT / "docs/packages.md").read_text().partition("\n## Options of CMake\n")[2].partition("\n## ")[0]
+        self.assertEqual(dict(re.findall(r"^\| `(RINGMAIN_\w+)` \| ([^|]+) \| ", section, re.M)), all_options())
 
     def test_every_target_that_they_name_is_exported(self):
         if BUILD is None:
