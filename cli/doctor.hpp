@@ -18,7 +18,8 @@ struct Finding {
   std::string mend;  // what to do; "" where all is good
 };
 
-/// Looks, measures and tries. Takes some hundred milliseconds.
+/// Looks, measures and tries. Takes some hundred milliseconds, and what the driver of CUDA needs to
+/// start, 20 s at most.
 [[nodiscard]] std::vector<Finding> examine();
 /// Of CUDA's driver and of CUPTI, and which other tool is in the way.
 [[nodiscard]] Finding examine_cuda();

@@ -1,15 +1,23 @@
 // What is there of CUDA for `ringmain run --source cuda`?
 //
 // CUPTI is called only where there is a driver: some of its versions die in their first call
-// without one. What is in the file system is looked at, and not loaded.
+// without one. Whether the driver has a device is asked of cuInit, which may take long, hang or
+// die, and lets other tools in: in a child. What is in the file system is looked at, and not
+// loaded.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <filesystem>
+#include <optional>
+#include <poll.h>
 #include <string>
 #include <string_view>
+#include <sys/wait.h>
 #include <system_error>
+#include <unistd.h>
 #include <vector>
 
 #include "adapters/library_folder.hpp"
@@ -104,6 +112,64 @@ std::string driver() {
          (number >= kForCompletions ? " (completions too); " : ", completions take 12.0; ");
 }
 
+using InitFn = int(unsigned);
+constexpr int kNoDevice = 100;     // CUDA_ERROR_NO_DEVICE
+constexpr int kWaitMs = 20'000;    // a driver without persistence takes seconds for each device
+constexpr int kDriverDied = 1000;  // above all that cuInit answers
+
+/// Of a child that says what cuInit answers: that, or nullopt where it says nothing in time. It is
+/// over when this returns.
+std::optional<int> answer_of(pid_t child, int from) {
+  pollfd readable{from, POLLIN, 0};
+  int answer = kDriverDied;
+  const bool in_time = ::poll(&readable, 1, kWaitMs) == 1;
+  if (!in_time || ::read(from, &answer, sizeof answer) != sizeof answer) answer = kDriverDied;
+  ::kill(child, SIGKILL);
+  (void)::waitpid(child, nullptr, 0);
+  return in_time ? std::optional(answer) : std::nullopt;
+}
+
+/// What cuInit answers in a child; nullopt as above, and 0 where it cannot be asked.
+std::optional<int> ask_init() {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  auto* const init =
+      library == nullptr ? nullptr : reinterpret_cast<InitFn*>(::dlsym(library, "cuInit"));
+  int ends[2];
+  if (init == nullptr || ::pipe2(ends, O_CLOEXEC) != 0) return 0;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::unsetenv("CUDA_INJECTION64_PATH");
+    const int answer = init(0);
+    ::_exit(::write(ends[1], &answer, sizeof answer) == sizeof answer ? 0 : 1);
+  }
+  ::close(ends[1]);
+  const std::optional<int> answer = child < 0 ? std::optional(0) : answer_of(child, ends[0]);
+  ::close(ends[0]);
+  return answer;
+}
+
+/// Whether the driver, which is loaded, starts.
+void look_at_devices(Finding& f) {
+  const std::optional<int> answer = ask_init();
+  if (answer == 0) return;
+  f.state = State::note;
+  f.mend = "look at what nvidia-smi and the kernel's log (dmesg) say of it";
+  if (!answer) {
+    f.found = "the driver did not start within 20 s: ";
+  } else if (*answer == kDriverDied) {
+    f.found = "the driver died as it started: ";
+  } else if (*answer != kNoDevice) {
+    f.found = "the driver does not start, cuInit answers " + std::to_string(*answer) + ": ";
+  } else {
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    f.found = "a driver, and no device: ";
+    f.mend =
+        "look whether the driver has one (nvidia-smi -L) and the container is given it "
+        "(--gpus all), and at CUDA_VISIBLE_DEVICES, which is " +
+        (visible == nullptr ? "not set" : "'" + std::string(visible) + "'");
+  }
+}
+
 /// What another tool's variable means for a run.
 void look_at_injection(Finding& f) {
   const std::string tool = variable("CUDA_INJECTION64_PATH");
@@ -136,15 +202,17 @@ void try_to_subscribe(const cuda::Cupti& cupti, Finding& f) {
 Finding examine_cuda() {
   Finding f{"CUDA", State::good, "", ""};
   std::vector<std::string> there = copies();
+  if (cuda::why_no_driver().empty()) look_at_devices(f);
+  const bool starts = f.state == State::good;
   const auto cupti = cuda::Cupti::open("");
   if (cupti) {
-    f.found =
+    f.found +=
         driver() + "CUPTI " + std::to_string(cupti.value()->version) + " at " + cupti.value()->path;
-    try_to_subscribe(*cupti.value(), f);
+    if (starts) try_to_subscribe(*cupti.value(), f);
   } else {
     f.state = State::note;
-    f.found = driver() + "its programs cannot be heard here";
-    f.mend = cupti.error().message;
+    f.found += driver() + "its programs cannot be heard here";
+    f.mend += (starts ? "" : "; ") + cupti.error().message;
   }
   if (cupti) {  // it is named already
     std::erase_if(there, [&](const std::string& file) {

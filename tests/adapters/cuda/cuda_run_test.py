@@ -360,40 +360,6 @@ class ToolTest(CudaRunTest):
         self.assertEqual(run.stderr.count("tool: call"), 1, run.stderr)
         self.assertEqual(self.assert_heard_as_served(), 10)
 
-    def test_the_doctor_names_it(self):
-        found = self.doctor(CUDA_INJECTION64_PATH=TOOL)
-        self.assertEqual(found["state"], "note")
-        self.assertIn(f"CUDA_INJECTION64_PATH is set to {TOOL}", found["found"])
-
-    def doctor(self, libraries=None, **more):
-        run = subprocess.run([BINARY, "doctor", "--json"], capture_output=True, text=True, check=False,
-                             env=self.variables(libraries, **more))
-        self.assertEqual(run.returncode, 0, run.stderr)
-        (found,) = [one for one in json.loads(run.stdout)["findings"] if one["name"] == "CUDA"]
-        return found
-
-    def test_the_doctor_says_what_is_there(self):
-        found = self.doctor()
-        self.assertEqual((found["state"], found["mend"]), ("good", ""))
-        self.assertRegex(found["found"], r"the driver is for CUDA 13\.0 \(completions too\); CUPTI 130001 at .*libcupti\.so\.13, takes a subscriber")
-        self.assertEqual(found["found"].count(f"{FAKES}/libcupti.so.13"), 1, found)
-        other = self.folder / "other"
-        other.mkdir()
-        shutil.copy(FAKES / "libcupti.so.13", other)
-        found = self.doctor(f"{FAKES}:{other}")
-        self.assertEqual([found["found"].count(f"{folder}/libcupti.so.13") for folder in (FAKES, other)], [1, 1], found)
-        self.assertIn("for CUDA 11.8, completions take 12.0; CUPTI", self.doctor(FAKE_CUDA_VERSION="11080")["found"])
-        found = self.doctor(FAKE_CUPTI_SUBSCRIBE="39:Nsight Something")
-        self.assertEqual(found["state"], "note")
-        self.assertIn("in use by Nsight Something", found["found"])
-
-    def test_the_doctor_calls_nothing_of_cupti_where_there_is_no_driver(self):
-        folder = self.without("libcuda.so.1")
-        found = self.doctor(folder, FAKE_CUPTI_VERSION="130202")  # it dies in its first call then, as the real one does
-        self.assertEqual(found["state"], "note")
-        self.assertIn("there is no NVIDIA driver", found["mend"])
-        self.assertIn(f"libcupti is at {folder}/libcupti.so.13", found["found"])
-
 
 if __name__ == "__main__":
     sys.exit(main())
