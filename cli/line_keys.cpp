@@ -19,6 +19,7 @@ error_code read_process_key(std::string_view key, json::value value, ProcessKeys
   if (is("host", 16)) return read_text(value, into.host);
   if (is("program", 32)) return read_text(value, into.program);
   if (is("job", 64)) return read_text(value, into.job);
+  if (is("launcher", 128)) return read_text(value, into.launcher);
   return check_json(value, 2);
 }
 

@@ -13,7 +13,7 @@ namespace ringmain::cli {
 /// Of "origin_process". What is missing or of another type is not there.
 struct ProcessKeys {
   std::optional<std::int64_t> monotonic, realtime, rank, pid;
-  std::optional<std::string_view> host, program, job;
+  std::optional<std::string_view> host, program, job, launcher;
 };
 
 /// Texts are valid until the next line is read. If a key comes twice the first one counts.

@@ -112,8 +112,10 @@ class Gatherer final : public OtherKeys {
 };
 
 LineProcess process_of(const ProcessKeys& keys) {
-  return {keys.rank, keys.pid, keys.host.value_or(""), keys.program.value_or(""),
-          keys.job.value_or("")};
+  // A launcher itself, and a program without one, says 0 and has none.
+  const bool has_rank = keys.launcher != "none";
+  return {has_rank ? keys.rank : std::nullopt, keys.pid, keys.host.value_or(""),
+          keys.program.value_or(""), keys.job.value_or("")};
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ class Picture {
     }
     std::size_t to = from, slowest = from;
     for (; to < chosen_.size() && chosen_[to]->kind == chosen_[from]->kind; ++to) {
-      if (median_of(*chosen_[to]) > median_of(*chosen_[slowest])) slowest = to;
+      if (slowness_of(*chosen_[to]) > slowness_of(*chosen_[slowest])) slowest = to;
     }
     body_ += svg_text(20, y_ + 12, std::string_view(kind.operation).substr(0, kNameMax));
     for (std::size_t i = from; i < std::min(to, from + kRanksMax); ++i) {
@@ -164,8 +164,12 @@ class Picture {
     return to;
   }
 
+  /// A process without a rank, as a launcher, is no rank's rival.
+  [[nodiscard]] std::pair<bool, std::uint64_t> slowness_of(const SummaryRow& row) const {
+    return {row.rank.has_value(), median_of(row)};
+  }
   static std::string rank_of(const SummaryRow& row) {
-    return row.rank ? std::to_string(*row.rank) : "?";
+    return row.rank ? std::to_string(*row.rank) : "none";
   }
 
   void row(const SummaryRow& row, bool slowest) {

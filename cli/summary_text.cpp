@@ -18,7 +18,7 @@ std::string right(std::string_view text, std::size_t width) {
 }
 
 std::string rank_words(const std::optional<std::int64_t>& rank) {
-  return rank ? "rank " + std::to_string(*rank) : "rank ?";
+  return rank ? "rank " + std::to_string(*rank) : "no rank";
 }
 
 std::string without_end(std::string_view key, std::string_view end) {

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from pathlib import Path
 
@@ -29,11 +28,12 @@ TRACES = ROOT / "examples/traces"
 ERROR = 1 / 128  # what the page says of quantiles
 
 
-def line(channel, time_ns=1, origin="a" * 16, publisher=1, sequence=1, rank=None, **fields):
+def line(channel, time_ns=1, origin="a" * 16, publisher=1, sequence=1, rank=None, launcher="torchrun", **fields):
     """One event as a sink writes it; with `rank` the first line of its process."""
     event = {"channel": channel, "time_ns": time_ns, "publisher": publisher, "sequence": sequence, "origin": origin}
     if rank is not None:
-        event["origin_process"] = {"host": "n", "pid": 7, "program": "train", "rank": rank, "monotonic_ns": 0, "realtime_ns": 5}
+        event["origin_process"] = {"host": "n", "pid": 7, "program": "train", "rank": rank, "launcher": launcher,
+                                   "monotonic_ns": 0, "realtime_ns": 5}
     return (json.dumps({**event, **fields}, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
 
@@ -105,6 +105,14 @@ class SummaryCountsTest(SummaryTest):
         counts = json.loads((TRACES / "counts.json").read_text())["ddp_gloo_rank0.json.gz"]["collectives"]
         self.assertEqual({f"gloo:{op}": row["events"] for (channel, op, rank), row in rows.items()
                           if channel == "collective.completed" and rank == 0}, counts)
+
+    def test_a_launcher_is_no_rank(self):
+        path = self.file("a", line("x", rank=0, launcher="none", duration_ns=9), line("x", origin="b" * 16, rank=0, duration_ns=5),
+                         line("x", origin="c" * 16, rank=1, duration_ns=7))
+        self.assertEqual([process["rank"] for process in self.told(path)["processes"]], [None, 0, 1])
+        self.assertEqual(self.rows("--by", "rank", path).keys(), {("x", "", None), ("x", "", 0), ("x", "", 1)})
+        self.assertEqual(self.rows(path)["x", ""]["measures"]["duration_ns"]["slowest_rank"], 1)
+        self.assertIn("3 processes in 2 ranks\n  no rank  train on n, pid 7: 1 event", self.run_it(path))
 
     def test_quantiles_of_many_values_are_within_their_error(self):
         chance = random.Random(4)
@@ -332,34 +340,6 @@ class SummaryInputTest(SummaryTest):
         told = self.told("--by", "rank,step", path, status=1)
         self.assertEqual(told["events"] + told["left_out"], sum(1 for text in lines if text.strip()))
         self.assertNotRegex(self.run_it(path, status=1), "[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
-
-
-class SummaryPictureTest(SummaryTest):
-    """The picture holds what the rows say, and is one that can be shown."""
-
-    def test_each_operation_has_a_bar_for_each_rank_and_the_slowest_is_marked(self):
-        lines = [line("x", origin=f"{rank:016x}", sequence=n, name=f"op<{op}>", took_ns=10 ** (3 + op) * (rank + 1), publisher=op,
-                      rank=rank if n == 1 and op == 0 else None) for rank in range(3) for op in range(2) for n in (1, 2)]
-        path, picture = self.file("a", *lines), self.folder / "a.svg"
-        self.run_it(path, "--svg", picture)
-        root = ElementTree.parse(picture).getroot()
-        name = "{http://www.w3.org/2000/svg}"
-        titles = [title.text for title in root.iter(name + "title")]
-        self.assertEqual(len(titles), 6)
-        self.assertIn("op<1>, took_ns, rank 2: median 30.0 us, p90 30.0 us, p99 30.0 us, max 30.0 us", titles)
-        slowest = [group.find(name + "title").text for group in root.iter(name + "g")
-                   if any(bar.get("fill") == "#f78154" for bar in group.iter(name + "rect"))]
-        self.assertEqual(sorted(title.split(":")[0] for title in slowest), ["op<0>, took_ns, rank 2", "op<1>, took_ns, rank 2"])
-        self.assertEqual(oct(picture.stat().st_mode & 0o777), "0o600")
-
-    def test_it_can_go_to_standard_output_and_an_empty_one_says_so(self):
-        root = ElementTree.fromstring(self.run_it(self.file("a", line("x")), "--svg", "-"))
-        self.assertIn("No event says how long anything took.", [text.text for text in root.iter() if text.text])
-
-    def test_one_that_cannot_be_written_is_said_and_the_text_is_told(self):
-        out = self.run_it(self.file("a", line("x")), "--svg", self.folder / "none" / "a.svg", status=1)
-        self.assertIn("1 event", out)
-        self.assertIn("cannot be written", self.said)
 
 
 class SummaryPageTest(SummaryTest):
