@@ -9,6 +9,7 @@
 
 #include "adapters/sources/compile/trace_tap.hpp"
 
+#include "cli/known_channels.hpp"
 #include "cli/provider_names.hpp"
 #include "cli/replay_report.hpp"
 #include "cli/replay_run.hpp"
@@ -34,12 +35,9 @@ std::string read_sink(const std::string& sink, ReplayCall& call) {
 }
 
 std::string read_select(const std::string& pattern, std::span<const std::string_view> channels) {
-  const bool any = std::any_of(channels.begin(), channels.end(), [&](std::string_view channel) {
-    return pattern_matches(pattern, channel);
-  });
-  if (any) return "";
+  if (matches_one(pattern, channels)) return "";
   return "no channel of a replay matches " + in_quotes(pattern) +
-         did_you_mean(pattern, {channels.begin(), channels.end()});
+         nearest_pattern(pattern, channels);
 }
 
 std::string read_numbers(const Arguments& arguments, ReplayCall& call) {

@@ -18,6 +18,7 @@
 #include "adapters/launch/part.hpp"
 #include "adapters/launch/plan.hpp"
 
+#include "cli/known_channels.hpp"
 #include "cli/program_file.hpp"
 #include "cli/provider_names.hpp"
 #include "cli/run_command.hpp"
@@ -311,6 +312,8 @@ int run(const Arguments& arguments) {
         (void)failed("source " + source.name + " cannot attach: " + why);
     }
   }
+  if (const auto read = detail::patterns_of(call.plan.flight))
+    say_misspelt("--flight", read.value());
   anchor_plugins();
   if (call.door) ask_for_door();
   // What a run has recorded is looked for at the command's end.

@@ -322,8 +322,8 @@ class ErrorsTest(CliTest):
     def test_a_wrong_word_gets_the_nearest_right_one(self):
         for arguments, says in ((["replya"], "'replay'"), (["replay", "--sped", "1", "x"], "'--speed'"),
                                 (["replay", "x", "--order", "recoded"], "'recorded'"), (["--versoin"], "'--version'"),
-                                (["replay", "x", "--sink", "json_line:y"], "'json_lines'"),
-                                (["replay", "x", "--select", "cuda.event_recor"], "'cuda.event_record'")):
+                                (["replay", "x", "--sink", "json_line:y"], "'json_lines'"), (["replay", "x", "--select", "cuda"], "'cuda.>'"),
+                                (["replay", "x", "--select=cuda.event_recor"], "'cuda.event_record'"), (["replay", "x", "--select=colective.*"], "'collective.*'")):
             self.refused(*arguments, status=2, says=f"did you mean {says}")
 
     def test_wrong_values_are_refused(self):

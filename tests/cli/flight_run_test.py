@@ -21,7 +21,7 @@ BINARY = os.environ["RINGMAIN_BINARY"]
 EXAMPLE = os.environ.get("RINGMAIN_EXAMPLE", "")
 PUBLISHER = str(Path(os.environ.get("RINGMAIN_PROGRAMS", Path(BINARY).parent)) / "run_publisher")
 UNUSED = "ringmain: --flight recorded nothing: no process of this command used ringmain on this machine;"
-UNMATCHED = "ringmain: --flight recorded nothing: processes of this command used ringmain, and published nothing on a channel that 'trian.*'"
+UNMATCHED = "ringmain: --flight recorded nothing: processes of this command used ringmain, and published nothing on a channel that 'elsewhere.*'"
 
 
 class FlightRunTest(unittest.TestCase):
@@ -83,7 +83,7 @@ class SentenceTest(FlightRunTest):
                                 (("sh", "-c", "true; exec sh -c 'true; true'"), 0)):
             with self.subTest(command=command):
                 self.check_one(self.said(*command, status=status), UNUSED)
-        self.check_one(self.said("true", more=["--source", "heartbeat:100000"], flight="trian.*"), UNMATCHED)
+        self.check_one(self.said("true", more=["--source", "heartbeat:100000"], flight="elsewhere.*"), UNMATCHED)
 
     def test_who_recorded_hears_nothing_whichever_process_it_was_and_however_it_ended(self):
         other = self.folder / "other"
@@ -99,8 +99,17 @@ class SentenceTest(FlightRunTest):
             self.assertNotIn("ringmain", said, end)
 
     def test_patterns_that_nothing_matches_are_told_apart(self):
-        self.check_one(self.said("sh", "-c", f"{EXAMPLE} 5; {EXAMPLE} 5", flight="trian.*"), UNMATCHED)
-        self.check_one(self.said(EXAMPLE, "5", flight="trian.*"), UNMATCHED)
+        self.check_one(self.said("sh", "-c", f"{EXAMPLE} 5; {EXAMPLE} 5", flight="elsewhere.*"), UNMATCHED)
+        self.check_one(self.said(EXAMPLE, "5", flight="elsewhere.*"), UNMATCHED)
+
+    def test_what_is_nearly_the_name_of_a_known_channel_is_said_at_the_start(self):
+        begin = "ringmain: --flight: 'collectve.*' records nothing, unless the program has a channel of its own that it matches; "
+        self.check_one(self.said(EXAMPLE, "5", flight="train.*,collectve.*"), begin + "did you mean 'collective.*'?\n")
+        for wrong, right in (("trian.step", "train.step"), ("collective", "collective.>"), ("cuda.evnt_record", "cuda.event_record"),
+                             ("hartbeat.>", "heartbeat.>"), ("compile.*.*.*.*", None), ("own.>", None), ("program.*", None)):
+            with self.subTest(wrong):
+                said = self.said(EXAMPLE, "5", flight=f"train.*,{wrong}")
+                self.assertIn(f"; did you mean '{right}'?\n", said) if right else self.assertEqual(said, "")
 
     def test_what_is_in_memory_has_one_sentence_and_no_second(self):
         folder = self.folder / "open"
