@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -52,6 +53,12 @@ void each_line(std::size_t padding, Read&& read, Take&& take, TooLong&& too_long
   if (held == 0 || leaving_out) return;
   std::memset(block.data() + held, 0, padding);
   take(place, std::string_view(block.data(), held), false);
+}
+
+/// Errors of files end with a stop, those of verbs do not.
+[[nodiscard]] inline std::string in_one_clause(std::string sentence) {
+  if (sentence.ends_with('.')) sentence.pop_back();
+  return sentence;
 }
 
 /// A sink leaves one where it takes back a torn line.

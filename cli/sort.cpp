@@ -82,7 +82,7 @@ SortResult sort(const SortCall& call, LineIndex& index) {
   std::vector<Input> inputs = open_inputs(call.files);
   SortOutput output(call.output, inputs);
   for (Input& input : inputs) {
-    if (!input.regular()) input.spool();
+    if (!input.plain()) input.spool();
     index.add(input);
   }
   index.order(call.clock, inputs);
@@ -159,11 +159,12 @@ const Verb& sort_verb() {
       "sort",
       "FILE…",
       "put lines of events in order of time",
-      "Reads what json_lines sinks wrote (- is standard input), one file or one of each rank,\n"
-      "and writes every line, unchanged, in order: by time_ns within a process, by the time of\n"
-      "day between processes, and as they came where that is the same. The clocks of each\n"
-      "process stand in its first line, which must be in one of the files.\n"
-      "Needs 24 bytes of memory a line, and room in TMPDIR for what comes through a pipe.\n\n"
+      "Reads what json_lines sinks wrote (- is standard input; gzip is unpacked), one file or one\n"
+      "of each rank, and writes every line, unchanged, in order: by time_ns within a process, by\n"
+      "the time of day between processes, and as they came where that is the same. The clocks of\n"
+      "each process stand in its first line, which must be in one of the files.\n"
+      "Needs 24 bytes of memory a line, and room in TMPDIR for what comes through a pipe or is\n"
+      "gzip, unpacked.\n\n"
       "exit status: 0; 1 where nothing could be written, or lines were left out; 2 for a wrong\n"
       "call.",
       kOptions,

@@ -8,6 +8,10 @@
 #include <unistd.h>
 #include <utility>
 
+#include "adapters/sources/replay/kineto_bytes.hpp"
+
+#include "cli/each_line.hpp"
+
 namespace ringmain::cli {
 namespace {
 
@@ -26,14 +30,6 @@ int nameless_file(const std::string& folder) {
   const int named = ::mkostemp(path.data(), O_CLOEXEC);
   if (named >= 0) ::unlink(path.c_str());
   return named;
-}
-
-ssize_t read_some(int fd, char* into, std::size_t most) {
-  ssize_t got = 0;
-  do {
-    got = ::read(fd, into, most);
-  } while (got < 0 && errno == EINTR);
-  return got;
 }
 
 bool write_all(int fd, std::string_view bytes) {
@@ -84,6 +80,12 @@ Input::~Input() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+bool Input::plain() const {
+  if (!regular_) return false;
+  char begin[2] = {};
+  return read(0, begin, sizeof begin) < sizeof begin || begin[0] != '\x1f' || begin[1] != '\x8b';
+}
+
 void Input::spool() {
   const char* const said = std::getenv("TMPDIR");
   const std::string folder = said != nullptr && *said != '\0' ? said : "/tmp";
@@ -93,18 +95,17 @@ void Input::spool() {
   };
   const int kept = nameless_file(folder);
   if (kept < 0) throw failed(errno);
-  const int read_from = std::exchange(fd_, kept);
+  auto bytes = replay::KinetoBytes::of_descriptor(std::exchange(fd_, kept), name_);
+  if (!bytes) throw CannotSort(in_one_clause(bytes.error().message));
+  first_ = bytes_ = 0;
   std::vector<char> block(kBlockBytes);
-  int unwritten = 0;
-  ssize_t got = 0;
-  while (unwritten == 0 && (got = read_some(read_from, block.data(), block.size())) > 0) {
-    if (!write_all(kept, {block.data(), static_cast<std::size_t>(got)})) unwritten = errno;
-    bytes_ += static_cast<std::uint64_t>(got);
+  for (;;) {
+    const auto got = bytes.value().read(block);
+    if (!got) throw CannotSort(in_one_clause(got.error().message));
+    if (got.value() == 0) return;
+    if (!write_all(kept, {block.data(), got.value()})) throw failed(errno);
+    bytes_ += got.value();
   }
-  const int unread = got < 0 ? errno : 0;
-  ::close(read_from);
-  if (unwritten != 0) throw failed(unwritten);
-  if (unread != 0) throw CannotSort(name_ + " cannot be read: " + reason(unread));
 }
 
 std::size_t Input::read(std::uint64_t at, char* into, std::size_t most) const {

@@ -1,5 +1,5 @@
-// Where do lines come from? From files, and from pipes by way of a nameless temporary file, because
-// lines are read twice: once to see their times, once to write them in order.
+// Where do lines come from? From files, and from pipes and gzip by way of a nameless temporary
+// file, because lines are read twice: once to see their times, once to write them in order.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -25,7 +25,9 @@ class Input {
   Input& operator=(Input&&) = delete;
   ~Input();
 
-  /// Copies what can be read only once into a nameless file in TMPDIR. Throws CannotSort.
+  /// Can it be read where it lies? Not a pipe, nor what begins as gzip. Throws CannotSort.
+  [[nodiscard]] bool plain() const;
+  /// Copies it into a nameless file in TMPDIR, unpacked if it is gzip. Throws CannotSort.
   void spool();
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }

@@ -131,11 +131,6 @@ class Reading {
  private:
   static constexpr std::size_t kNamed = 10;
 
-  /// Errors of files end with a stop, those of verbs do not.
-  static std::string in_one_clause(std::string sentence) {
-    if (sentence.ends_with('.')) sentence.pop_back();
-    return sentence;
-  }
   void take(const std::string& name, const LinePlace& place, std::string_view line, bool ended) {
     if (reader_.read(line, line_)) {
       table_.add(line_);

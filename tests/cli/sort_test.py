@@ -5,6 +5,7 @@ usage: sort_test.py TESTCASE, with the program in $RINGMAIN_BINARY
 """
 
 import fcntl
+import gzip
 import json
 import os
 import random
@@ -119,6 +120,19 @@ class SortOrderTest(SortTest):
         os.mkfifo(pipe)
         with subprocess.Popen(["sh", "-c", f'cat "{self.file("b", *lines)}" >"{pipe}"']):
             self.assertEqual(self.sorts(pipe), lines[::-1])
+
+    def test_gzip_is_unpacked_whatever_its_name_and_wherever_it_comes_from(self):
+        lines = [line(2, clocks=(0, 0)), line(1)]
+        packed = b"".join(map(gzip.compress, lines))  # of two members
+        path = self.file("a", packed)
+        self.assertEqual(self.sorts(path), lines[::-1])
+        self.assertEqual(self.sorts("-", input=packed), lines[::-1])
+        with path.open("rb") as opened:
+            self.assertEqual(self.sorts("-", stdin=opened), lines[::-1])
+        self.assertEqual(self.sorts(path, self.file("b", line(3))), [*lines[::-1], line(3)])
+        self.refuses(self.file("c", packed[:-3]), says="c ends in the middle of its gzip data")
+        self.refuses(self.file("d", packed + b"x"), says="d goes on after the end of its gzip data")
+        self.refuses(self.file("e", gzip.compress(line(1) + b"torn\n")), says="e, line 2: ")
 
     def test_what_a_replay_writes_is_put_in_order(self):
         written = self.folder / "events"

@@ -245,12 +245,23 @@ Result<KinetoBytes> KinetoBytes::open(const std::string& path, const KinetoOptio
       return Error{code, path + " cannot be opened: " + why(errno) + "."};
     }
   }
+  return over(std::move(core), again);
+}
+
+Result<KinetoBytes> KinetoBytes::of_descriptor(int fd, const std::string& name) {
+  auto core = std::make_unique<Core>();
+  core->path = name;
+  core->input = File(fd);
+  return over(std::move(core), false);
+}
+
+Result<KinetoBytes> KinetoBytes::over(std::unique_ptr<Core> core, bool again) {
   struct stat status {};
   if (::fstat(core->input.fd(), &status) != 0) {
     return Error{Error::Code::system, core->path + " cannot be read: " + why(errno) + "."};
   }
   if (S_ISDIR(status.st_mode)) {
-    return Error{Error::Code::refused, path + " is a folder; name one of the traces in it."};
+    return Error{Error::Code::refused, core->path + " is a folder; name one of the traces in it."};
   }
   const off_t here = S_ISREG(status.st_mode) ? ::lseek(core->input.fd(), 0, SEEK_CUR) : off_t{-1};
   core->seekable = here >= 0;

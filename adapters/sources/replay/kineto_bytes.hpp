@@ -23,6 +23,8 @@ class KinetoBytes {
   /// `path` "-" is standard input. `again`: rewind() will be called.
   static Result<KinetoBytes> open(const std::string& path, const KinetoOptions& options,
                                   bool again);
+  /// Of a descriptor, which it closes, from where that stands; `name` for messages.
+  static Result<KinetoBytes> of_descriptor(int fd, const std::string& name);
   KinetoBytes(KinetoBytes&&) noexcept;
   KinetoBytes& operator=(KinetoBytes&&) noexcept;
   ~KinetoBytes();
@@ -41,6 +43,7 @@ class KinetoBytes {
  private:
   struct Core;
   explicit KinetoBytes(std::unique_ptr<Core> core) noexcept;
+  static Result<KinetoBytes> over(std::unique_ptr<Core> core, bool again);
   std::unique_ptr<Core> core_;
 };
 
