@@ -54,7 +54,10 @@ int run(const Arguments& arguments) {
 const Verb& fr_analyze_verb() {
   static const Option kOptions[] = {
       {"--json", "", "the verdict as one JSON object"},
-      {"--svg", "FILE", "also a picture: rows of ranks, columns of operations; - in place of text"},
+      {"--svg", "FILE",
+       "also a picture: rows of ranks, columns of operations; - in place of text. FILE's folder "
+       "is\n"
+       "made if it is missing"},
       {"--grace", "SECONDS",
        "a shorter wait is no finding (5), where the times of the files tell how long it was"},
       {"--prefix", "TEXT", "of a folder, only the files whose names begin with it"},

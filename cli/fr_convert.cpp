@@ -49,7 +49,9 @@ int run(const Arguments& arguments) {
 
 const Verb& fr_convert_verb() {
   static const Option kOptions[] = {
-      {"-o", "FILE", "write there, whole or not at all, in place of standard output"},
+      {"-o", "FILE",
+       "write there, whole or not at all, in place of standard output; its folder is made if it\n"
+       "is missing"},
       {"--to", "FORMAT", "json or pickle; without it, the other one than the file is",
        "json pickle"}};
   static const Verb kVerb{

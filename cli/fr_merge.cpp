@@ -1,11 +1,8 @@
 // `ringmain fr merge`: the dumps of a job, made comparable, as PyTorch's fr_trace wants them.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <sys/stat.h>
-#include <system_error>
 
 #include "adapters/flight/convert.hpp"
 #include "adapters/flight/json_reader.hpp"
@@ -79,15 +76,6 @@ std::string merge_one(const MergeCall& call, const flight::Job& job, std::size_t
                      flight::write_document(document.value(), call.format));
 }
 
-/// The folder of the prefix is made if it is not there.
-std::string make_folder(const std::string& prefix) {
-  const std::size_t slash = prefix.rfind('/');
-  if (slash == prefix.npos || slash == 0) return "";
-  const std::string folder = prefix.substr(0, slash);
-  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return "";
-  return folder + " cannot be made: " + std::generic_category().message(errno);
-}
-
 int run(const Arguments& arguments) {
   MergeCall call;
   if (const std::string sentence = read_call(arguments, call); !sentence.empty()) {
@@ -98,7 +86,6 @@ int run(const Arguments& arguments) {
   }
   const auto job = flight::read_job(call.job);
   if (!job) return nothing_judged(job.error().message);
-  if (const std::string fault = make_folder(call.prefix); !fault.empty()) return failed(fault);
   const flight::Verdict verdict = flight::judge(job.value(), call.judging);
   const flight::MergePlan plan = flight::plan_merge(job.value(), verdict);
   flight::Merged sum;
@@ -124,7 +111,7 @@ const Verb& fr_merge_verb() {
   static const Option kOptions[] = {
       {"-o", "PREFIX",
        "write PREFIX0, PREFIX1, … (else TORCHCOMM_FR_DUMP_TEMP_FILE, TORCH_FR_DUMP_TEMP_FILE or\n"
-       "TORCH_NCCL_DEBUG_INFO_TEMP_FILE is the prefix); its last folder is made if need be"},
+       "TORCH_NCCL_DEBUG_INFO_TEMP_FILE is the prefix); their folder is made if it is missing"},
       {"--to", "FORMAT", "pickle (the default) or json", "pickle json"},
       {"--backend", "NAME", "what the names begin with (nccl)"},
       {"--keep-names", "", "leave the names of operations and their tensors as they are"},

@@ -202,7 +202,7 @@ const Verb& post_mortem_verb() {
       {"--last", "EVENTS", "how many of each ring are shown: 20 unless said"},
       {"--svg", "FILE",
        "also a picture of one process: a row for each thread, the last 500 events of each ring;\n"
-       "- in place of text"},
+       "- in place of text. FILE's folder is made if it is missing"},
       {"--sink", "SINK",
        "give all events that no guard vetoed to a sink, such as json_lines:FILE, each publisher's\n"
        "in their order ('ringmain sort' makes one of all); may be given more than once"}};

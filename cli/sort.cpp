@@ -145,7 +145,8 @@ const Verb& sort_verb() {
   static const Option kOptions[] = {
       {"-o", "FILE",
        "write there, whole or not at all, in place of standard output; no file that is\n"
-       "read. A new file is its owner's only (RINGMAIN_OUTPUT_MODE=0640 for another mode)"},
+       "read. A new file is its owner's only (RINGMAIN_OUTPUT_MODE=0640 for another mode); its\n"
+       "folder is made if it is missing"},
       {"--clock", "CLOCK",
        "between processes: wall, the time of day (the default), or monotonic, time_ns as\n"
        "it is, which is exact between processes of one host and means nothing else",

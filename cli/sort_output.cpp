@@ -82,6 +82,10 @@ SortOutput::SortOutput(const std::string& path, const std::vector<Input>& inputs
 
 void SortOutput::open_beside(const std::string& path, mode_t mode) {
   path_ = path;
+  if (::mkdir(folder_of(path).c_str(), 0700) != 0 && errno == ENOENT) {
+    throw CannotSort(name_ + " cannot be written: more than its own folder is missing; make " +
+                     folder_of(path) + " first");
+  }
   fd_ = ::open(folder_of(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
   if (fd_ >= 0) return;
   if (errno != EOPNOTSUPP && errno != EISDIR) unwritten(errno);

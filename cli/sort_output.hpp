@@ -1,5 +1,6 @@
 // How is a file written whole or not at all? The lines go to a nameless file in the same folder,
-// which takes the name when it is done. Pipes, devices and descriptors are written directly.
+// which takes the name when it is done. That folder is made if it is missing, for its owner only;
+// those above it are not. Pipes, devices and descriptors are written directly.
 #pragma once
 #include <string>
 #include <string_view>

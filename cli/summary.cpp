@@ -216,7 +216,7 @@ const Verb& summary_verb() {
       {"--json", "", "the summary as one JSON object"},
       {"--svg", "FILE",
        "also a picture: how long operations took, on a logarithmic axis, with a bar for each\n"
-       "rank; - in place of text"}};
+       "rank; - in place of text. FILE's folder is made if it is missing"}};
   static const Verb kVerb{
       "summary",
       "FILE…",

@@ -66,9 +66,10 @@ inline std::string output_fault(const struct stat& status, bool made_now) {
   return "";
 }
 
-inline std::string open_fault(int why) {
+inline std::string open_fault(int why, bool by_path = true) {
   if (why == ELOOP) return "it is a link, which is not followed; name what it leads to";
-  return std::generic_category().message(why);
+  const std::string reason = std::generic_category().message(why);
+  return by_path && why == ENOENT ? reason + "; make its folder first" : reason;
 }
 
 inline int descriptor_of(const std::string& path, bool& made_now) noexcept {
@@ -179,8 +180,9 @@ inline Result<OpenedOutput> open_shared_output(const std::string& path) {
   struct stat status {};
   const int fd = detail::descriptor_of(path, made_now);
   if (fd < 0 && errno == ENXIO) return OpenedOutput{-1, false};
-  std::string fault = fd < 0 || ::fstat(fd, &status) != 0 ? detail::open_fault(errno) : "";
-  if (fault.empty() && !detail::is_descriptor(path)) fault = detail::output_fault(status, made_now);
+  const bool by_path = !detail::is_descriptor(path);
+  std::string fault = fd < 0 || ::fstat(fd, &status) != 0 ? detail::open_fault(errno, by_path) : "";
+  if (fault.empty() && by_path) fault = detail::output_fault(status, made_now);
   if (!fault.empty()) {
     if (fd >= 0) ::close(fd);
     return Error{Error::Code::system, "cannot open " + path + " for writing: " + fault};

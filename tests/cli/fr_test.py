@@ -243,7 +243,7 @@ class ConvertTest(FrTest):
 
     def test_an_output_that_cannot_be_written_stays_as_it_was(self):
         self.write(healthy_job(1))
-        ran = fr("convert", self.path / "rank_0", "-o", self.path / "no" / "such")
+        ran = fr("convert", self.path / "rank_0", "-o", self.path / "no" / "such" / "folder")
         self.assertEqual((ran.returncode, ran.stderr.count("\n")), (1, 1))
         self.assertEqual(fr("convert", self.path / "rank_0", "-o", "/dev/full").returncode, 1)
 

@@ -63,7 +63,7 @@ class IdleTest(unittest.TestCase):
     def test_a_file_that_cannot_be_written_is_said_at_the_start_and_once(self):
         for steps in ((), ("say",)):
             self.run_it(*steps, file="/nowhere/x", says=r"\Aringmain: sink json_lines could not open in run_idler \(pid \d+\): "
-                        r"cannot open /nowhere/x for writing: No such file or directory\n"
+                        r"cannot open /nowhere/x for writing: No such file or directory; make its folder first\n"
                         + (r"ringmain: sink json_lines of run_idler \(pid \d+\): 10 events were not written\n" if steps else "") + r"\Z")
 
     def test_whatever_the_program_did_before_it_is_heard(self):

@@ -233,7 +233,7 @@ class SortOutputTest(SortTest):
         self.refuses(self.folder / "none", says=f"{self.folder / 'none'} cannot be read: No such file")
         self.refuses(self.folder, says="it is a folder")
         self.refuses("-o", self.folder, self.path, says="it is no file")
-        self.refuses("-o", self.folder / "no" / "out", self.path, says="cannot be written: No such file")
+        self.refuses("-o", self.folder / "no" / "such" / "out", self.path, says="more than its own folder is missing")
         self.refuses(self.path, self.path, says="was given twice")
         self.refuses("-", "-", says="more than once", status=2, input=b"")
         self.refuses(says="sort wants a file", status=2)

@@ -113,7 +113,7 @@ TEST_F(OutputOpenTest, AnothersFileOrPipeIsLeftAlone) {
 
 TEST_F(OutputOpenTest, WhatIsNoFileIsNamed) {
   expect_refused(".", "Is a directory");
-  expect_refused("no/such/folder", "No such file or directory");
+  expect_refused("no/such/folder", "No such file or directory; make its folder first");
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   const auto pipe = open_shared_output(path("pipe"));
   ASSERT_TRUE(pipe) << pipe.error().message;
