@@ -179,6 +179,13 @@ int refuse_verb(const Verb& among, const std::string& path, std::string_view wor
   for (const Option& option : among.options) names.push_back(option.name);
   names.push_back("--help");
   for (const Verb* verb : among.verbs) names.push_back(verb->name);
+  std::vector<std::string> nested;  // "fr merge" for "fr-merge", as its page is called
+  for (const Verb* verb : among.verbs) {
+    for (const Verb* inner : verb->verbs) {
+      nested.push_back(std::string(verb->name) + " " + std::string(inner->name));
+    }
+  }
+  names.insert(names.end(), nested.begin(), nested.end());
   const std::string what = word.starts_with('-') ? "there is no option " : "there is no verb ";
   return wrong_usage(path, what + in_quotes(word) + did_you_mean(word, names));
 }

@@ -24,6 +24,17 @@ int write_all(const std::filesystem::path& folder) {
   return kDone;
 }
 
+/// Of a page's name, as man wants it: "ringmain-fr-merge", or "fr-merge".
+bool find_page(const std::string& name, VerbPath& path) {
+  for (const VerbPath& one : verbs_below({&program()})) {
+    const std::string page = page_name(one);
+    if (page != name && page != "ringmain-" + name) continue;
+    path = one;
+    return true;
+  }
+  return false;
+}
+
 int run(const Arguments& arguments) {
   const auto folder = arguments.value("--all");
   if (folder && !arguments.operands().empty()) {
@@ -32,7 +43,9 @@ int run(const Arguments& arguments) {
   if (folder && folder->empty()) return wrong_usage("man", "--all wants a folder");
   if (folder) return write_all(*folder);
   VerbPath path{&program()};
-  for (const std::string& word : arguments.operands()) {
+  std::vector<std::string> words = arguments.operands();
+  if (words.size() == 1 && find_page(words.front(), path)) words.clear();
+  for (const std::string& word : words) {
     const Verb* found = nullptr;
     std::vector<std::string_view> known;
     for (const Verb* nested : path.back()->verbs) {
@@ -52,15 +65,18 @@ int run(const Arguments& arguments) {
 
 const Verb& man_verb() {
   static const Option kOptions[] = {
-      {"--all", "FOLDER", "write every page there, as ringmain.1, ringmain-run.1 and so on"}};
+      {"--all", "FOLDER",
+       "write every page there, as ringmain.1, ringmain-run.1, ringmain-fr-merge.1 and so on"}};
   static const Verb kVerb{
       .name = "man",
       .operands = "[VERB]…",
       .summary = "print a page of the manual, for man",
       .details =
           "Prints the page of the program, or of the verb that is named, in the language of\n"
-          "man(7). An installed copy has them all where man looks; without one:\n\n"
-          "  ringmain man run | man -l -\n\n"
+          "man(7). A page's name has '-' between words: that of 'ringmain fr merge' is\n"
+          "ringmain-fr-merge, and all of fr merge, fr-merge and ringmain-fr-merge name it here.\n"
+          "An installed copy has them all where man looks; without one:\n\n"
+          "  ringmain man fr merge | man -l -\n\n"
           "exit status: 0; 1 where a page could not be written; 2 for a wrong call.",
       .options = kOptions,
       .run = run};

@@ -154,7 +154,8 @@ const Verb& replay_verb() {
        "kineto: what torch.profiler writes (the default)\n"
        "torch_trace: what PyTorch writes under TORCH_TRACE: its compiles",
        "kineto torch_trace"},
-      {"--speed", "FACTOR", "1: as recorded (the default); 10: ten times as fast; max: no pauses"},
+      {"--speed", "FACTOR", "1: as recorded (the default); 10: ten times as fast; max: no pauses",
+       "1 10 max"},
       {"--order", "ORDER",
        "thread: a thread per recorded thread, each in its order (the default)\n"
        "recorded: one thread, all events in the order of their times",

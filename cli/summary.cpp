@@ -209,7 +209,8 @@ const Verb& summary_verb() {
   static const Option kOptions[] = {
       {"--by", "WHAT",
        "tell rows apart by rank, by step, or by rank,step; without it ranks are told together,\n"
-       "with the slowest of them, and steps not at all"},
+       "with the slowest of them, and steps not at all",
+       "rank step"},
       {"--top", "N",
        "in text and picture, of each channel the N operations that took longest in\n"
        "all (10); 0 for all. --json has all"},

@@ -76,7 +76,15 @@ class ManTest(unittest.TestCase):
                 if other[:-1] == path and other:
                     self.assertIn(f"\\fB{other[-1]}\\fR", shown)
                     self.assertIn(f".BR {'-'.join(('ringmain', *other))} (1)", shown)
-            self.assertEqual(ringmain("man", *path).stdout, page)
+            for words in (path, ("-".join(path),) if path else (), ("-".join(("ringmain", *path)),)):
+                self.assertEqual(ringmain("man", *words).stdout, page)
+
+    def test_every_page_that_a_page_names_is_installed(self):
+        there = {page.stem for page in self.pages.iterdir()}
+        for page in self.pages.iterdir():
+            named = set(re.findall(r"\b(ringmain[\w-]*) ?\(1\)", page.read_text("ascii").replace("\\-", "-")))
+            self.assertLessEqual(named, there, page.name)
+            self.assertTrue(named, page.name)
 
     def test_man_and_mandoc_read_every_page_without_a_warning(self):
         readers = {"man": ("man", "--warnings", "-E", "UTF-8", "-l"), "mandoc": ("mandoc", "-Tlint", "-Wwarning")}
@@ -99,7 +107,7 @@ class ManTest(unittest.TestCase):
         file = self.pages / "ringmain.1"
         for words, status, sentence in (
                 (("nosuch",), 2, "there is no verb 'nosuch'"), (("repley",), 2, "did you mean 'replay'?"),
-                (("fr", "nosuch"), 2, "there is no verb 'nosuch'"),
+                (("fr-mrege",), 2, "there is no verb 'fr-mrege'"), (("fr", "nosuch"), 2, "there is no verb 'nosuch'"),
                 (("run", "more"), 2, "there is no verb 'more'"),
                 (("--all", "x", "run"), 2, "--all writes every page, so it takes no verb"),
                 (("--all", ""), 2, "--all wants a folder"),
@@ -168,6 +176,42 @@ class CompletionTest(unittest.TestCase):
                 if below := {other[-1] for other, _ in known if other and other[:-1] == path}:
                     self.assertEqual(set(ask(before + " ")), below | {"help"})
                 self.assertEqual(set(ask(before + " -")) - {"-V", "-"}, set(options))
+
+    # What each value is, by its name in --help: a new name is put here when it is known what is said to it.
+    VALUES = {**dict.fromkeys(("FILE", "PREFIX"), "files"), "FOLDER": "folders", "SOURCE": "heartbeat", "SINK": "json_lines",
+              **dict.fromkeys(("FORMAT", "ORDER", "CLOCK", "WHAT", "FACTOR"), "words"),
+              **dict.fromkeys(("N", "SECONDS", "EVENTS", "BYTES", "TEXT", "REGEX", "NAME", "PATTERN", "PATTERNS"), "nothing")}
+
+    def every_value_is_completed_by(self, name):
+        ask = self.shell(name)
+        for path, _ in verbs():
+            help = ringmain(*path, "--help").stdout
+            options = re.findall(r"^  (--?\w[\w-]*) ([A-Z]+) +(.*(?:\n {10,}.*)*)", help, re.M)
+            for option, value, says in options:
+                with self.subTest(path=path, option=option):
+                    self.assertIn(value, self.VALUES)
+                    said = {word.rstrip(":/") for word in ask(" ".join(("ringmain", *path, option, "")))}
+                    if self.VALUES[value] == "words":
+                        self.assertTrue(said)
+                        for word in said:
+                            self.assertRegex(says, rf"\b{word}\b")
+                    elif self.VALUES[value] == "files":
+                        self.assertLessEqual({"trace one.json", "dumps"}, said)
+                    elif self.VALUES[value] == "folders":
+                        self.assertEqual(said, {"dumps"})
+                    elif self.VALUES[value] == "nothing":
+                        self.assertEqual(said, set())
+                    else:
+                        self.assertIn(self.VALUES[value], said)
+
+    def test_bash_has_the_words_that_help_says_for_every_value(self):
+        self.every_value_is_completed_by("bash")
+
+    def test_fish_has_the_words_that_help_says_for_every_value(self):
+        self.every_value_is_completed_by("fish")
+
+    def test_zsh_has_the_words_that_help_says_for_every_value(self):
+        self.every_value_is_completed_by("zsh")
 
     def test_bash_has_every_verb_and_option(self):
         self.everything_is_completed_by("bash")
