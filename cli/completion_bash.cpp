@@ -54,7 +54,7 @@ _ringmain_command() {
 }
 
 _ringmain() {
-  local verbs options takes operands runs path= word typed pending= over= kind line i=1
+  local verbs options takes operands runs path= word typed pending= over= asked= kind line i=1
   local words=() places=() piece=${COMP_WORDS[COMP_CWORD]}
   COMPREPLY=()
   # bash divides words at = and :, too; a word begins where a space was.
@@ -77,7 +77,9 @@ _ringmain() {
       pending=
     elif [[ $verbs ]]; then
       [[ " $verbs " == *" $word "* ]] || return 0
-      if [[ $word != help ]]; then
+      if [[ $word == help ]]; then
+        asked=yes
+      else
         path+="${path:+ }$word"
         _ringmain_verb "$path"
       fi
@@ -91,6 +93,7 @@ _ringmain() {
     fi
   done
 
+  [[ ! $asked || $verbs ]] || return 0
   if [[ ! $pending && ! $over && $typed == --*=* ]]; then
     pending=${typed%%=*} typed=${typed#*=}
   fi

@@ -126,16 +126,25 @@ std::string lines_of(const Verb& program, const VerbPath& path) {
   return made + line(within, " -s h -l help", "say what the words mean");
 }
 
+/// What help is asked about: "ringmain help fr …" and "ringmain fr help …".
+std::string help_lines(const VerbPath& path) {
+  std::vector<std::string_view> names;
+  for (const Verb* nested : path.back()->verbs) names.push_back(nested->name);
+  if (names.empty()) return "";
+  const std::string suggested = " -a " + quoted(joined(names, " "));
+  const std::string words = joined(path, " ");
+  if (words.empty()) return line("__ringmain_next help", suggested, "");
+  return line("__ringmain_next help " + words, suggested, "") +
+         line("__ringmain_next " + words + " help", suggested, "");
+}
+
 }  // namespace
 
 std::string fish_completion(const Verb& program) {
   std::string made = kHead;
   for (const VerbPath& path : verbs_below({&program})) made += lines_of(program, path);
-  std::string help;
-  for (const Choice& choice : choices_of(program)) {
-    if (choice.name != "help") help += (help.empty() ? "" : " ") + std::string(choice.name);
-  }
-  return made + line("__ringmain_next help", " -a " + quoted(help), "");
+  for (const VerbPath& path : verbs_below({&program})) made += help_lines(path);
+  return made;
 }
 
 }  // namespace ringmain::cli

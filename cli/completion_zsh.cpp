@@ -69,6 +69,23 @@ std::string option_word(const Option& option) {
   return quoted(made);
 }
 
+/// What help is asked about: a verb, and one that is nested in it.
+std::string help_of(const Verb& verb, const VerbPath& path) {
+  std::string made =
+      "        help)\n          if ((CURRENT == 2)); then\n            _describe -t verbs verb "
+      "verbs\n"
+      "            return\n          fi\n          shift words\n          ((CURRENT--))\n"
+      "          case $words[1] in\n";
+  for (const Verb* nested : verb.verbs) {
+    if (nested->verbs.empty()) continue;
+    VerbPath below = path;
+    below.push_back(nested);
+    made += "            " + std::string(nested->name) + ") _ringmain_verb_" + joined(below, "_") +
+            " ;;\n";
+  }
+  return made + "          esac ;;\n";
+}
+
 std::string function_of(const Verb& program, const VerbPath& path) {
   const Verb& verb = *path.back();
   const std::string name = joined(path, "_");
@@ -93,7 +110,7 @@ std::string function_of(const Verb& program, const VerbPath& path) {
       made += "        " + std::string(nested->name) + ") _ringmain_verb_" + joined(below, "_") +
               " ;;\n";
     }
-    return made + "        help) _describe -t verbs verb verbs ;;\n      esac ;;\n  esac\n}\n";
+    return made + help_of(verb, path) + "      esac ;;\n  esac\n}\n";
   }
   if (verb.runs_command) {
     return made + " \\\n    '(-)1:command:_command_names -e' '*::argument:_normal'\n}\n";

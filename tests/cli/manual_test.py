@@ -237,6 +237,9 @@ class CompletionTest(unittest.TestCase):
         self.assertEqual(set(ask("ringmain rep")), {"replay"})
         self.assertEqual(set(ask("ringmain fr an")), {"analyze"})
         self.assertEqual(set(ask("ringmain help po")), {"post-mortem"})
+        for line in ("ringmain help fr ", "ringmain fr help "):
+            self.assertEqual(set(ask(line)) - {"help"}, {"analyze", "convert", "merge"})
+        self.assertEqual(ask("ringmain help sort "), [])
         self.assertEqual(set(ask("ringmain replay --format ")), {"kineto", "torch_trace"})
         self.assertEqual(tuple(ask("ringmain replay --format=ki")), after_equals)
         self.assertLessEqual({"json_lines", "summary"}, without_colon("ringmain run --sink "))
