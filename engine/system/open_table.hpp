@@ -3,10 +3,14 @@
 // A bounded table from ids to a few words of facts. An id is used once, a place again and again.
 // The key of a place says whose it is and whether it has begun; who changes it from "open" or
 // "begun" to "ending" tells the end. A second word says when it has begun: until then it holds the
-// id, so that who comes too late, when the place belongs to another id, changes nothing. An id lies
-// in a place of its own, which is one of few for ids that follow each other, so that a thread that
-// opens and ends one after another meets the same lines; where that is taken, in one of two sets of
-// 16 places, in the emptier one. Model, in which any place will do: tests/model/open_table.pml.
+// id, so that who comes too late, when the place belongs to another id, changes nothing. A third
+// one is its opener's: it opens before it says the id to anybody, so that no end comes too early,
+// and writes there once it has, so that who looks for all that is open ends nothing that nobody
+// knows of. What has ended before that is "left": its place is used again once the opener has
+// written. An id lies in a place of its own, which is one of few for ids that follow each other, so
+// that a thread that opens and ends one after another meets the same lines; where that is taken, in
+// one of two sets of 16 places, in the emptier one. Model, in which any place will do:
+// tests/model/open_table.pml.
 #pragma once
 #include <array>
 #include <bit>
@@ -33,6 +37,7 @@ requires(std::is_trivially_copyable_v<Facts> &&
   enum : std::uint64_t { kFree = 0, kWriting = 1 };
   struct Data {
     Atomic<std::uint64_t> begun{0};
+    Atomic<std::uint64_t> told{0};  // the id of which its opener has told
     std::array<Atomic<std::uint64_t>, kWords> words{};
   };
   struct alignas(kLineBytes) Set {
@@ -73,7 +78,8 @@ requires(std::is_trivially_copyable_v<Facts> &&
     if (id != 0 && id <= kIdMax) room.place_ = claim(id);
     return room;
   }
-  /// From here on it is open, in the room that was taken for it.
+  /// From here on it is open, in the room that was taken for it, for who knows its id; tell() has
+  /// to follow.
   void open(const Room& room, std::uint64_t id, const Facts& facts) noexcept {
     const Place place = room.place_;
     Data& data = place.set->data[place.way];
@@ -81,11 +87,17 @@ requires(std::is_trivially_copyable_v<Facts> &&
     data.begun.store(tag_of(id), std::memory_order_release);     // o.facts
     place.key().store(open_key(id), std::memory_order_release);  // o.opened
   }
-  /// Both. False: there is no room, and nobody finds it.
+  /// All who were to hear of it first have: from here on for_each() finds it, if it is open. By the
+  /// thread that opened it. A store, and nothing waits for it.
+  void tell(const Room& room, std::uint64_t id) noexcept {
+    room.place_.set->data[room.place_.way].told.store(id, std::memory_order_release);  // o.told
+  }
+  /// All three. False: there is no room, and nobody finds it.
   [[nodiscard]] bool open(std::uint64_t id, const Facts& facts) noexcept {
     const Room room = take_room(id);
     if (!room) return false;
     open(room, id, facts);
+    tell(room, id);
     return true;
   }
   /// What it is; nothing: it is not open.
@@ -150,7 +162,9 @@ requires(std::is_trivially_copyable_v<Facts> &&
       ended.begun_at =
           static_cast<std::int64_t>(data.begun.load(std::memory_order_acquire));  // o.facts
     read(data, ended.facts);
-    place.key().store(kFree, std::memory_order_release);  // o.opened: the words are read
+    const bool told = data.told.load(std::memory_order_acquire) == id;  // o.told
+    // o.opened: the words are read
+    place.key().store(told ? std::uint64_t{kFree} : left_key(id), std::memory_order_release);
     return true;
   }
   /// The same; nothing for every other.
@@ -159,7 +173,8 @@ requires(std::is_trivially_copyable_v<Facts> &&
     if (end(id, ended)) return ended;
     return {};
   }
-  /// `f(id, facts)` for each that is open from before the call to its end, and for some others.
+  /// `f(id, facts)` for each that was told before the call and is open until its end, and for some
+  /// others that were told.
   template <class F>
   void for_each(F f) const {
     for (std::size_t s = 0; s < sets_count_; ++s) {
@@ -168,6 +183,7 @@ requires(std::is_trivially_copyable_v<Facts> &&
         const std::uint64_t key = place.key().load(std::memory_order_acquire);  // o.opened
         const std::uint64_t id = key >> kStateBits;
         if (id == 0 || !is_open(key, id)) continue;
+        if (sets_[s].data[way].told.load(std::memory_order_acquire) != id) continue;  // o.told
         Facts facts;
         read(sets_[s].data[way], facts);
         if (is_open(place.key().load(std::memory_order_acquire), id)) f(id, facts);  // o.opened
@@ -182,6 +198,8 @@ requires(std::is_trivially_copyable_v<Facts> &&
   static constexpr std::uint64_t open_key(std::uint64_t id) noexcept { return id << kStateBits; }
   static constexpr std::uint64_t ending_key(std::uint64_t id) noexcept { return open_key(id) | 1; }
   static constexpr std::uint64_t begun_key(std::uint64_t id) noexcept { return open_key(id) | 2; }
+  static constexpr std::uint64_t left_key(std::uint64_t id) noexcept { return open_key(id) | 3; }
+  static constexpr bool is_left(std::uint64_t key) noexcept { return (key & 3) == 3; }
   static constexpr bool is_open(std::uint64_t key, std::uint64_t id) noexcept {
     return key == open_key(id) || key == begun_key(id);
   }
@@ -230,7 +248,16 @@ requires(std::is_trivially_copyable_v<Facts> &&
   [[nodiscard]] static bool take(const Place& place) noexcept {
     std::uint64_t key = kFree;
     // o.opened: the last one's words are read
-    return place.key().compare_exchange_strong(key, kWriting, std::memory_order_acq_rel);
+    if (place.key().compare_exchange_strong(key, kWriting, std::memory_order_acq_rel)) return true;
+    return is_left(key) && take_left(place, key);
+  }
+  /// The opener of what was there has written its last word, or will: then it is its place still.
+  [[nodiscard, gnu::noinline]] static bool take_left(const Place& place,
+                                                     std::uint64_t key) noexcept {
+    const auto& told = place.set->data[place.way].told;
+    return told.load(std::memory_order_acquire) == key >> kStateBits &&  // o.told
+           place.key().compare_exchange_strong(key, kWriting,
+                                               std::memory_order_acq_rel);  // o.opened
   }
   [[nodiscard, gnu::noinline]] Place hashed_claim(std::uint64_t id) const noexcept {
     Set* first = &home(id, 0);

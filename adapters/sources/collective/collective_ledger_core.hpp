@@ -147,13 +147,15 @@ struct Ledger::Core : engine::Born {
     const std::uint64_t op_id = new_op_id();
     issued.add();
     const detail::Open::Room room = open.take_room(op_id);
-    (void)channel<Issued>().publish_with([&make, op_id]() noexcept { return make(op_id); });
     facts.issued_ns = engine::now_ns();
-    // Only this thread knows the id yet: nobody can end it before it is open.
-    if (!room) [[unlikely]] {
-      fail_without_room(op_id, facts);
-    } else {
+    // First: who hears of it may end it at once, in its call or in another thread.
+    if (room) [[likely]]
       open.open(room, op_id, facts);
+    (void)channel<Issued>().publish_with([&make, op_id]() noexcept { return make(op_id); });
+    if (room) [[likely]] {
+      open.tell(room, op_id);  // now a group's end may end it: it does not fail before it is issued
+    } else {
+      fail_without_room(op_id, facts);
     }
     return op_id;
   }

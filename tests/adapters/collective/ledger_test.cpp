@@ -211,6 +211,36 @@ TEST_F(LedgerTest, WhatItHasNoRoomForFailsAsUnknownAndIsCounted) {
   EXPECT_EQ(ledger_->figures().open, 0u);
 }
 
+TEST_F(LedgerTest, WhoHearsThatItIsIssuedMayEndItAtOnce) {
+  Heard<Completed> completed(bus_);
+  bool begun = false, ended = false, again = true;
+  const Subscription ends = bus_.channel<Issued>().subscribe_inline([&](const Issued& said) {
+    begun = ledger_->started(said.op_id);
+    ended = ledger_->completed(said.op_id);
+    again = ledger_->completed(said.op_id);
+  });
+  const std::uint64_t id = ledger_->issue(all_reduce());
+  EXPECT_TRUE(begun);
+  EXPECT_TRUE(ended);
+  EXPECT_FALSE(again);
+  EXPECT_FALSE(ledger_->completed(id));
+  ASSERT_EQ(completed.all().size(), 1u);
+  expect_all_reduce(completed.all()[0], id);
+  EXPECT_GE(completed.all()[0].duration_ns, 0);
+  EXPECT_EQ(ledger_->figures().open, 0u);
+}
+
+// Or its failure would be said before it is, and what is kept of a dead process had it open for
+// ever.
+TEST_F(LedgerTest, AGroupsEndInTheMiddleOfItsIssueLeavesItAlone) {
+  std::uint32_t cancelled = 1;
+  const Subscription ends = bus_.channel<Issued>().subscribe_inline(
+      [&](const Issued&) { cancelled = ledger_->end_group(Name("world"), Name("destroyed")); });
+  const std::uint64_t id = ledger_->issue(all_reduce());
+  EXPECT_EQ(cancelled, 0u);
+  EXPECT_TRUE(ledger_->completed(id));
+}
+
 TEST_F(LedgerTest, AGroupsEndCancelsWhatIsOpenInIt) {
   Heard<Failed> failed(bus_);
   Issued other = all_reduce();

@@ -87,6 +87,39 @@ TEST(OpenTableTest, FullIsSaidAndWhatIsOpenStays) {
   EXPECT_TRUE(table.open(1'000'000, {}));  // there is room again
 }
 
+TEST(OpenTableTest, WhatIsNotToldYetEndsForWhoKnowsItAndIsNotFoundAmongAll) {
+  Table table(16);
+  const Table::Room room = table.take_room(5);
+  ASSERT_TRUE(room);
+  EXPECT_FALSE(table.end(5));
+  table.open(room, 5, Facts::of(5));
+  table.for_each([](std::uint64_t id, const Facts&) { ADD_FAILURE() << id; });
+  ASSERT_TRUE(table.begin(5, 100));
+  EXPECT_EQ(table.end(5)->begun_at, 100);
+  table.tell(room, 5);
+  table.for_each([](std::uint64_t id, const Facts&) { ADD_FAILURE() << id; });
+}
+
+// Its opener has still to write there: whoever took the place would be told of in its stead.
+TEST(OpenTableTest, ThePlaceOfWhatEndedUntoldIsUsedAgainOnceItIsTold) {
+  Table table(16);
+  const Table::Room room = table.take_room(1);
+  table.open(room, 1, Facts::of(1));
+  EXPECT_EQ(table.end(1)->facts, Facts::of(1));
+  std::vector<std::uint64_t> others;
+  for (std::uint64_t id = 2; id <= 10 * table.places(); ++id) {
+    if (table.open(id, Facts::of(id))) others.push_back(id);
+  }
+  EXPECT_EQ(others.size(), table.places() - 1);
+  table.tell(room, 1);
+  std::size_t found = 0;
+  table.for_each([&](std::uint64_t, const Facts&) { ++found; });
+  EXPECT_EQ(found, others.size());
+  EXPECT_TRUE(table.open(1'000'001, Facts::of(1'000'001)));
+  EXPECT_FALSE(table.open(1'000'002, {}));
+  for (const std::uint64_t id : others) EXPECT_EQ(table.end(id)->facts, Facts::of(id));
+}
+
 // One place only, in effect: each id takes the places of those before it, while three threads try
 // to begin and to end what is open and what was.
 TEST(OpenTableTest, EachEndsOnceHoweverManySayIt) {
