@@ -67,6 +67,28 @@ thread_local Lane* recent[kRecent] __attribute__((tls_model("initial-exec"))) = 
 // not come in then.
 thread_local bool in_table __attribute__((tls_model("initial-exec"))) = false;
 
+/// A lane that a look of this thread has found, innermost first. Captures that are destroyed before
+/// the look returns may look for others, whose table may grow then.
+class Found {
+ public:
+  explicit Found(const Lane* lane) noexcept : lane_(lane), outer_(innermost) { innermost = this; }
+  Found(const Found&) = delete;
+  Found& operator=(const Found&) = delete;
+  ~Found() { innermost = outer_; }
+  [[nodiscard]] static bool is(const Lane* lane) noexcept {
+    const Found* one = innermost;
+    while (one != nullptr && one->lane_ != lane) one = one->outer_;
+    return one != nullptr;
+  }
+
+ private:
+  static constinit thread_local const Found* innermost __attribute__((tls_model("initial-exec")));
+  const Lane* const lane_;
+  const Found* const outer_;
+};
+constinit thread_local const Found* Found::innermost __attribute__((tls_model("initial-exec"))) =
+    nullptr;
+
 Lane*& recent_of(const ChannelCore& channel) noexcept {
   // Channels lie one behind the other, some multiple of this apart; where that is an odd one, as
   // with GCC's library, those of a bus meet least.
@@ -116,11 +138,11 @@ bool ThreadLanes::add(ChannelCore& channel, Lane* lane, Entries& gone) noexcept 
 /// table of a thread that outlives many buses stays small. Destructors that run with these channels
 /// may publish, so `gone` keeps them until the table can be searched again.
 bool ThreadLanes::make_room(Entries& gone) noexcept {
-  // Closing is final. On a busy lane, or one in an inline phase, this thread is publishing right
-  // now, further up its stack.
+  // Closing is final. On a busy lane, one in an inline phase, or one that a look has found, this
+  // thread is publishing right now, further up its stack.
   const auto lives = [](const Entry& e) {
-    return e.channel &&
-           (!e.channel->line.closing() || e.lane->inlined.phases != 0 || begun(*e.lane));
+    return e.channel && (!e.channel->line.closing() || e.lane->inlined.phases != 0 ||
+                         begun(*e.lane) || Found::is(e.lane));
   };
   const auto living =
       static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), lives));
@@ -178,9 +200,14 @@ class InTable {
 [[gnu::noinline]] Lane* look_up(ChannelCore& channel) noexcept {
   if (ended || in_table) return nullptr;
   Entries gone;
-  const InTable looking;
-  Lane* const lane = find_or_take(channel, gone);
-  if (lane != nullptr) recent_of(channel) = lane;
+  Lane* lane = nullptr;
+  {
+    const InTable looking;
+    lane = find_or_take(channel, gone);
+    if (lane != nullptr) recent_of(channel) = lane;
+  }
+  const Found kept(lane);
+  gone.clear();
   return lane;
 }
 

@@ -2,6 +2,8 @@
 #include "engine/publish/thread_lanes.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -55,6 +57,58 @@ TEST_P(ThreadLanesTest, AThreadKeepsFewOfTheChannelsThatAreClosed) {
     EXPECT_EQ(s->holders.load(), 1u);
     drop_subscriber(s);
   }
+}
+
+/// Where the last copy goes, `act` is called.
+class AtItsEnd {
+ public:
+  explicit AtItsEnd(std::function<void()> act) : acts_(std::make_shared<Acts>()) {
+    acts_->act = std::move(act);
+  }
+  void operator()(const engine::Run&) const {}
+
+ private:
+  struct Acts {
+    std::function<void()> act;
+    ~Acts() { act(); }
+  };
+  std::shared_ptr<Acts> acts_;
+};
+
+// A thread may be the last to hold a bus that has ended, and destroys captures then.
+TEST_P(ThreadLanesTest, ALaneThatIsLookedForStaysItsThreadsWhateverCapturesDoMeanwhile) {
+  ChannelCoreOptions o;
+  o.lanes = GetParam();
+  const Ref<ChannelCore> wanted = make_channel(workers_, o), shows = make_channel(workers_, o);
+  std::vector<Ref<ChannelCore>> before, meanwhile;
+  for (int i = 0; i < 7; ++i) before.push_back(make_channel(workers_, o));
+  for (int i = 0; i < 64; ++i) meanwhile.push_back(make_channel(workers_, o));
+  int ended = 0;
+  std::thread([&] {
+    {
+      const Ref<Engine> over = tests::resting_workers();
+      const Ref<ChannelCore> last = make_channel(over, o);
+      ASSERT_NE(thread_lane(*last), nullptr);
+      last->close_line();
+      Subscriber* const s = tests::make_test_subscriber(AtItsEnd([&] {
+        ++ended;
+        wanted->close_line();
+        for (const auto& c : meanwhile) EXPECT_NE(thread_lane(*c), nullptr);  // its table grows
+      }));
+      s->shown_by = shows.get();
+      EXPECT_TRUE(over->retire_list().retire(*s));
+      drop_subscriber(s);
+    }
+    for (const auto& c : before) ASSERT_NE(thread_lane(*c), nullptr);
+    Lane* const lane = thread_lane(*wanted);
+    ASSERT_NE(lane, nullptr);
+    EXPECT_EQ(ended, 1);
+    EXPECT_EQ(lane->tenure.live.load(), 1u);
+    EXPECT_EQ(thread_lane(*wanted), lane);
+    Lane* const others = wanted->take_lane(lane->options, *wanted);
+    EXPECT_NE(others, lane);
+    if (others != nullptr) ChannelCore::give_lane(*others);
+  }).join();
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, ThreadLanesTest,
