@@ -56,9 +56,11 @@ struct Left {
   std::size_t files = 0;
 };
 Left left_by(Stage& stage, int cycles) {
+  stage.settle();
   const std::size_t files = open_files();
   const std::size_t bytes = allocated_bytes();
   for (int i = 0; i < cycles; ++i) cycle(stage);
+  stage.settle();
   const std::size_t files_now = open_files();
   const std::size_t bytes_now = allocated_bytes();
   return {bytes_now > bytes ? bytes_now - bytes : 0, files_now > files ? files_now - files : 0};

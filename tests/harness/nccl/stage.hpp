@@ -56,6 +56,8 @@ class Stage {
     bool serial = false;  // one thread at a time, in a fixed order
     bool own_mask =
         false;  // the mask is as the plugin sets it; else it is full, as RAS may have it
+    /// Waits for what is on its way out of the plugin, where that is memory of this process.
+    std::function<void()> settle{};
   };
   Stage(FrontEnd& front_end, Board& of_judge, const Options& chosen)
       : front(front_end), board(of_judge), options(chosen), random(chosen.seed) {}
@@ -74,6 +76,10 @@ class Stage {
 
   /// Tells the plugin of the communicator, and sets the mask to all types.
   void open(Communicator& communicator);
+  /// Waits for what is on its way out of the plugin, and is not the plugin's any more.
+  void settle() const {
+    if (options.settle) options.settle();
+  }
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) { return random() % bound; }
   /// A communicator of this process that the plugin was not yet told of.
   Communicator communicator(int rank = 0, int ranks = 2, int nodes = 2);

@@ -202,8 +202,9 @@ class PluginTest(FrontEnd):
             self.assertEqual(operations, seen[self.native], abi)
 
     def test_a_hundred_cycles_of_load_and_unload(self):
-        self.real("again", OURS)  # where nobody hears it nothing is left behind
-        events = self.heard("again", RINGMAIN_NCCL_QUEUES=1)
+        self.real("again", OURS)
+        # What waits for the sink is memory of the process too, and is brought there before that is looked at.
+        events = self.heard("again", RINGMAIN_END_S=600)
         states = collections.Counter(event["state"] for event in events["nccl.plugin"])
         self.assertGreaterEqual(states["opened"], 100)
         self.assertEqual(states["opened"], states["closed"])
