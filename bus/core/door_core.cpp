@@ -1,6 +1,7 @@
 #include "bus/core/door_core.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -38,6 +39,8 @@ OfProcess& of_process() {
 /// interrupted its holder, or a fork have left it locked: then the file stays until the next door.
 constinit std::mutex at_end_mutex;
 constinit const door::Door* at_end = nullptr;
+
+constinit std::atomic<std::uint32_t> doors{0};
 
 std::string folder_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
@@ -99,6 +102,7 @@ Result<std::shared_ptr<ProcessDoor>> open_process_door(const std::string& asked)
 ProcessDoor::ProcessDoor(std::shared_ptr<door::Door> door) noexcept : door_(std::move(door)) {
   static const int registered = std::atexit(&leave_no_door);
   (void)registered;
+  ++doors;
   if (!at_end_mutex.try_lock()) return;
   is_at_end_ = true;
   at_end = door_.get();
@@ -106,9 +110,14 @@ ProcessDoor::ProcessDoor(std::shared_ptr<door::Door> door) noexcept : door_(std:
 }
 
 ProcessDoor::~ProcessDoor() {
+  --doors;
   if (!is_at_end_ || door_->forked()) return;
   const std::lock_guard lock(at_end_mutex);
   if (at_end == door_.get()) at_end = nullptr;
+}
+
+bool has_door() noexcept {
+  return doors.load() != 0;
 }
 
 void leave_no_door() noexcept {

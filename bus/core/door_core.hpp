@@ -24,6 +24,10 @@ class ProcessDoor {
   bool is_at_end_ = false;
 };
 
+/// Does this process have one? Sources whose answers take work beforehand do it then. In a forked
+/// child what the parent had. Threads: any. Progress: wait-free.
+[[nodiscard]] bool has_door() noexcept;
+
 /// What RINGMAIN_DOOR says.
 struct DoorAsked {
   bool opens = false;

@@ -23,6 +23,7 @@
 #include "bus/core/dump_requests.hpp"
 #include "bus/core/heartbeats.hpp"
 #include "bus/core/python_stacks.hpp"
+#include "bus/core/stall_requests.hpp"
 #include "bus/core/stats_json.hpp"
 #include "bus/door.hpp"
 #include "bus/json_text.hpp"
@@ -37,11 +38,12 @@ using formats::JsonText;
 /// Every answer ends in an empty line; without it, it was cut.
 constexpr const char kHelp[] =
     "A door of ringmain. Say one word on a line:\n"
-    "  stats   the buses of this process, with all their figures, as JSON\n"
-    "  dump    has its flight recorders write their dumps, and says which files, as JSON\n"
-    "  stacks  the Python stacks of all threads\n"
-    "  who     which process this is, as JSON\n"
-    "  help    this\n"
+    "  stats    the buses of this process, with all their figures, as JSON\n"
+    "  dump     has its flight recorders write their dumps, and says which files, as JSON\n"
+    "  stacks   the Python stacks of all threads\n"
+    "  stalled  what its NCCL operations wait for, as JSON\n"
+    "  who      which process this is, as JSON\n"
+    "  help     this\n"
     "\n";
 
 void say_sentence(Reply& reply, const std::string& sentence) {
@@ -114,6 +116,20 @@ void answer_stats(Reply& reply) {
   }
   json.close(']');
   add_watchdogs(json);
+  finish(json, reply);
+}
+
+void answer_stalled(Reply& reply) {
+  JsonText json;
+  add_process(json);
+  json.key("monotonic_ns").number(engine::now_ns()).key("sources").open('[');
+  if (!tell_stalls(json)) {
+    return say_sentence(reply,
+                        "nobody follows operations in this process, so nothing is known of what "
+                        "hangs: start it with 'ringmain run --source nccl --door', or attach an "
+                        "nccl::Source; it is there from the first communicator on");
+  }
+  json.close(']');
   finish(json, reply);
 }
 
@@ -205,9 +221,10 @@ void DoorWords::answer(std::string_view word, Reply& reply) {
   if (word == "stats") return answer_stats(reply);
   if (word == "dump") return dump(reply);
   if (word == "stacks") return answer_stacks(reply, process_.c_str());
+  if (word == "stalled") return answer_stalled(reply);
   if (word == "who") return answer_who(reply);
   if (word == "help") return reply.say_static(kHelp);
-  reply.say_static("ringmain: a door answers stats, dump, stacks, who and help\n\n");
+  reply.say_static("ringmain: a door answers stats, dump, stacks, stalled, who and help\n\n");
 }
 
 }  // namespace ringmain::detail

@@ -122,11 +122,13 @@ TEST(DoorWordsTest, ARankIsSaidWhereALauncherSaysOne) {
 }
 
 TEST(DoorWordsTest, EveryAnswerEndsInAnEmptyLine) {
-  for (const char* const word : {"stats", "dump", "stacks", "who", "help", "", "none of them"}) {
+  for (const char* const word :
+       {"stats", "dump", "stacks", "stalled", "who", "help", "", "none of them"}) {
     EXPECT_TRUE(answer_of(word).ends_with("\n\n")) << word;
     EXPECT_EQ(answer_of(word).find("\n\n"), answer_of(word).size() - 2) << word;
   }
-  EXPECT_EQ(answer_of("none"), "ringmain: a door answers stats, dump, stacks, who and help\n\n");
+  EXPECT_EQ(answer_of("none"),
+            "ringmain: a door answers stats, dump, stacks, stalled, who and help\n\n");
 }
 
 TEST(DoorWordsTest, StatsTellAllBusesThatLive) {

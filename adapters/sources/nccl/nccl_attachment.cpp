@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "bus/core/door_core.hpp"
 #include "bus/core/erased.hpp"
 
 #include "events/terms/collective_names.hpp"
@@ -57,6 +58,10 @@ bool Attachment::ends_heard() const noexcept {
   return channel<Evidence>().wanted() || channel<Stalled>().wanted() || ledger->hooked_or_heard();
 }
 
+bool Attachment::door_asks() const noexcept {
+  return options.door != DoorAsks::never && ringmain::detail::has_door();
+}
+
 namespace {
 /// With what each needs of what it belongs to.
 constexpr Types with_parents(Types types) noexcept {
@@ -91,6 +96,11 @@ Types Attachment::needed() const noexcept {
   heard(std::type_identity<Net>{}, kNetPlugin);
   heard(std::type_identity<Stalled>{}, kProxyStep);
   if (ends_heard()) types |= kColl | kP2p | kGroup | kProxyOp;
+  if (door_asks()) {
+    types |= kColl | kP2p | kGroup | kProxyOp;
+    if (options.door != DoorAsks::operations) types |= kProxyStep;
+    if (options.door == DoorAsks::all) types |= kKernelCh;
+  }
   types = with_parents(types);
   if (!options.proxy_steps) types &= ~Types{kProxyStep | kNetPlugin};
   const bool no_room = no_kernel_channels.load();

@@ -14,6 +14,7 @@
 
 #include "bus/bus.hpp"
 #include "bus/core/bus_core.hpp"
+#include "bus/core/stall_requests.hpp"
 
 #include "events/nccl.hpp"
 #include "events/nccl_source.hpp"
@@ -56,6 +57,8 @@ struct Attachment : engine::Born {
   [[nodiscard]] Types needed() const noexcept;
   /// Does somebody wait for the ends of operations?
   [[nodiscard]] bool ends_heard() const noexcept;
+  /// May somebody ask at the process's door what hangs?
+  [[nodiscard]] bool door_asks() const noexcept;
 
   using Channels =
       std::tuple<run::ChannelHeld<Api>, run::ChannelHeld<Operation>, run::ChannelHeld<Group>,
@@ -79,6 +82,7 @@ struct Attachment : engine::Born {
   /// Its end was asked for; what is left to do may come later. Who left has said the last words.
   enum Ended : std::uint8_t { kNotEnded, kDetached, kLeft };
   std::atomic<Ended> ended{kNotEnded};
+  ringmain::detail::StallRequest stall_request;  // under the control's `turn_`
 };
 
 }  // namespace ringmain::nccl

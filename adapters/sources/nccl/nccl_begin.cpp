@@ -148,6 +148,8 @@ void begin_coll(const Beginning& b) noexcept {
   copy_text(part.variant, said.kernel_variant != nullptr    ? said.kernel_variant
                           : part.algorithm == Words::kOther ? said.algo
                                                             : nullptr);
+  if (Communicator* const of = b.where.place)
+    of->note_enqueued(part.func, part.sequence, b.span.began_ns);
   begin_of_call(b, part);
   wait_for_end(b.in, b.span, b.token);
 }
@@ -164,6 +166,8 @@ void begin_p2p(const Beginning& b) noexcept {
   part.root_or_peer = said.peer;
   part.dtype = b.core.words.find(said.datatype);
   part.nccl_channels = said.n_channels;
+  if (Communicator* const of = b.where.place)
+    of->last_p2p.set(part.func, static_cast<std::uint32_t>(said.peer), b.span.began_ns);
   begin_of_call(b, part);
   wait_for_end(b.in, b.span, b.token);
 }

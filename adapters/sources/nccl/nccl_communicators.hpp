@@ -17,6 +17,7 @@
 #include "bus/text.hpp"
 
 #include "adapters/sources/nccl/nccl_gpu_clock.hpp"
+#include "adapters/sources/nccl/nccl_words.hpp"
 
 namespace ringmain::nccl {
 
@@ -101,6 +102,16 @@ struct Identity {
   Name group;
 };
 
+/// The last operation that was begun to be enqueued.
+struct Enqueued {
+  engine::Figure<std::uint64_t> what;  // its number or peer above 8 bits of its Word; 0: none
+  engine::Figure<std::int64_t> at_ns;
+  void set(Word func, std::uint64_t number, std::int64_t now_ns) noexcept {
+    what.set(number << 8 | func);
+    at_ns.set(now_ns);
+  }
+};
+
 struct Communicator {
   enum State : std::uint64_t { kNone = 0, kOpen = 1, kFinalized = 2 };
   // The tenant's number above two bits of State.
@@ -122,6 +133,14 @@ struct Communicator {
       kernel_ended{};  // the last stamp on an NCCL channel
   GpuClock clock;
   Tally spans;
+  // By function, one more than the newest sequence number: a graph's replay has an old one.
+  std::array<engine::Figure<std::uint64_t>, Words::kCount> sequences;
+  Enqueued last, last_p2p;
+
+  void note_enqueued(Word func, std::uint64_t sequence, std::int64_t now_ns) noexcept {
+    sequences[func].at_least(sequence + 1);
+    last.set(func, sequence, now_ns);
+  }
 };
 static_assert(sizeof(Communicator) <= 16 * 1024);
 
@@ -154,6 +173,9 @@ class Communicators {
       place->mask = mask;
       place->clock.forget();
       for (auto& ended : place->kernel_ended) ended.set(0);
+      for (auto& newest : place->sequences) newest.set(0);
+      place->last.set(0, 0, 0);
+      place->last_p2p.set(0, 0, 0);
       place->word.store(std::uint64_t{tenant} << 2 | Communicator::kOpen);
       (void)opened_.add(1);
       (void)openings_.add(1);

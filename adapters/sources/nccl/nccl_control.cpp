@@ -127,6 +127,7 @@ Result<Control::Held> Control::attach(Bus& bus, const Options& options) {
   try {
     serve();
     follow_interest(held);
+    held->stall_request = ringmain::detail::StallRequest(&tell_stalls);
   } catch (...) {
     let_go(held);
     throw;
@@ -148,7 +149,7 @@ void Control::serve() noexcept {
   Types followed = 0;
   bool ends = false;
   if (current_ && !current_->ended) {
-    ends = current_->ends_heard();
+    ends = current_->ends_heard() || current_->door_asks();
     current_->follow.store(ends);
     followed = current_->needed();
   }
@@ -166,8 +167,14 @@ void Control::serve() noexcept {
 void Control::write_masks(Types needed, Types followed) noexcept {
   const bool same = needed == asked_;
   asked_ = needed;
+  if ((followed & (abi::kColl | abi::kP2p)) == 0) {
+    switchboard.followed_since_ns = 0;
+  } else if (switchboard.followed_since_ns == 0) {
+    switchboard.followed_since_ns = engine::now_ns();
+  }
   switchboard.followed.store(followed);  // first: what is needed is followed, or is for the chain
   switchboard.needed.store(needed);
+  if (!same) switchboard.masked = false;
   for (Mask& mask : masks_) {
     const auto value = static_cast<int>(needed & abi::all_types(mask.abi));
     if (same && value == mask.written) continue;  // what another wrote meanwhile stands
@@ -182,6 +189,7 @@ std::optional<int> Control::overwritten() noexcept {
     const int now = __atomic_load_n(mask.at, __ATOMIC_RELAXED);
     if (now == mask.told) continue;
     mask.told = now;
+    switchboard.masked = now != mask.written;
     return now;
   }
   return std::nullopt;
@@ -240,6 +248,7 @@ bool Control::follow_no_more(const Held& which) noexcept {
 /// Under `turn_`, or in a round of the housekeeper that has it. Afterwards no callback knows of it.
 void Control::let_go(const Held& which) noexcept {
   if (!follow_no_more(which)) return;
+  which->stall_request = {};
   (void)switchboard.presence.wait_until_none(-1);
   {
     const Inside in(*which);

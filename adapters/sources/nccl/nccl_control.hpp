@@ -18,6 +18,7 @@
 #include "engine/system/fork.hpp"
 
 #include "bus/bus.hpp"
+#include "bus/json_text.hpp"
 
 #include "adapters/sources/nccl/nccl_core.hpp"
 #include "adapters/sources/nccl/nccl_options.hpp"
@@ -87,5 +88,9 @@ class Control final : public engine::Born {
 /// What hangs, said on `nccl.stalled`: what is news, or, `asked`, all that is open. How many.
 /// Operations whose proxies are quiet are ended, too (nccl_watch.cpp).
 std::uint32_t watch(const Inside& in, bool asked) noexcept;
+
+/// The same for who asks at the process's door, as one JSON object. False: nothing is published.
+/// Takes no lock, and looks through the table twice. Throws std::bad_alloc (nccl_stalled.cpp).
+bool tell_stalls(formats::JsonText& json);
 
 }  // namespace ringmain::nccl

@@ -4,6 +4,8 @@
 
 #include "engine/system/clock.hpp"
 
+#include "bus/core/door_core.hpp"
+
 #include "adapters/sources/nccl/nccl_callbacks.hpp"
 #include "adapters/sources/nccl/nccl_chain.hpp"
 #include "adapters/sources/nccl/nccl_control.hpp"
@@ -43,6 +45,7 @@ void* Control::open(Identity who, const Opened& told) noexcept {
   if (forked()) return nullptr;
   who.group = Name(told.name == nullptr ? "" : told.name);
   sweep_owed();
+  if (ringmain::detail::has_door()) serve();  // which may have been opened since the last look
   engine::Token token;
   Held to;
   bool no_memory = false;

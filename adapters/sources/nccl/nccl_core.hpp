@@ -73,7 +73,9 @@ struct Switchboard {
   std::atomic<Attachment*> to{nullptr};  // nullptr: nothing is published
   std::atomic<Types> needed{0};          // types that somebody wants; 0: look no further
   std::atomic<Types> followed{0};        // of which events are made; others are passed on at most
-  Counters counts;                       // also of what comes where there is no memory for a core
+  std::atomic<std::int64_t> followed_since_ns{0};  // of operations, without a pause; 0: of none
+  std::atomic<bool> masked{false};  // another has written what NCCL is asked for, and it stands
+  Counters counts;                  // also of what comes where there is no memory for a core
 };
 extern constinit Switchboard switchboard;
 

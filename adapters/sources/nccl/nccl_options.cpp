@@ -19,13 +19,13 @@ constexpr std::array<Number, 2> kNumbers{
       Options::kLaneEventsMax},
      {"stall", "stall_seconds", "seconds", &Options::stall_seconds, Options::kStallSecondsMin,
       Options::kStallSecondsMax}}};
-constexpr std::string_view kKernel = "kernel", kSteps = "steps";
+constexpr std::string_view kKernel = "kernel", kSteps = "steps", kDoor = "door";
 
 std::string unknown(std::string_view name, std::string_view word) {
-  std::vector<std::string_view> names{kKernel, kSteps};
+  std::vector<std::string_view> names{kKernel, kSteps, kDoor};
   for (const Number& number : kNumbers) names.push_back(number.name);
-  return "nccl takes kernel=always, kernel=never, steps=never, lane=EVENTS and stall=SECONDS, "
-         "divided by commas, and not " +
+  return "nccl takes kernel=always, kernel=never, steps=never, door=never, door=steps, "
+         "door=all, lane=EVENTS and stall=SECONDS, divided by commas, and not " +
          quoted(word) + (name.empty() ? "" : registry::did_you_mean(name, names));
 }
 
@@ -49,6 +49,16 @@ std::string read_word(std::string_view word, Options& options) {
       return "nccl takes steps=never, and not " + quoted(word) + "; without it steps are told";
     }
     options.proxy_steps = false;
+    return "";
+  }
+  if (name == kDoor) {
+    if (value != "never" && value != "steps" && value != "all") {
+      return "nccl takes door=never, door=steps or door=all, and not " + quoted(word) +
+             "; without it operations and proxies are asked for while there is a door";
+    }
+    options.door = value == "never"   ? DoorAsks::never
+                   : value == "steps" ? DoorAsks::steps
+                                      : DoorAsks::all;
     return "";
   }
   return unknown(name, word);

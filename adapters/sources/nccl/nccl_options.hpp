@@ -18,6 +18,15 @@ enum class KernelChannels : std::uint8_t {
   never
 };
 
+/// What is NCCL asked for, so that the process's door can say what hangs (docs/door.md)? Beyond
+/// that it is told what is asked for anyway.
+enum class DoorAsks : std::uint8_t {
+  operations,  // and their proxies
+  steps,       // these and the proxies' steps
+  all,         // these and the kernels' NCCL channels, as `kernel_channels` allows
+  never        // nothing: what somebody else listens to is all that a door knows
+};
+
 struct Options {
   static constexpr std::uint32_t kLaneEventsMin = 64;
   static constexpr std::uint32_t kLaneEventsMax = 1 << 20;
@@ -31,10 +40,12 @@ struct Options {
   std::uint32_t lane_events = 8192;
   /// After how many seconds in which nothing of an operation was heard it is said to be stalled.
   std::uint32_t stall_seconds = 60;
+  /// While the process has a door.
+  DoorAsks door = DoorAsks::operations;
 
-  /// Reads words divided by commas: kernel=always, kernel=never, steps=never, lane=EVENTS,
-  /// stall=SECONDS; "" gives the defaults. An Error (`refused`) is one sentence. Throws
-  /// std::bad_alloc. Threads: any.
+  /// Reads words divided by commas: kernel=always, kernel=never, steps=never, door=never,
+  /// door=steps, door=all, lane=EVENTS, stall=SECONDS; "" gives the defaults. An Error (`refused`)
+  /// is one sentence. Throws std::bad_alloc. Threads: any.
   [[nodiscard]] static Result<Options> read(std::string_view written);
   /// The first number that is outside of its limits, as an Error (`refused`). Throws
   /// std::bad_alloc. Threads: any.

@@ -30,6 +30,7 @@ __all__ = ["Counts", "Source", "attach", "plugin", "tell_stalled"]
 
 _LANE_EVENTS, _STALL_SECONDS = (64, 1 << 20), (1, 86400)  # what the library takes: from, to
 _KERNELS = {"when_heard": [], "always": ["kernel=always"], "never": ["kernel=never"]}
+_DOORS = {"operations": [], "steps": ["door=steps"], "all": ["door=all"], "never": ["door=never"]}
 _NAMED, _CHAIN = "NCCL_PROFILER_PLUGIN", "RINGMAIN_NCCL_CHAIN"
 
 _library = _nccl_library.load()
@@ -108,7 +109,8 @@ class Source:
 
 
 def attach(bus: Bus | None = None, *, kernel_channels: Literal["when_heard", "always", "never"] = "when_heard",
-           proxy_steps: bool = True, lane_events: int = 8192, stall_seconds: int = 60, name_plugin: bool = True) -> Source:
+           proxy_steps: bool = True, lane_events: int = 8192, stall_seconds: int = 60,
+           door: Literal["operations", "steps", "all", "never"] = "operations", name_plugin: bool = True) -> Source:
     """Publishes NCCL's events on the bus (without one: on Bus.process()) from now on, also of communicators that are open.
     NCCL is asked only for what somebody listens to. A process has one source.
 
@@ -116,7 +118,9 @@ def attach(bus: Bus | None = None, *, kernel_channels: Literal["when_heard", "al
     and what was there into RINGMAIN_NCCL_CHAIN, so that it comes behind; without it, or with a communicator from before, events
     come if the variable named it already. `kernel_channels`: "when_heard", and only where /dev/shm has room; "always", however
     full it is; "never". `proxy_steps`: also a slice through the network is an event. `lane_events`: how many events of one kind a
-    thread may have on their way. `stall_seconds`: after how long without a word an operation is said to be stalled.
+    thread may have on their way. `stall_seconds`: after how long without a word an operation is said to be stalled. `door`: what
+    NCCL is asked for while the process has a door, so that `ringmain door stalled` can tell what hangs: operations with their
+    proxies, the proxies' steps too, all with kernels' channels, or nothing.
 
     RuntimeError, in one sentence: there is a source already. ValueError: a number or word that cannot be.
     """
@@ -126,6 +130,9 @@ def attach(bus: Bus | None = None, *, kernel_channels: Literal["when_heard", "al
     if kernel_channels not in _KERNELS:
         raise ValueError(f"kernel_channels is {kernel_channels!r}; give one of {', '.join(_KERNELS)}")
     words = [*_KERNELS[kernel_channels], *([] if _check.flag("proxy_steps", proxy_steps) else ["steps=never"])]
+    if door not in _DOORS:
+        raise ValueError(f"door is {door!r}; give one of {', '.join(_DOORS)}")
+    words += _DOORS[door]
     words.append(f"lane={_check.whole('lane_events', lane_events, *_LANE_EVENTS)}")
     words.append(f"stall={_check.whole('stall_seconds', stall_seconds, *_STALL_SECONDS)}")
     before = os.environ.get(_NAMED) if _check.flag("name_plugin", name_plugin) else plugin()

@@ -6,6 +6,7 @@ of somebody else's in $RINGMAIN_FAKE, a front end that has one itself in $RINGMA
 in for NCCL in $RINGMAIN_FAKE_NCCL and, for one that is too old, in $RINGMAIN_OLD_NCCL
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -81,6 +82,53 @@ class NcclRunTest(unittest.TestCase):
         self.assertGreaterEqual(stalled["waited_ns"], 1_000_000_000)
         self.assertEqual(len(self.events("nccl.stalled")), 1)  # once
 
+    @contextlib.contextmanager
+    def hanging(self, source, *sinks):
+        """A job whose last collective hangs, and what its door says of it."""
+        with tempfile.TemporaryDirectory() as doors:
+            env = {key: value for key, value in os.environ.items() if not key.startswith(("NCCL_", "RINGMAIN_NCCL"))}
+            env["RINGMAIN_DOOR"] = doors
+
+            def door(*words):
+                return subprocess.run([BINARY, "door", "stalled", *words], env=env, capture_output=True, text=True, check=False)
+
+            with subprocess.Popen([BINARY, "run", "--source", source, "--door", *sinks, "--", FRONT_END, "1", "3", "hang"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True) as job:
+                self.assertEqual(job.stdout.readline(), "hangs\n")
+                yield door
+                job.stdin.close()
+                job.stdout.read()
+                self.assertEqual(job.wait(), 0)
+
+    def test_a_job_that_hangs_is_asked_at_its_door_though_nobody_listens(self):
+        with self.hanging("nccl:kernel=always,door=all") as door:
+            document = json.loads(door("--json").stdout)
+            (row,) = document["doors"]
+            self.assertIsNone(document["waited_for"])
+            (source,) = row["answer"]["sources"]
+            self.assertEqual(source["not_asked_for"], [])
+            (stalled,) = source["operations"]
+            said = door()
+        self.assertEqual((stalled["func"], stalled["group"], stalled["rank"], stalled["sequence"], stalled["reading"], stalled["last"]),
+                         ("AllReduce", "0:default_pg", 1, 2, "not_begun", None))
+        self.assertGreater(stalled["waited_ns"], 0)
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+        self.assertRegex(said.stdout, r"AllReduce 2 of 0:default_pg, rank 1: nothing heard for \d+\.\d s; its kernel has not begun\n")
+
+    def test_what_was_not_asked_for_is_said(self):
+        for sinks in ((), ("--sink", "alarms")):
+            with self.subTest(sinks), self.hanging("nccl", *sinks) as door:
+                said = door().stdout
+                self.assertIn("0:default_pg, rank 1 of 2: none known to be under way, 3 that may be under way or over, as nothing "
+                              "shows their end; last called AllReduce 2, ", said)
+                self.assertIn("it is not asked for proxy steps and kernel channels", said)
+        with self.hanging("nccl:door=never") as door:
+            self.assertIn("NCCL is not asked for operations here, so nothing is known of what hangs", door().stdout)
+
+    def test_a_sink_that_hears_all_tells_the_door_all(self):
+        with self.hanging("nccl:kernel=always", "--sink", f"json_lines:{self.lines}") as door:
+            self.assertIn("AllReduce 2 of 0:default_pg, rank 1: nothing heard for ", door().stdout)
+
     def test_another_plugin_comes_behind(self):
         run = self.run_it(FRONT_END, "1", "4", NCCL_PROFILER_PLUGIN=FAKE, FAKE_PLUGIN=FAKE)
         self.assertIn("others 8\n", run.stdout)  # call and operation
@@ -138,7 +186,7 @@ class NcclRunTest(unittest.TestCase):
 
     def test_help_has_each_word_and_examples_that_are_taken(self):
         said = subprocess.run([BINARY, "run", "--help"], capture_output=True, text=True, check=True).stdout
-        for word in ("kernel=never", "kernel=always", "steps=never", "lane=EVENTS", "stall=SECONDS", "ends", "tags"):
+        for word in ("kernel=never", "kernel=always", "steps=never", "door=WORD", "lane=EVENTS", "stall=SECONDS", "ends", "tags"):
             self.assertIn(f"\n  {word} ", said)
         for example in ("nccl:kernel=never,stall=30", "nccl_calls:ends,tags"):
             self.assertIn(f"as in {example}:", said)

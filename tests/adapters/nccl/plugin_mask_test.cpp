@@ -222,12 +222,15 @@ TEST_F(PluginMaskTest, NumbersOutsideOfTheirLimitsAreRefused) {
 }
 
 TEST_F(PluginMaskTest, WordsAreReadOrRefusedInOneSentence) {
-  const auto read = Options::read("kernel=never,steps=never,lane=128,stall=5");
+  const auto read = Options::read("kernel=never,steps=never,door=steps,lane=128,stall=5");
   ASSERT_TRUE(read);
   EXPECT_EQ(read.value().kernel_channels, KernelChannels::never);
   EXPECT_FALSE(read.value().proxy_steps);
   EXPECT_EQ(read.value().lane_events, 128);
   EXPECT_EQ(read.value().stall_seconds, 5);
+  EXPECT_EQ(read.value().door, DoorAsks::steps);
+  EXPECT_EQ(Options::read("door=all").value().door, DoorAsks::all);
+  EXPECT_EQ(Options::read("door=never").value().door, DoorAsks::never);
   for (const char* const wrong :
        {"kernel", "kernel=no", "stall=0", "stall=x", "step=never", ",", "lane=128,lane=128"}) {
     const auto refused = Options::read(wrong);
@@ -238,7 +241,8 @@ TEST_F(PluginMaskTest, WordsAreReadOrRefusedInOneSentence) {
   // A name that is right is not guessed at: what is wrong is behind it.
   for (const auto& [wrong, says] : {std::pair("kernel", "kernel=always or kernel=never"),
                                     {"kernel=no", "kernel=always or kernel=never"},
-                                    {"steps=always", "steps=never"}}) {
+                                    {"steps=always", "steps=never"},
+                                    {"door=open", "door=never, door=steps or door=all"}}) {
     const std::string message = Options::read(wrong).error().message;
     EXPECT_NE(message.find(says), std::string::npos) << message;
     EXPECT_EQ(message.find("did you mean"), std::string::npos) << message;

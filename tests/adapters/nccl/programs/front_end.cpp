@@ -1,7 +1,7 @@
 // A program with a communicator that tells a profiler plugin of collectives, as NCCL does.
 //
 // usage: front_end CYCLES COLLECTIVES [leave|hang]; leave: by _exit, with the communicator open;
-// hang: the last collective's kernel does not end before standard input does
+// hang: the last collective's kernel does not end before standard input does, which is said
 #include "tests/adapters/nccl/programs/front_end.hpp"
 
 #include <cstdio>
@@ -47,6 +47,10 @@ int main(int count, char** words) {
     const bool hangs = count == 4 && std::strcmp(words[3], "hang") == 0;
     for (int i = 0; i < collectives; ++i)
       front.collective(static_cast<std::uint64_t>(i), !hangs || i + 1 < collectives);
+    if (hangs) {
+      std::puts("hangs");
+      std::fflush(stdout);
+    }
     while (hangs && std::getchar() != EOF) {
     }
     if (count == 4 && !hangs) {

@@ -14,7 +14,8 @@ nccl = pytest.importorskip("ringmain.nccl", reason="this build has no source of 
 @pytest.mark.parametrize("options, words", [
     ({"lane_events": 5}, "^lane_events is 5; give a whole number from 64 to 1048576$"),
     ({"stall_seconds": 0}, "^stall_seconds is 0; give a whole number from 1 to 86400$"),
-    ({"kernel_channels": "sometimes"}, "^kernel_channels is 'sometimes'; give one of when_heard, always, never$")])
+    ({"kernel_channels": "sometimes"}, "^kernel_channels is 'sometimes'; give one of when_heard, always, never$"),
+    ({"door": "open"}, "^door is 'open'; give one of operations, steps, all, never$")])
 def test_options_that_cannot_be_are_refused(bus, options, words):
     with pytest.raises(ValueError, match=words):
         nccl.attach(bus, **options)
