@@ -1,18 +1,21 @@
 // `ringmain door`: what a process that runs, or hangs, says of itself: its figures, its dumps, its
-// Python stacks.
+// Python stacks, what its NCCL operations wait for.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <simdjson.h>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "adapters/formats/json_text.hpp"
 
 #include "cli/arguments.hpp"
 #include "cli/door_client.hpp"
+#include "cli/door_stalled.hpp"
 #include "cli/plain_text.hpp"
 #include "cli/verbs.hpp"
 
@@ -30,8 +33,8 @@ struct DoorCall {
 };
 
 bool is_word(std::string_view operand) {
-  return operand == "stats" || operand == "dump" || operand == "stacks" || operand == "who" ||
-         operand == "help";
+  return operand == "stats" || operand == "dump" || operand == "stacks" || operand == "stalled" ||
+         operand == "who" || operand == "help";
 }
 
 bool is_number(const std::string& word) {
@@ -53,7 +56,7 @@ std::string read_call(const Arguments& arguments, DoorCall& call) {
     if (!is_word(operand)) {
       if (!is_number(operand) && operand.find('/') == operand.npos) {
         return "'" + operand +
-               "' is neither a word that doors answer (stats, dump, stacks) nor a "
+               "' is neither a word that doors answer (stats, dump, stacks, stalled) nor a "
                "process, nor a socket's path";
       }
       call.targets.push_back(operand);
@@ -64,7 +67,7 @@ std::string read_call(const Arguments& arguments, DoorCall& call) {
     }
   }
   if (call.word.empty() && !call.targets.empty())
-    return "say what is to be asked: stats, dump or stacks";
+    return "say what is to be asked: stats, dump, stacks or stalled";
   if (call.all && !call.targets.empty()) return "--all asks all doors; name none beside it";
   return "";
 }
@@ -152,6 +155,60 @@ void add_json(formats::JsonText& json, const DoorAt& door, const DoorAnswer& ans
   json.close('}');
 }
 
+/// What came of one question, for all doors.
+class Asked {
+ public:
+  Asked(const DoorCall& call, std::string word, bool several)
+      : call_(call), word_(std::move(word)), several_(several) {
+    json_.open('{').key("doors").open('[');
+  }
+
+  void take(const DoorAt& door, DoorAnswer answer) {
+    std::optional<StalledProcess> process;
+    if (word_ == "stalled" && answer.fault.empty()) {
+      process = read_stalled(answer.text);
+      if (!process) answer.fault = "what " + door.path() + " answers is not what hangs";
+    }
+    if (!answer.fault.empty()) status_ = kFailed;
+    if (call_.json) {
+      add_json(json_, door, answer, is_answered_in_json(word_));
+    } else if (call_.word.empty()) {
+      print_listed(door, answer);
+    } else if (!answer.fault.empty()) {
+      const std::string whose = several_ ? door.path() + ": " : "";
+      (void)failed(plain_text(whose + answer.fault, false));
+    } else {
+      const std::string text = plain_text(process ? in_words(*process) : answer.text, true);
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      if (several_ && (process || !is_answered_in_json(word_))) std::printf("\n");
+    }
+    if (process) processes_.push_back(std::move(*process));
+  }
+  int end() {
+    const bool judged = word_ == "stalled" && several_;
+    const std::string waited_for = judged ? whom_they_wait_for(processes_) : "";
+    if (!call_.json) {
+      if (!waited_for.empty()) std::printf("%s\n", plain_text(waited_for, false).c_str());
+      return status_;
+    }
+    json_.close(']');
+    if (word_ == "stalled") {
+      json_.key("waited_for");
+      waited_for.empty() ? json_.null() : json_.text(waited_for);
+    }
+    std::printf("%s\n", json_.close('}').str().c_str());
+    return status_;
+  }
+
+ private:
+  const DoorCall& call_;
+  const std::string word_;
+  const bool several_;
+  int status_ = kDone;
+  formats::JsonText json_;
+  std::vector<StalledProcess> processes_;
+};
+
 int run(const Arguments& arguments) {
   DoorCall call;
   if (const std::string sentence = read_call(arguments, call); !sentence.empty())
@@ -160,27 +217,9 @@ int run(const Arguments& arguments) {
   if (const std::string sentence = doors_meant(call, doors); !sentence.empty())
     return failed(sentence);
   const std::string word = call.word.empty() ? "who" : call.word;
-  int status = kDone;
-  formats::JsonText json;
-  json.open('{').key("doors").open('[');
-  for (const DoorAt& door : doors) {
-    const DoorAnswer answer = ask_door(door, word, call.limit_ns);
-    if (!answer.fault.empty()) status = kFailed;
-    if (call.json) {
-      add_json(json, door, answer, is_answered_in_json(word));
-    } else if (call.word.empty()) {
-      print_listed(door, answer);
-    } else if (!answer.fault.empty()) {
-      const std::string whose = doors.size() > 1 ? door.path() + ": " : "";
-      (void)failed(plain_text(whose + answer.fault, false));
-    } else {
-      const std::string text = plain_text(answer.text, true);
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      if (doors.size() > 1 && !is_answered_in_json(word)) std::printf("\n");
-    }
-  }
-  if (call.json) std::printf("%s\n", json.close(']').close('}').str().c_str());
-  return status;
+  Asked asked(call, word, doors.size() > 1);
+  for (const DoorAt& door : doors) asked.take(door, ask_door(door, word, call.limit_ns));
+  return asked.end();
 }
 
 }  // namespace
@@ -193,15 +232,17 @@ const Verb& door_verb() {
       {"--timeout", "SECONDS", "how long each is waited for: 15 unless said"}};
   static const Verb kVerb{
       "door",
-      "[stats|dump|stacks] [PID|SOCKET]…",
+      "[stats|dump|stacks|stalled] [PID|SOCKET]…",
       "what a process that runs, or hangs, says of itself",
       "Asks processes that have a door, by 'ringmain run --door', RINGMAIN_DOOR=1 or\n"
       "ringmain::open_door(). Without a word, lists those that answer.\n\n"
-      "  stats   its buses with all their figures, as JSON\n"
-      "  dump    its flight recorders write their dumps; says which files, as JSON\n"
-      "  stacks  the Python stacks of all its threads, also while one of them holds the GIL\n"
-      "  who     which process it is, as JSON\n"
-      "  help    what doors answer\n\n"
+      "  stats    its buses with all their figures, as JSON\n"
+      "  dump     its flight recorders write their dumps; says which files, as JSON\n"
+      "  stacks   the Python stacks of all its threads, also while one of them holds the GIL\n"
+      "  stalled  what its NCCL operations wait for now, and of several processes whom they all\n"
+      "           wait for; in a run with --source nccl\n"
+      "  who      which process it is, as JSON\n"
+      "  help     what doors answer\n\n"
       "With one door, or --all, no process need be named. A door lets in its own user and root.\n\n"
       "exit status: 0; 1 where there is no door, or one gave no answer; 2 for a wrong call.",
       kOptions,

@@ -97,7 +97,7 @@ bool is_object(const std::string& text) {
 }  // namespace
 
 bool is_answered_in_json(std::string_view word) {
-  return word == "stats" || word == "dump" || word == "who";
+  return word == "stats" || word == "dump" || word == "stalled" || word == "who";
 }
 
 std::vector<std::string> door_places(const std::string& asked) {

@@ -341,7 +341,7 @@ const Verb& run_verb() {
        "each process; 'ringmain post-mortem' reads it; may be given more than once"},
       {"--door", "",
        "each process answers 'ringmain door' while it runs or hangs: its figures, its dumps, its\n"
-       "Python stacks"},
+       "Python stacks, and with --source nccl what its operations wait for"},
       {"--except", "NAME",
        "a command that is left alone, with all that it starts, wherever it is started; may be\n"
        "given more than once"},
@@ -370,6 +370,9 @@ const Verb& run_verb() {
       "  kernel=never    nothing of kernels, which costs small collectives some per cent\n"
       "  kernel=always   kernels also where /dev/shm has no room for what NCCL needs for it\n"
       "  steps=never     no steps of the proxies\n"
+      "  door=WORD       what NCCL is asked for while there is a door, so that it can say what\n"
+      "                  hangs: steps (of the proxies, too), all (and kernels) or never;\n"
+      "                  operations and proxies unless said\n"
       "  lane=EVENTS     room for each thread and kind: 64 to 1048576, 8192 unless said\n"
       "  stall=SECONDS   that pass without a word of an operation until nccl.stalled says so: 1 "
       "to\n"

@@ -1,8 +1,11 @@
 """What tests of doors share: processes that have one, and `ringmain door`."""
 
+import contextlib
 import os
+import socket
 import subprocess
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -55,3 +58,28 @@ class DoorCase(unittest.TestCase):
 
     def sockets(self):
         return sorted(self.doors.iterdir()) if self.doors.exists() else []
+
+    def listen(self, path, answer):
+        """What is no process's door: it gives everybody that answer."""
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(path))
+        listening.listen(8)
+
+        def run():
+            while True:
+                try:
+                    peer, _ = listening.accept()
+                except OSError:
+                    return
+                with peer, contextlib.suppress(OSError):
+                    peer.recv(99)
+                    peer.sendall(answer)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+
+        def end():
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            listening.close()
+        self.addCleanup(end)

@@ -2,7 +2,8 @@
 //
 // A libFuzzer target, built with clang and -DRINGMAIN_BUILD_FUZZERS=ON:
 //   door_fuzz -max_total_time=60 NEW_INPUTS tests/cli/door_corpus
-// The first byte says which of the two; what follows comes over a socket, as from a peer.
+// The first byte says which of the two; what follows comes over a socket, as from a peer. An answer
+// is also shown as one of what hangs, beside itself: nothing in it is believed.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include "engine/door/door_server.hpp"
 
 #include "cli/door_client.hpp"
+#include "cli/door_stalled.hpp"
 
 namespace ringmain::cli {
 namespace {
@@ -97,6 +99,11 @@ void answer(const Listening& at, std::string_view said) {
   if (got.fault.empty()) require(said.ends_with("\n\n") && got.text.size() + 1 == said.size());
   require(got.fault.empty() || got.fault.find('\0') == got.fault.npos ||
           said.find('\0') != said.npos);
+  const auto process = read_stalled(got.text);
+  if (!process) return;
+  require(!in_words(*process).empty());
+  (void)whom_they_wait_for({*process, *process});
+  (void)whom_they_wait_for({*process});
 }
 
 }  // namespace

@@ -4,16 +4,13 @@
 usage: door_test.py TESTCASE, with the program in $RINGMAIN_BINARY and the test programs in $RINGMAIN_PROGRAMS
 """
 
-import contextlib
 import json
 import os
 import re
 import resource
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import unittest
 from pathlib import Path
 
@@ -218,30 +215,6 @@ class ProgramTest(DoorCase):
             run = self.ringmain("door", word, "--all")
             self.assertNotRegex(run.stdout + run.stderr, r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", word)
             json.loads(self.ringmain("door", word, "--all", "--json").stdout)
-
-    def listen(self, path, answer):
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(str(path))
-        listening.listen(8)
-
-        def run():
-            while True:
-                try:
-                    peer, _ = listening.accept()
-                except OSError:
-                    return
-                with peer, contextlib.suppress(OSError):
-                    peer.recv(99)
-                    peer.sendall(answer)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-
-        def end():
-            listening.shutdown(socket.SHUT_RDWR)
-            thread.join()
-            listening.close()
-        self.addCleanup(end)
 
     def test_a_wrong_call_is_one_sentence(self):
         for words, sentence in [(["stat"], "neither a word that doors answer"), (["1"], "say what is to be asked"),
