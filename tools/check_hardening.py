@@ -2,7 +2,7 @@
 """Were these files built with the hardening flags of cmake/Hardening.cmake?
 
 Looks for a relocation table that is read-only after start (RELRO with immediate binding), a stack that cannot be
-executed, position independence, and the stack protector.
+executed, position independence, the stack protector, and memory of threads that can be had however late a file is loaded.
 
 usage: check_hardening.py FILE…
 """
@@ -32,6 +32,9 @@ def faults_of(path):
         yield "the stack may be executable (-z noexecstack)"
     if "__stack_chk_fail" not in read("--dyn-syms", path):
         yield "no stack protector (-fstack-protector-strong)"
+    for name in re.findall(r"R_X86_64_TPOFF64 +[0-9a-f]{16} +([A-Za-z_]\w*)", read("--relocs", path)):
+        if "ringmain" not in name:
+            yield f"{name} is another library's memory of a thread, at a fixed place: where that was loaded late, this cannot be"
 
 
 def main():

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <link.h>
-#include <mutex>
 #include <string>
 
 #include "adapters/launch/original.hpp"
@@ -15,7 +14,6 @@ constinit Gate gates[kFunctions] = {};
 
 namespace {
 
-std::once_flag looked;
 std::atomic<bool> given{false};  // by use_functions()
 
 /// One that the process has loaded, whoever may see its names: Python's packages load NCCL for
@@ -43,7 +41,10 @@ void look() {
 
 AnyFunction* find(Function which) noexcept {
   try {
-    std::call_once(looked, look);
+    // Not std::call_once(): a library whose memory of threads is found without a call cannot use
+    // the C++ library's where that was loaded late, as in a Python that has imported PyTorch.
+    static const bool looked = (look(), true);
+    (void)looked;
   } catch (...) {  // no memory: the next call looks
     return nullptr;
   }
