@@ -28,7 +28,7 @@ install(FILES ${cuda_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/
 
 # The same of collective operations.
 set(collective_headers collective_arguments.hpp collective_current.hpp collective_hook.hpp collective_ledger.hpp collective_watchdog.hpp communicator.hpp
-  communicator_gate.hpp flight_recorder_hook.hpp loopback.hpp torchcomms.hpp torchcomms_arguments.hpp torchcomms_calls.hpp)
+  communicator_gate.hpp communicator_mark.hpp flight_recorder_hook.hpp loopback.hpp torchcomms.hpp torchcomms_arguments.hpp torchcomms_calls.hpp)
 list(TRANSFORM collective_headers PREPEND "${PROJECT_SOURCE_DIR}/adapters/sources/collective/")
 install(FILES ${collective_headers}
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ringmain/adapters/sources/collective")

@@ -33,7 +33,7 @@ PUBLIC_FILES = (C_INTERFACE, "bindings/c/ringmain_record.h", "bindings/c/ringmai
                    "traced", "traced_call", "traced_types")),
                 *(f"adapters/sources/collective/{name}.hpp" for name in
                   ("collective_arguments", "collective_current", "collective_hook", "collective_ledger", "collective_watchdog", "communicator",
-                   "communicator_gate", "flight_recorder_hook", "loopback", "torchcomms", "torchcomms_arguments", "torchcomms_calls")),
+                   "communicator_gate", "communicator_mark", "flight_recorder_hook", "loopback", "torchcomms", "torchcomms_arguments", "torchcomms_calls")),
                 *(f"adapters/sources/nccl/{name}.hpp" for name in
                   ("nccl", "nccl_call", "nccl_calls", "nccl_functions", "nccl_options", "nccl_source", "nccl_types")))
 # Sources whose installed headers other sources may include: they say one thing together (docs/adr/0021).

@@ -37,7 +37,9 @@ CurrentOperation::CurrentOperation(std::uint64_t op_id) noexcept
   if (set_) current = {op_id, engine::forks, false};
 }
 CurrentOperation::~CurrentOperation() {
-  if (set_) current = {before_, born_before_, promised_before_};
+  // What was promised of the same operation was promised to whoever is outside of this, too.
+  const bool same = is_set() && current.promised && current.op_id == before_;
+  if (set_) current = {before_, born_before_, promised_before_ || same};
 }
 bool CurrentOperation::end_is_promised() const noexcept {
   return set_ && is_set() && current.promised;

@@ -18,7 +18,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +34,7 @@
 #include "collective_hook.hpp"
 #include "collective_ledger.hpp"
 #include "communicator_gate.hpp"
+#include "communicator_mark.hpp"
 
 namespace ringmain::collective {
 
@@ -66,8 +66,8 @@ struct CommunicatorOptions {
 
 /// What a backend says of an operation beyond its arguments.
 struct IssueOptions {
-  /// False: nobody may ever say its end. Until the backend's call has returned it can fail; then it
-  /// is forgotten, and no end is published. It marks no thread.
+  /// False: nobody here will say its end. It can fail until the backend's call has returned, and is
+  /// then forgotten, without an end unless a source inside has promised it (promise_end()).
   bool ends = true;
   /// False: the arguments are not filled in, because shows_arguments() was false. Hooks that were
   /// registered since are called for the next operation.
@@ -165,7 +165,7 @@ namespace detail {
 struct Call {
   std::shared_ptr<CommunicatorGate> comm;  // from its issue on
   Operation operation;                     // of `comm`
-  std::optional<Ledger::Inside> inside;
+  CallMark mark;
   Name reason;
   int exceptions = 0;
   OpName name = OpName::other;
@@ -202,7 +202,7 @@ class [[nodiscard]] Issuing {
   /// Takes the thread's mark away before the call is over: what it calls for from here on is no
   /// part of this operation.
   void unmark() noexcept {
-    if (told_) call_.inside.reset();
+    if (told_) call_.mark.take_away();
   }
   /// The backend's call has returned: post hooks are called. `work` is the backend's, for them.
   void returned(const void* work = nullptr) noexcept {

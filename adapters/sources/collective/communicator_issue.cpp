@@ -244,7 +244,7 @@ bool CommunicatorCore::issue(Issuing& issuing, const std::shared_ptr<Communicato
     issuing.over(Outcome::refused, nullptr, nullptr, call.reason);
     return true;
   }
-  if (reported != 0 && call.how.ends) call.inside.emplace(marks(), reported);
+  if (reported != 0) call.mark.set(marks(), reported, !call.how.ends);
   return true;
 }
 
@@ -356,7 +356,7 @@ void Issuing::threw(std::string_view what) noexcept {
 }
 void Issuing::threw(Failed what) noexcept {
   if (!told_ || !call_.under_way) return;
-  call_.inside.reset();
+  call_.mark.take_away();
   if (what.thread == 0) what.thread = static_cast<std::int32_t>(run::this_tid());
   (void)call_.operation.failed(what);
   detail::core_of(call_.comm)->call_post(call_, Outcome::threw, nullptr, nullptr, what.reason);
@@ -366,7 +366,7 @@ void Issuing::threw(Failed what) noexcept {
 void Issuing::over(Outcome outcome, const void* work, const Communicator* part,
                    Name reason) noexcept {
   if (!call_.under_way) return;
-  call_.inside.reset();
+  call_.mark.take_away();
   if (outcome != Outcome::issued) {
     Failed what;
     what.reason = reason;
@@ -375,7 +375,7 @@ void Issuing::over(Outcome outcome, const void* work, const Communicator* part,
     (void)call_.operation.failed(what);
   } else if (call_.lifecycle) {
     (void)call_.operation.completed();
-  } else if (!call_.how.ends) {
+  } else if (!call_.how.ends && !call_.mark.is_promised()) {
     detail::core_of(call_.comm)->forget(call_.operation.id());
   }
   detail::core_of(call_.comm)->call_post(call_, outcome, work, part, reason);

@@ -35,7 +35,8 @@ struct Told {
   collective::Operation operation{};
   std::shared_ptr<Known> on{};
   void* stream = nullptr;
-  bool ours = false;      // no outer source has issued it
+  bool ours = false;      // its end is not another's to say: no outer source has issued it, or this
+                          // one has promised it the end
   bool promised = false;  // another source will say its end
 };
 

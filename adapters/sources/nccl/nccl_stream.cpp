@@ -84,6 +84,11 @@ struct Operating {
   }
 };
 
+/// Its end will be looked for, perhaps when the outer source's call has returned.
+bool promised_to_outer(std::uint64_t id) noexcept {
+  return collective::current_operation() == id && collective::promise_end();
+}
+
 /// It is on its stream. Who will say its end?
 void launched(Attachment& to, const collective::Operation& operation, void* stream, bool ours,
               bool promised) noexcept {
@@ -126,12 +131,14 @@ void accepted(Told told, int result) noexcept {
 int told_call(const Operating& call, const std::shared_ptr<Known>& known) noexcept {
   Attachment& to = *known->to;
   thread_state.refused_on = nullptr;
-  const bool ours = to.ledger->mark() == 0;
+  bool ours = to.ledger->mark() == 0;
   Shape shape(call.which, call.asked, known->comm, known->device);
   const bool shown = known->comm.shows_arguments();
   if (shown) shape.describe_tensors();
-  collective::Issuing issuing =
-      known->comm.issue(shape.arguments(), shape.issued(call.stream), {.shown = shown});
+  const collective::Issued said = shape.issued(call.stream);
+  // A part of an outer one ends for itself, and says nothing of the whole.
+  const bool whole = ours || to.ledger->marked_as(said.op) != 0;
+  collective::Issuing issuing = known->comm.issue(shape.arguments(), said, {.shown = shown});
   if (!issuing) {
     if (known->let_go(issuing)) return call.plain();
     ++to.refused;
@@ -152,6 +159,7 @@ int told_call(const Operating& call, const std::shared_ptr<Known>& known) noexce
   }
   issuing.returned();
   if (id == 0) return result;
+  if (!ours && whole && !promised && to.options.completions) ours = promised_to_outer(id);
   if (thread_state.depth == 0 && result == kSuccess) {
     launched(to, issuing.operation(), call.stream, ours, promised);
   } else {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "adapters/sources/collective/collective_current.hpp"
 #include "adapters/sources/collective/communicator.hpp"
 
 #include "tests/adapters/collective/heard.hpp"
@@ -113,8 +114,10 @@ TEST(CommunicatorBackendTest, WhatNobodyEndsIsNotLeftOpenAndCanFailUntilItsCallI
   const Communicator comm = Communicator::make(bus, world()).value();
   {
     auto issuing = comm.issue(collective::Barrier{}, {}, {.ends = false});
-    EXPECT_EQ(ledger->mark(), 0u);
+    EXPECT_EQ(ledger->mark(), issuing.operation().id());
+    EXPECT_EQ(current_operation(), issuing.operation().id());
     issuing.returned();
+    EXPECT_EQ(ledger->mark(), 0u);
     EXPECT_EQ(ledger->figures().open, 0u);
     EXPECT_FALSE(issuing.operation().completed());
   }
@@ -127,6 +130,47 @@ TEST(CommunicatorBackendTest, WhatNobodyEndsIsNotLeftOpenAndCanFailUntilItsCallI
   ASSERT_EQ(failed.all().size(), 2u);
   EXPECT_EQ(failed.all()[0].how, How::error);
   EXPECT_EQ(failed.all()[1].how, How::vetoed);
+  EXPECT_EQ(ledger->figures().open, 0u);
+}
+
+TEST(CommunicatorBackendTest, WhatASourceInsidePromisedToEndIsLeftOpenForIt) {
+  Bus bus;
+  Heard<Issued> issued(bus);
+  Heard<Completed> completed(bus);
+  const auto ledger = Ledger::of(bus).value();
+  const Communicator outer = Communicator::make(bus, world()).value();
+  const Communicator inner = Communicator::make(bus, world()).value();
+  for (const bool promises : {true, false}) {
+    Issued said;
+    said.op = Name("barrier");
+    auto issuing = outer.issue(collective::Barrier{}, said, {.ends = false});
+    const std::uint64_t id = issuing.operation().id();
+    {
+      auto wrapped = inner.issue(collective::Barrier{}, said);
+      EXPECT_EQ(wrapped.operation().id(), id);
+      const CurrentOperation current(id);
+      EXPECT_EQ(ledger->marked_as(said.op), id);  // as the innermost asks
+      EXPECT_TRUE(!promises || promise_end());
+    }
+    issuing.returned();
+    EXPECT_EQ(current_operation(), 0u);
+    EXPECT_EQ(ledger->completed(id), promises);
+  }
+  EXPECT_EQ(issued.all().size(), 2u);
+  EXPECT_EQ(completed.all().size(), 1u);
+}
+
+TEST(CommunicatorBackendTest, WhatWasPromisedOfAnotherOperationIsNotOfThisOne) {
+  Bus bus;
+  Heard<Issued> issued(bus);
+  const auto ledger = Ledger::of(bus).value();
+  const Communicator outer = Communicator::make(bus, world()).value();
+  auto issuing = outer.issue(collective::Barrier{}, {}, {.ends = false});
+  {
+    const CurrentOperation another(issuing.operation().id() + 1);
+    EXPECT_TRUE(promise_end());
+  }
+  issuing.returned();
   EXPECT_EQ(ledger->figures().open, 0u);
 }
 

@@ -94,6 +94,51 @@ TEST_F(EndsTest, AGroupIsArmedWhenItEndsAndEachCompletesOnce) {
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(completed[i].op_id, issued[i].op_id);
 }
 
+/// As a process group of PyTorch's above NCCL, which is never told of an end.
+class OuterEndsTest : public EndsTest {
+ protected:
+  void call_from_outside() {
+    Issued said;
+    said.op = Name("all_reduce");
+    auto issuing = outer_.issue(collective::AllReduce{}, said, {.ends = false});
+    EXPECT_EQ(all_reduce(), nccl::ncclSuccess);
+    issuing.returned();
+  }
+  collective::Communicator outer_ =
+      collective::Communicator::make(bus_, {.name = "outer", .counts = false}).value();
+};
+
+TEST_F(OuterEndsTest, ItsOperationHasTheEndThatItsStreamShows) {
+  const std::uint64_t held = fake_cuda_hold(stream_);
+  call_from_outside();
+  EXPECT_EQ(open(), 1u);
+  EXPECT_TRUE(completed_.all().empty());
+  fake_cuda_finish(held);
+  ASSERT_TRUE(completed(1));
+  ASSERT_EQ(issued_.all().size(), 1u);
+  EXPECT_EQ(issued_.all()[0].group.view(), "outer");
+  EXPECT_EQ(completed_.all()[0].op_id, issued_.all()[0].op_id);
+}
+
+TEST_F(OuterEndsTest, SoHasOneInAGroupThatEndsAfterTheCall) {
+  EXPECT_EQ(nccl::GroupStart(), nccl::ncclSuccess);
+  for (int i = 0; i < 3; ++i) call_from_outside();
+  EXPECT_EQ(open(), 3u);
+  EXPECT_EQ(nccl::GroupEnd(), nccl::ncclSuccess);
+  ASSERT_TRUE(completed(3));
+  EXPECT_EQ(issued_.all().size(), 3u);
+  EXPECT_EQ(open(), 0u);
+}
+
+TEST_F(OuterEndsTest, AndNothingIsLeftOpenWhereTheGroupNeverRuns) {
+  EXPECT_EQ(nccl::GroupStart(), nccl::ncclSuccess);
+  call_from_outside();
+  EXPECT_EQ(nccl::GroupSimulateEnd(nullptr), nccl::ncclSuccess);
+  ASSERT_EQ(failed_.all().size(), 1u);
+  EXPECT_EQ(failed_.all()[0].how, How::cancelled);
+  EXPECT_EQ(open(), 0u);
+}
+
 TEST_F(EndsTest, WhatAHungStreamHoldsFailsWithAnAbort) {
   const std::uint64_t held = fake_cuda_hold(stream_);
   EXPECT_EQ(all_reduce(), nccl::ncclSuccess);
