@@ -122,6 +122,22 @@ const Snapshot* current_snapshot(Drainer& drainer, const ChannelCore& channel) n
   return protect(channel.snapshot(), drainer.reading);
 }
 
+/// Says how much room the lane of a run has, for whoever waits after it: none where its publisher
+/// pushes events out, or where more of them wait than the drainer has room for. While its channel's
+/// lease is held.
+void note_room(Drainer& drainer, const Run& run) noexcept {
+  const Lane& lane = *run.lane;
+  const bool did_not_fit =
+      lane.owner_slots.ring == nullptr && run.count < Drainer::kBatchMax &&
+      (std::size_t{run.count} + 1) * lane.slot_bytes > std::size_t{Drainer::kRoomBytes};
+  const bool overrun = lane.run_max != ~0u;
+  const std::uint32_t room =
+      overrun || did_not_fit
+          ? 0
+          : lane.tenure.capacity.load(std::memory_order_relaxed);  // relaxed: e.published
+  drainer.least_room = std::min(drainer.least_room, room);
+}
+
 /// Wakes the threads that wait for `consumed`, or for the end of a run.
 void tell(ChannelCore& channel, Lane& lane, std::uint64_t consumed) noexcept {
   asymmetric_fence_light_or_full();  // l.waiting
@@ -237,9 +253,6 @@ void count_discarded(Lane& lane, const Run& run) noexcept {
 /// Reads the snapshot after the run was taken: it has every subscriber that came before an event of
 /// the run was published.
 void hand_to_all(Drainer& drainer, const ChannelCore& channel, const Run& run) noexcept {
-  drainer.least_room =
-      std::min(drainer.least_room,
-               run.lane->tenure.capacity.load(std::memory_order_relaxed));  // relaxed: e.published
   if (const Snapshot* snapshot = current_snapshot(drainer, channel)) {
     for (Subscriber* s : snapshot->subscribers) hand_to(drainer, *s, run);
   }
@@ -260,6 +273,7 @@ void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
 void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) noexcept {
   if (channel.manual()) run.taken_ns = channel.stamp_ns();
   measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
+  note_room(drainer, run);
   hand_to_all(drainer, channel, run);
   channel.dispatched.add(run.count, Writers::one);
   finish_run(channel, lane, run);
@@ -282,6 +296,7 @@ std::size_t drain_apart(Drainer& drainer, ChannelCore& channel, Lane& lane, cons
     count_discarded(lane, run);
   } else {
     measure(channel, lane, run, first);
+    note_room(drainer, run);
   }
   drainer.before_callbacks(channel);
   if (!abort) {

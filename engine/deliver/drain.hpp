@@ -28,7 +28,8 @@ struct Drainer {
   Atomic<std::uint64_t> calling{0};
   std::uint32_t turns = 0;
   enum : std::uint32_t { kAnyRoom = ~0u };
-  /// The smallest capacity of the lanes that runs were handed out of. Its own.
+  /// The smallest capacity of the lanes that runs were handed out of; 0: one of them was overrun,
+  /// or holds more than a run may. Its own.
   std::uint32_t least_room = kAnyRoom;
   Glances glances;
   /// Odd while this thread hands out a run of a channel that delivers in parallel. Younger runs may

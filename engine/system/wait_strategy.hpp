@@ -6,7 +6,7 @@
 // The clock is read after every 64 looks, with a pause between two looks. After a short batch the
 // worker lingers: one that keeps catching up with its publisher contends with it for every cache
 // line. It lingers longer the fewer events came meanwhile, up to a bound, and not at all where a
-// lane is half full. Figures: docs/notes, bench/.
+// lane is half full, or has no room by Drainer::least_room. Figures: docs/notes, bench/.
 #pragma once
 #include <algorithm>
 #include <cstddef>

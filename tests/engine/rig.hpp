@@ -96,6 +96,13 @@ inline auto keep_numbers(std::vector<std::uint64_t>& to) {
   };
 }
 
+/// Who waits a little after a batch waits for good, as far as a test can tell.
+inline engine::WaitOptions lingering_for_an_hour() {
+  engine::WaitOptions wait;
+  wait.linger_ns = 3'600'000'000'000;
+  return wait;
+}
+
 /// Started workers and a way to end them.
 class Running {
  public:

@@ -276,6 +276,24 @@ TEST_P(EvictionTest, WhatAnAbortDiscardsIsNotCountedAsEvicted) {
   EXPECT_EQ(c.delivered, 0u);
 }
 
+TEST_P(EvictionTest, WhereItIsOverrunThereIsNoRoomForAWait) {
+  const AttachedSubscriber attached(*channel_, keep_numbers(got_));
+  Lane& lane = take(options(100));
+  ASSERT_EQ(push_all_of(lane, 0, 50), 50u);
+  drain_all();
+  EXPECT_EQ(drainer_.take_least_room(), 100u);
+  ASSERT_EQ(push_all_of(lane, 50, 200), 150u);
+  drain_all();
+  EXPECT_EQ(drainer_.take_least_room(), 0u);
+  for (std::uint64_t n = 200; n < 600; n += 20) {  // it is known after a while that it keeps up
+    (void)drainer_.take_least_room();
+    ASSERT_EQ(push_all_of(lane, n, n + 20), 20u);
+    drain_all();
+  }
+  EXPECT_EQ(drainer_.take_least_room(), 100u);
+  EXPECT_EQ(drainer_.take_least_room(), std::uint32_t{Drainer::kAnyRoom});
+}
+
 TEST_P(EvictionTest, LatencyIsMeasuredOfThoseThatAreHeard) {
   ChannelCoreOptions measured;
   measured.latency_every = 3;
@@ -327,6 +345,34 @@ TEST_P(EvictionTest, APublisherThatNeverStopsIsHeardInOrderAndAccountedFor) {
   EXPECT_EQ(heard, accepted - c.evicted);
   EXPECT_EQ(gaps, c.evicted + refused);
   expect_balance(200'000);
+}
+
+TEST(LeastRoomTest, WhereMoreWaitThanARunMayHoldThereIsNone) {
+  for (const bool parallel : {false, true}) {
+    const Ref<Engine> workers = tests::resting_workers();
+    ChannelCoreOptions wide;
+    wide.payload_bytes = 1000;  // 62 of them are a run
+    wide.parallel = parallel;
+    const auto channel = make_channel(workers, wide);
+    const AttachedSubscriber attached(*channel, [](const engine::Run&) {});
+    LaneOptions o;
+    o.capacity = 100;
+    o.kind = LaneKind::moodycamel;
+    Lane* const lane = channel->take_lane(o, *channel);
+    ASSERT_NE(lane, nullptr);
+    struct Wide {
+      std::array<std::byte, 1000> bytes{};
+    };
+    for (int i = 0; i < 100; ++i) {
+      auto make = []() noexcept { return Wide{}; };
+      ASSERT_EQ(engine::push<Wide>(*lane, make), Pushed::accepted);
+    }
+    Drainer drainer;
+    ASSERT_LT(drain(drainer, *channel, 256), 100u);
+    EXPECT_EQ(drainer.take_least_room(), 0u);
+    ASSERT_LT(drain(drainer, *channel, 256), 62u);
+    EXPECT_EQ(drainer.take_least_room(), 100u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, EvictionTest,

@@ -48,6 +48,28 @@ TEST_P(WorkersTest, EveryEventOfManyChannelsIsHeard) {
   for (auto& h : all) EXPECT_TRUE(eventually([&] { return h->count == 50; }));
 }
 
+// A wait would last for an hour.
+TEST_P(WorkersTest, WhereASmallLaneIsHalfFullNoneIsWaitedAfter) {
+  const Running running(GetParam(), tests::lingering_for_an_hour());
+  const auto channel = running.channel();
+  Door door;
+  std::atomic<int> heard{0};
+  const AttachedSubscriber attached(*channel, [&](const engine::Run& run) {
+    if (heard == 0) EXPECT_TRUE(door.pass());
+    heard += static_cast<int>(run.count);
+  });
+  LaneOptions small;
+  small.capacity = 4;
+  Lane& lane = *channel->take_lane(small, *channel);
+  ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
+  ASSERT_TRUE(door.await_arrival());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
+  door.open();
+  ASSERT_TRUE(eventually([&] { return heard == 4; }));
+  ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
+  EXPECT_TRUE(eventually([&] { return heard == 5; }));
+}
+
 TEST_P(WorkersTest, AParkedWorkerIsWokenByTheNextEvent) {
   WaitOptions wait;
   wait.spin_ns = 0;
