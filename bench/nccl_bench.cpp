@@ -66,6 +66,19 @@ class Communicating {
     (void)plugin_.start_event(context_, &handle, &what_);
     return handle;
   }
+  /// As NCCL tells of an operation: with the call that asked for it as its parent, and in a plan,
+  /// both of which are open. False: nobody follows those.
+  bool begin_what_it_is_in() {
+    const abi::DescriptorV7 operation = what_;
+    what_ = plan();
+    void* const in = start();
+    what_.type = abi::kCollApi;
+    void* const call = start();
+    what_ = operation;
+    what_.parent = call;
+    what_.coll.parent_group = in;
+    return in != nullptr && call != nullptr;
+  }
   [[gnu::always_inline]] void span() {
     void* const handle = start();
     (void)plugin_.stop_event(handle);
@@ -203,13 +216,14 @@ void called_directly(Repetition& repetition) {
   const void* const table = library == nullptr ? nullptr : ::dlsym(library, abi::symbol_of(7));
   if (table == nullptr) return repetition.fail("the plugin cannot be loaded");
   Communicating nccl(operation(), *static_cast<const abi::TableV7*>(table));
+  if (!nccl.begin_what_it_is_in()) return repetition.fail("it follows nothing");
   repetition.value(time_stretches<kStretch>([&] { nccl.span(); }, [] {}));
 }
 /// The same behind ringmain's, of which nobody hears.
 void chained(Repetition& repetition) {
   chain_plugins(RINGMAIN_BENCH_NCCL_PLUGIN, 7, [](const char* fault) { std::puts(fault); });
   Communicating nccl(operation());
-  if (nccl.start() == nullptr) return repetition.fail("nothing is chained");
+  if (!nccl.begin_what_it_is_in()) return repetition.fail("nothing is chained");
   repetition.value(time_stretches<kStretch>([&] { nccl.span(); }, [] {}));
 }
 
