@@ -42,20 +42,12 @@ class TokenNotes {
   /// A place for a new tenant, to be published or given back by its opener. `seed`: where this
   /// thread looks, changed to where it looks next. `tries`: how many places are looked at, from 64
   /// on all over the table. Zero: none of them was free.
-  [[nodiscard]] Token take(std::uint32_t& seed, std::size_t tries) noexcept {
-    for (std::size_t i = 0; i < tries; ++i) {
-      seed = next_place(seed, i);
-      const std::size_t at = seed & mask_;
-      Place& place = places_.get()[at];
-      std::uint64_t word = place.word.load(std::memory_order_relaxed);  // relaxed: a guess
-      if (state_of(word) == kFilling || state_of(word) == kOpen) continue;
-      const std::uint64_t filling = word_of(tenant_of(word) + 1, kFilling);
-      // v.tenant: its words are its opener's
-      if (!place.word.compare_exchange_strong(word, filling, std::memory_order_acq_rel)) continue;
-      if (at >= used_.get()) used_.at_least(at + 1);
-      return {cookie_, tenant_of(filling), at};
-    }
-    return {};
+  [[nodiscard, gnu::always_inline]] Token take(std::uint32_t& seed, std::size_t tries) noexcept {
+    seed = next_place(seed, 0);
+    const Token made = take_at(seed & mask_);
+    if (made.bits() != 0) [[likely]]
+      return made;
+    return take_farther(seed, tries);
   }
   /// Its opener's, before it is published.
   void write(Token made, std::size_t which, std::uint64_t word) noexcept {
@@ -71,8 +63,9 @@ class TokenNotes {
     places_.get()[made.place()].word.store(word_of(made.tenant(), kFree),
                                            std::memory_order_release);  // v.tenant
   }
-  /// True for the one call that ends this tenant; of `words`, the first `count` are its own.
-  [[nodiscard]] bool end(Token which, Words& words, std::size_t count = kWords) noexcept {
+  /// True for the one call that ends this tenant; `words`: the first `count` of its own.
+  [[nodiscard, gnu::always_inline]] bool end(Token which, std::uint64_t* words,
+                                             std::size_t count) noexcept {
     if (!is_ours(which)) return false;
     const Place& place = places_.get()[which.place()];
     if (place.word.load(std::memory_order_acquire) != word_of(which.tenant(), kOpen))
@@ -83,6 +76,9 @@ class TokenNotes {
     std::uint64_t open = word_of(which.tenant(), kOpen);
     return places_.get()[which.place()].word.compare_exchange_strong(
         open, word_of(which.tenant(), kEnded), std::memory_order_acq_rel);  // v.tenant
+  }
+  [[nodiscard]] bool end(Token which, Words& words) noexcept {
+    return end(which, words.data(), words.size());
   }
   /// One of its words, also when it has ended, until its place is another's. False: it cannot be
   /// told any more, or was never.
@@ -124,6 +120,25 @@ class TokenNotes {
     std::array<Atomic<std::uint64_t>, kWords> words;
   };
 
+  /// Zero: it is not free.
+  [[gnu::always_inline]] Token take_at(std::size_t at) noexcept {
+    Place& place = places_.get()[at];
+    std::uint64_t word = place.word.load(std::memory_order_relaxed);  // relaxed: a guess
+    if (state_of(word) == kFilling || state_of(word) == kOpen) return {};
+    const std::uint64_t filling = word_of(tenant_of(word) + 1, kFilling);
+    // v.tenant: its words are its opener's
+    if (!place.word.compare_exchange_strong(word, filling, std::memory_order_acq_rel)) return {};
+    if (at >= used_.get()) used_.at_least(at + 1);
+    return {cookie_, tenant_of(filling), at};
+  }
+  [[gnu::noinline]] Token take_farther(std::uint32_t& seed, std::size_t tries) noexcept {
+    for (std::size_t i = 1; i < tries; ++i) {
+      seed = next_place(seed, i);
+      const Token made = take_at(seed & mask_);
+      if (made.bits() != 0) return made;
+    }
+    return {};
+  }
   /// Where a thread looks that has looked at `looked` places in vain, at `seed` last: on in its
   /// window, then by odd leaps, which come to each place of the table.
   static constexpr std::uint32_t next_place(std::uint32_t seed, std::size_t looked) noexcept {

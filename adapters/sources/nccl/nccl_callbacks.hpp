@@ -33,9 +33,9 @@ void end_all(const Inside& in) noexcept;
 /// startEvent, in the form of its version: they are told, and no event is made of it. Its handle;
 /// nullptr: none of them follows it. Threads: NCCL's; nobody waits for one that is inside.
 template <class D>
-[[nodiscard]] void* pass_on(int version, void* context, D& what) noexcept;
+[[nodiscard]] void* pass_on(void* context, D& what) noexcept;
 /// stopEvent and recordEventState of such a handle.
-void pass_stop(engine::Token which) noexcept;
+void pass_stop(Core& core, engine::Token which) noexcept;
 void pass_record(engine::Token which, abi::State state, abi::StateArgs* args) noexcept;
 /// A communicator is finalized: what is open in it is stopped no more.
 void forget_passed(Core& core, engine::Token communicator) noexcept;

@@ -68,11 +68,6 @@ class Chain {
   /// measured how long each takes.
   void start(const Communicator* of, Handles& handles, const abi::DescriptorV7& what,
              const Parents& parents, bool timed) noexcept;
-  /// The same for one of them, with NCCL's own descriptor, whose parents are that one's for the
-  /// time of the call, or among several with a copy of it.
-  template <class D>
-  [[nodiscard]] void* pass(std::size_t which, const Communicator* of, D& what, void* parent,
-                           void* plan, bool timed) noexcept;
   void stop(const Handles& handles, bool timed) noexcept {
     for (std::size_t i = 0; i < size_; ++i) stop(i, handles[i], timed);
   }
@@ -91,12 +86,16 @@ class Chain {
   /// Of each that has thrown, or that has taken long, since the last look.
   void look(const Sentence& threw, const Sentence& slow) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// The one of a chain of one; else nullptr.
+  [[nodiscard]] ChainedPlugin* only() noexcept { return only_; }
+  [[nodiscard]] ChainedPlugin& at(std::size_t which) noexcept { return *plugins_[which]; }
 
  private:
   Chain();
   bool say_throw(std::size_t which, const Sentence& say) noexcept;
   std::array<std::unique_ptr<ChainedPlugin>, kChainMax> plugins_;
   std::size_t size_ = 0;
+  ChainedPlugin* only_ = nullptr;
 };
 
 }  // namespace ringmain::nccl

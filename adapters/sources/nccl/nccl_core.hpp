@@ -20,9 +20,10 @@ namespace ringmain::nccl {
 
 class Chain;
 
-/// What is kept of a span that plugins behind ringmain's alone are told of: the token of its
-/// communicator, or else how many had been opened, and what they gave for it.
-using Passed = engine::TokenNotes<1 + kChainMax>;
+/// What is kept of a span that plugins behind ringmain's alone are told of: what they gave for it,
+/// and at kPassedOf the token of its communicator, or else how many had been opened.
+using Passed = engine::TokenNotes<kChainMax + 1>;
+enum : std::size_t { kPassedOf = kChainMax };
 
 struct Core : engine::Born {
   enum : std::size_t { kSpans = Spans::kPlacesMax, kTries = 512 };

@@ -81,9 +81,12 @@ template <class D>
 class WithParents {
  public:
   WithParents(D& what, void* parent, void* plan) noexcept
+      : WithParents(what, parent, has_plan(what.type) ? &plan_of(what) : nullptr, plan) {}
+  /// `plan_at`: where it names its plan; nullptr: nowhere.
+  WithParents(D& what, void* parent, void** plan_at, void* plan) noexcept
       : what_(what),
         parent_(std::exchange(what.parent, parent)),
-        plan_at_(has_plan(what.type) ? &plan_of(what) : nullptr),
+        plan_at_(plan_at),
         plan_(plan_at_ != nullptr ? std::exchange(*plan_at_, plan) : nullptr) {}
   WithParents(const WithParents&) = delete;
   WithParents& operator=(const WithParents&) = delete;

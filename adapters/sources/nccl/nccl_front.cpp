@@ -86,7 +86,7 @@ abi::Result start(int version, void* context, void** handle, D* what) noexcept {
     return abi::kSuccess;
   }
   const bool followed = (switchboard.followed.load() & what->type) != 0;
-  *handle = followed ? start_needed(version, context, *what) : pass_on(version, context, *what);
+  *handle = followed ? start_needed(version, context, *what) : pass_on(context, *what);
   return abi::kSuccess;
 }
 
@@ -146,9 +146,10 @@ namespace {
 
 abi::Result stop(void* handle) noexcept {
   if (handle == nullptr) return abi::kSuccess;
-  if (!is_passed(handle)) return stop_span(handle);
+  Core* const core = switchboard.core.load();
+  if (core == nullptr || !core->passed.is_ours(token_of(handle))) return stop_span(handle);
   const Errno kept;
-  pass_stop(token_of(handle));
+  pass_stop(*core, token_of(handle));
   return abi::kSuccess;
 }
 

@@ -6,6 +6,7 @@
 
 #include "adapters/sources/nccl/nccl_callbacks.hpp"
 #include "adapters/sources/nccl/nccl_chain.hpp"
+#include "adapters/sources/nccl/nccl_chained_plugin.hpp"
 #include "adapters/sources/nccl/nccl_descriptors.hpp"
 
 namespace ringmain::nccl {
@@ -30,22 +31,25 @@ Core* here() noexcept {
 std::uint64_t communicator_of(Core& core, const void* parent) noexcept {
   const engine::Token token = token_of(parent);
   std::uint64_t of = 0;
-  if (core.passed.read(token, 0, of)) return of;
+  if (core.passed.read(token, kPassedOf, of)) return of;
   const Pin span = core.spans.pin(token);
   return span && span->of != nullptr ? core.communicators.token_of_place(*span->of) : 0;
 }
 
-/// Where a span belongs. `told`: it is passed on.
+/// Where a span belongs. Two words, which are handed back in registers.
 struct Belonging {
-  std::uint64_t token = 0;
+  enum : std::uint64_t { kNowhere = 0, kForeign = 1, kUntold = 2 };  // no communicator's tokens
+  std::uint64_t token = kNowhere;
   const Communicator* place = nullptr;
-  bool told = true, foreign = false;
+  [[nodiscard]] bool is_told() const noexcept { return token != kUntold; }
+  [[nodiscard]] bool is_foreign() const noexcept { return token == kForeign; }
 };
-/// Of a proxy operation that another process asked for nothing is looked at. One of a process with
-/// our number in another namespace cannot be told from our own by those behind.
+/// Of what another process may have asked for, and of what is in no communicator. Of a proxy
+/// operation that another process asked for nothing is looked at. One of a process with our number
+/// in another namespace cannot be told from our own by those behind.
 template <class D>
-[[gnu::always_inline]] inline Belonging belonging(Core& core, const void* context,
-                                                  const D& what) noexcept {
+[[gnu::noinline]] Belonging belonging_elsewhere(Core& core, const void* context,
+                                                const D& what) noexcept {
   Belonging found;
   if (what.type == abi::kProxyStep || what.type == abi::kNetPlugin) {
     found.token = communicator_of(core, what.parent);
@@ -53,40 +57,112 @@ template <class D>
     return found;
   }
   const bool proxy_op = what.type == abi::kProxyOp;
-  found.foreign = proxy_op && what.proxy_op.pid != core.process;
-  if (!found.foreign) {
+  if (!proxy_op || what.proxy_op.pid == core.process) {
     found.token = token_of(context).bits();
-    found.place = core.communicators.place_of(engine::Token(found.token));
-    if (found.place != nullptr) [[likely]]
-      return found;
-    found.told = false;
+    found.place = core.communicators.place_of(token_of(context));
+    if (found.place != nullptr) return found;
+    found.token = Belonging::kUntold;
     if (!proxy_op) {
       core.counts.no_context.add();
       return found;
     }
     core.counts.filtered.add();
+  } else {
+    found.token = Belonging::kForeign;
   }
   core.counts.detached.add();
   return found;
+}
+template <class D>
+[[gnu::always_inline]] inline Belonging belonging(Core& core, const void* context,
+                                                  const D& what) noexcept {
+  constexpr std::uint64_t kOfOthers = abi::kProxyOp | abi::kProxyStep | abi::kNetPlugin;
+  Belonging found;
+  found.token = token_of(context).bits();
+  if ((what.type & kOfOthers) == 0) [[likely]]
+    found.place = core.communicators.place_of(token_of(context));
+  if (found.place == nullptr) [[unlikely]]
+    found = belonging_elsewhere(core, context, what);
+  return found;
+}
+
+void* context_of(const Belonging& in, std::size_t plugin) noexcept {
+  return in.place == nullptr ? nullptr : in.place->chained[plugin].load();
+}
+[[gnu::noinline]] void* of_followed(Core& core, engine::Token token, std::size_t plugin) noexcept {
+  const Pin span = core.spans.pin(token);
+  return span ? span->chained[plugin] : nullptr;
+}
+/// What a plugin gave for a span that may be over.
+[[gnu::always_inline]] inline void* theirs_of(Core& core, engine::Token token,
+                                              std::size_t plugin) noexcept {
+  std::uint64_t theirs = 0;
+  if (core.passed.read(token, plugin, theirs)) [[likely]]
+    return std::bit_cast<void*>(theirs);
+  return of_followed(core, token, plugin);
+}
+/// What they know as the parent, and as the plan of an operation, which is named at `at`.
+template <class D>
+void* parent_for(Core& core, const Belonging& in, const D& what, std::size_t plugin) noexcept {
+  return what.parent == nullptr || in.is_foreign() ? nullptr
+                                                   : theirs_of(core, token_of(what.parent), plugin);
+}
+template <class D>
+void** plan_at(D& what) noexcept {
+  return has_plan(what.type) ? &plan_of(what) : nullptr;
+}
+void* plan_for(Core& core, void* const* at, std::size_t plugin) noexcept {
+  return at == nullptr || *at == nullptr ? nullptr : theirs_of(core, token_of(*at), plugin);
+}
+/// What they gave stays under that handle.
+[[gnu::always_inline]] inline void* note(Core& core, const Belonging& in,
+                                         engine::Token token) noexcept {
+  core.passed.write(token, kPassedOf,
+                    in.place == nullptr ? core.communicators.openings() : in.token);
+  core.counts.started.add();
+  core.passed.publish(token);
+  return handle_of(token);
+}
+[[gnu::noinline]] void* nobody_follows(Core& core, engine::Token token) noexcept {
+  core.passed.give_back(token);
+  core.counts.filtered.add();
+  return nullptr;
+}
+
+/// Each has a descriptor of its own: what one writes there is not told to the next.
+template <class D>
+[[gnu::noinline]] void* pass_copies(Core& core, Chain& chain, const Belonging& in,
+                                    D& what) noexcept {
+  const engine::Token token = core.passed.take(threads_seed(), Core::kTries);
+  if (token.bits() == 0) {
+    core.counts.no_room.add();
+    return nullptr;
+  }
+  const bool timed = Chain::is_timed(token);
+  bool any = false;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    void* const handle =
+        chain.at(i).start_copy(context_of(in, i), what, parent_for(core, in, what, i),
+                               plan_for(core, plan_at(what), i), timed);
+    core.passed.write(token, i, std::bit_cast<std::uint64_t>(handle));
+    any |= handle != nullptr;
+  }
+  if (!any) return nobody_follows(core, token);
+  return note(core, in, token);
 }
 
 }  // namespace
 
 void* handle_for(Core& core, const void* handle, std::size_t plugin) noexcept {
-  if (handle == nullptr) return nullptr;
-  const engine::Token token = token_of(handle);
-  std::uint64_t theirs = 0;
-  if (core.passed.read(token, 1 + plugin, theirs)) return std::bit_cast<void*>(theirs);
-  const Pin span = core.spans.pin(token);
-  return span ? span->chained[plugin] : nullptr;
+  return handle == nullptr ? nullptr : theirs_of(core, token_of(handle), plugin);
 }
 
 template <class D>
-void* pass_on(int version, void* context, D& what) noexcept {
+void* pass_on(void* context, D& what) noexcept {
   Core* const core = here();
   if (core == nullptr) return nullptr;
   const std::uint64_t type = what.type;
-  if ((type & (type - 1)) != 0 || (type & abi::all_types(version)) == 0) {
+  if ((type & (type - 1)) != 0 || (type & abi::all_types(version_of<D>())) == 0) {
     core->counts.unknown_types.add();
     return nullptr;
   }
@@ -96,47 +172,59 @@ void* pass_on(int version, void* context, D& what) noexcept {
     return nullptr;
   }
   const Belonging in = belonging(*core, context, what);
-  if (!in.told) return nullptr;
+  if (!in.is_told()) return nullptr;
+  ChainedPlugin* const only = chain->only();
+  if (only == nullptr || only->version() != version_of<D>())
+    return pass_copies(*core, *chain, in, what);
+  // It is alone, and is given NCCL's own descriptor.
+  void* const its = context_of(in, 0);
+  if (!only->wants(its, type)) {
+    core->counts.filtered.add();
+    return nullptr;
+  }
+  void** const names_plan = plan_at(what);
+  void* const parent = parent_for(*core, in, what, 0);
+  void* const plan = plan_for(*core, names_plan, 0);
   const engine::Token token = core->passed.take(threads_seed(), Core::kTries);
   if (token.bits() == 0) {
     core->counts.no_room.add();
     return nullptr;
   }
-  const void* const parent = in.foreign ? nullptr : what.parent;
-  const void* const plan = has_plan(type) ? plan_of(what) : nullptr;
-  const bool timed = Chain::is_timed(token);
-  bool any = false;
-  for (std::size_t i = 0; i < chain->size(); ++i) {
-    void* const handle = chain->pass(i, in.place, what, handle_for(*core, parent, i),
-                                     handle_for(*core, plan, i), timed);
-    core->passed.write(token, 1 + i, std::bit_cast<std::uint64_t>(handle));
-    any |= handle != nullptr;
+  void* handle = nullptr;
+  {
+    const WithParents<D> theirs(what, parent, names_plan, plan);
+    handle = only->start_with<D>(only->start_of<D>(), its, what, Chain::is_timed(token));
   }
-  if (!any) {
-    core->passed.give_back(token);
-    core->counts.filtered.add();
-    return nullptr;
-  }
-  core->passed.write(token, 0, in.place == nullptr ? core->communicators.openings() : in.token);
-  core->counts.started.add();
-  core->passed.publish(token);
-  return handle_of(token);
+  if (handle == nullptr) return nobody_follows(*core, token);
+  core->passed.write(token, 0, std::bit_cast<std::uint64_t>(handle));
+  return note(*core, in, token);
 }
-template void* pass_on(int, void*, abi::DescriptorV4&) noexcept;
-template void* pass_on(int, void*, abi::DescriptorV5&) noexcept;
-template void* pass_on(int, void*, abi::DescriptorV6&) noexcept;
-template void* pass_on(int, void*, abi::DescriptorV7&) noexcept;
+template void* pass_on(void*, abi::DescriptorV4&) noexcept;
+template void* pass_on(void*, abi::DescriptorV5&) noexcept;
+template void* pass_on(void*, abi::DescriptorV6&) noexcept;
+template void* pass_on(void*, abi::DescriptorV7&) noexcept;
 
-void pass_stop(engine::Token which) noexcept {
-  Core* const core = here();
-  if (core == nullptr) return;
-  Chain& chain = *core->chain.load();
-  Passed::Words words;
-  if (!core->passed.end(which, words, 1 + chain.size())) return core->counts.stale_stops.add();
-  core->counts.stopped.add();
-  const bool timed = Chain::is_timed(which);
+namespace {
+
+[[gnu::noinline]] void stop_several(Core& core, Chain& chain, engine::Token which) noexcept {
+  Passed::Words handles;
+  if (!core.passed.end(which, handles.data(), chain.size())) return core.counts.stale_stops.add();
+  core.counts.stopped.add();
   for (std::size_t i = 0; i < chain.size(); ++i)
-    chain.stop(i, std::bit_cast<void*>(words[1 + i]), timed);
+    chain.stop(i, std::bit_cast<void*>(handles[i]), Chain::is_timed(which));
+}
+
+}  // namespace
+
+void pass_stop(Core& core, engine::Token which) noexcept {
+  if (core.forked()) return;
+  Chain& chain = *core.chain.load();
+  ChainedPlugin* const only = chain.only();
+  if (only == nullptr) return stop_several(core, chain, which);
+  std::uint64_t handle = 0;
+  if (!core.passed.end(which, &handle, 1)) return core.counts.stale_stops.add();
+  core.counts.stopped.add();
+  only->stop_with(only->stop_of(), std::bit_cast<void*>(handle), Chain::is_timed(which));
 }
 
 void pass_record(engine::Token which, abi::State state, abi::StateArgs* args) noexcept {
@@ -147,7 +235,7 @@ void pass_record(engine::Token which, abi::State state, abi::StateArgs* args) no
   const bool timed = Chain::is_timed(which);
   for (std::size_t i = 0; i < chain.size(); ++i) {
     std::uint64_t handle = 0;
-    if (core->passed.read(which, 1 + i, handle))
+    if (core->passed.read(which, i, handle))
       chain.record(i, std::bit_cast<void*>(handle), state, args, timed);
   }
 }
@@ -156,7 +244,7 @@ void forget_passed(Core& core, engine::Token communicator) noexcept {
   core.passed.for_each_open([&](engine::Token which) noexcept {
     Passed::Words words;
     std::uint64_t of = 0;
-    if (!core.passed.read(which, 0, of) || of != communicator.bits()) return;
+    if (!core.passed.read(which, kPassedOf, of) || of != communicator.bits()) return;
     if (core.passed.end(which, words)) core.counts.aborted.add();
   });
 }
@@ -165,7 +253,7 @@ void forget_passed_rest(Core& core, std::uint64_t openings) noexcept {
   core.passed.for_each_open([&](engine::Token which) noexcept {
     Passed::Words words;
     std::uint64_t of = 0;
-    if (!core.passed.read(which, 0, of)) return;
+    if (!core.passed.read(which, kPassedOf, of)) return;
     const engine::Token communicator(of);
     const bool in_none = communicator.cookie() == 0;
     if (in_none ? of > openings : core.communicators.is_open(communicator)) return;
