@@ -111,7 +111,7 @@ class OuterEndsTest : public EndsTest {
 TEST_F(OuterEndsTest, ItsOperationHasTheEndThatItsStreamShows) {
   const std::uint64_t held = fake_cuda_hold(stream_);
   call_from_outside();
-  EXPECT_EQ(open(), 1u);
+  ASSERT_EQ(open(), 1u);
   EXPECT_TRUE(completed_.all().empty());
   fake_cuda_finish(held);
   ASSERT_TRUE(completed(1));
@@ -123,7 +123,7 @@ TEST_F(OuterEndsTest, ItsOperationHasTheEndThatItsStreamShows) {
 TEST_F(OuterEndsTest, SoHasOneInAGroupThatEndsAfterTheCall) {
   EXPECT_EQ(nccl::GroupStart(), nccl::ncclSuccess);
   for (int i = 0; i < 3; ++i) call_from_outside();
-  EXPECT_EQ(open(), 3u);
+  ASSERT_EQ(open(), 3u);
   EXPECT_EQ(nccl::GroupEnd(), nccl::ncclSuccess);
   ASSERT_TRUE(completed(3));
   EXPECT_EQ(issued_.all().size(), 3u);
