@@ -273,8 +273,8 @@ void discard_run(ChannelCore& channel, Lane& lane, const Run& run) noexcept {
 void hand_out(Drainer& drainer, ChannelCore& channel, Lane& lane, const Run& run) noexcept {
   if (channel.manual()) run.taken_ns = channel.stamp_ns();
   measure(channel, lane, run, lane.consumed.load(std::memory_order_relaxed));  // relaxed: our own
-  note_room(drainer, run);
   hand_to_all(drainer, channel, run);
+  note_room(drainer, run);
   channel.dispatched.add(run.count, Writers::one);
   finish_run(channel, lane, run);
 }
