@@ -65,10 +65,11 @@ struct CallbackViews {
 /// callbacks.
 class Bus {
  public:
-  /// Starts the workers. Throws std::system_error if the system gives no thread at all, and
-  /// std::invalid_argument if worker_cpus is not a list of CPUs or none of them is there.
-  /// Environment: RINGMAIN_WORKERS, RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US
-  /// and RINGMAIN_LINGER_NS, where set, override the options.
+  /// Starts the workers. Throws std::system_error if the system gives no thread at all,
+  /// std::bad_alloc, also where it cannot be told of forks, and std::invalid_argument if
+  /// worker_cpus is not a list of CPUs or none of them is there. Environment: RINGMAIN_WORKERS,
+  /// RINGMAIN_WORKER_CPUS, RINGMAIN_WORKER_NICE, RINGMAIN_SPIN_US and RINGMAIN_LINGER_NS, where
+  /// set, override the options.
   explicit Bus(const BusOptions& options = {});
   /// The same, but what the constructor throws is an error: for programs without exceptions.
   [[nodiscard]] static Result<std::unique_ptr<Bus>> try_make(
@@ -78,7 +79,8 @@ class Bus {
   Bus(const Bus&) = delete;
   Bus& operator=(const Bus&) = delete;
 
-  /// The process's bus: made at the first call, never destroyed; adapters default to it.
+  /// The process's bus: made at the first call, never destroyed; adapters default to it. The first
+  /// call throws as the constructor does, and the next one tries again.
   static Bus& process();
 
   /// The channel of a described event, by the name in its description. Throws std::bad_alloc; ends
@@ -115,7 +117,7 @@ class Bus {
                           detail::make_subscriber(detail::CallbackViews<F>{std::move(callback)}),
                           std::move(options));
   }
-  /// The same, but what subscribe() throws is an error: refused, no_memory, system.
+  /// As Channel::try_subscribe().
   template <std::invocable<const EventView&> F>
   [[nodiscard]] Result<Subscription> try_subscribe(std::string_view pattern, F callback,
                                                    SubscribeOptions options = {}) {

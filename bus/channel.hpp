@@ -119,7 +119,8 @@ class Channel {
     return attach(detail::CallbackEach<E, F>{std::move(callback)}, std::move(options));
   }
   /// The same, but what subscribe() throws is an error: for programs without exceptions. refused,
-  /// no_memory, system.
+  /// no_memory, system. What copying `callback` or `options` into the call throws is the caller's:
+  /// move them, or write them there.
   template <EventCallback<E> F>
   [[nodiscard]] Result<Subscription> try_subscribe(F callback, SubscribeOptions options = {}) {
     return detail::try_attach(

@@ -71,9 +71,10 @@ struct SubscribeOptions {
   int priority = 0;    // higher first, within the channel; equal ones in order of subscription
   std::string name{};  // shown in stats and messages
   OnThrow on_throw = OnThrow::keep;
-  std::uint32_t throws_max = 10;  // OnThrow::quarantine
+  /// OnThrow::quarantine: 1 to 65,536, of which each takes 8 bytes at once.
+  std::uint32_t throws_max = 10;
   // Isolated, own_thread, by pattern, and mailboxes:
-  std::uint32_t queue_events = 65536;  // capacity per feeding channel
+  std::uint32_t queue_events = 65536;  // capacity per feeding channel, at least 1
   /// drop_newest or drop_oldest, as PublisherOptions::overflow. block is refused: a worker feeds
   /// the queue, and must never wait.
   Overflow overflow = Overflow::drop_newest;
@@ -92,7 +93,7 @@ struct OrderOptions {
   microseconds gap_us_max{100'000};  // as ChannelOptions::order_gap_us_max
   std::string name{};                // shown in stats and messages
   OnThrow on_throw = OnThrow::keep;
-  std::uint32_t queue_events = 65536;  // capacity per publisher of each channel
+  std::uint32_t queue_events = 65536;  // capacity per publisher of each channel, at least 1
 };
 
 struct BusOptions {

@@ -155,7 +155,8 @@ class [[nodiscard]] Publisher {
 
 /// A publisher of the process's bus, in the channel of that event: what a program needs that
 /// publishes and does not listen, with this header alone, which costs a compiler half of bus.hpp.
-/// As Channel<E>::publisher(). Throws std::bad_alloc; ends the process as Bus::channel() does.
+/// As Channel<E>::publisher(). Throws std::bad_alloc, and what the first Bus::process() throws;
+/// ends the process as Bus::channel() does.
 ///
 ///   auto steps = ringmain::publisher<Step>();  // one for each thread
 ///   steps.publish({.step = 7, .loss = 0.25});

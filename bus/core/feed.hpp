@@ -1,9 +1,9 @@
 // How does an event get from a channel into a mailbox? It is copied into a lane there, with its
 // stamp. Not for users of the library.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 
 #include "../../engine/channel/channel_core.hpp"
 #include "../../engine/publish/push.hpp"
@@ -13,10 +13,14 @@
 
 namespace ringmain::detail {
 
-/// How a feeder publishes: its events have their time already.
-inline engine::LaneOptions feeding_options(std::uint32_t queue_events) noexcept {
+/// How a feeder publishes: its events have their time already. Throws std::invalid_argument.
+inline engine::LaneOptions feeding_options(std::uint32_t queue_events) {
+  if (queue_events == 0) {
+    throw std::invalid_argument(
+        "ringmain: queue_events is 0: nothing could be heard; use 1 or more");
+  }
   engine::LaneOptions options;
-  options.capacity = std::max(1u, queue_events);
+  options.capacity = queue_events;
   options.source_time = true;
   return options;
 }

@@ -38,7 +38,7 @@ engine::ChannelCoreOptions mailbox_options(std::string name, DrainedBy by) {
   return options;
 }
 
-engine::LaneOptions lanes_of(const SubscribeOptions& options) noexcept {
+engine::LaneOptions lanes_of(const SubscribeOptions& options) {
   engine::LaneOptions lanes = feeding_options(options.queue_events);
   lanes.overflow = options.overflow;
   return lanes;

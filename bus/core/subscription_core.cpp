@@ -17,6 +17,16 @@
 #include "bus/core/ordered.hpp"
 
 namespace ringmain::detail {
+namespace {
+
+/// Room for as many is made at once.
+std::uint32_t checked_throws(std::uint32_t throws_max) {
+  if (throws_max >= 1 && throws_max <= 65'536) return throws_max;
+  throw std::invalid_argument("ringmain: throws_max is " + std::to_string(throws_max) +
+                              "; use 1 to 65,536, or OnThrow::keep");
+}
+
+}  // namespace
 
 SubscriptionCore::SubscriptionCore(engine::Subscriber* subscriber, engine::Ref<MailboxHold> mailbox,
                                    SubscribeOptions options,
@@ -42,7 +52,7 @@ SubscriptionCore::SubscriptionCore(engine::Subscriber* subscriber, engine::Ref<M
     consumer_->budget_ns = engine::ns_of_us(std::max<std::int64_t>(0, options_.budget_us.count()));
   consumer_->detach_on_throw = options_.on_throw == OnThrow::detach;
   if (options_.on_throw == OnThrow::quarantine)
-    consumer_->throws.set_max(std::max(1u, options_.throws_max));
+    consumer_->throws.set_max(checked_throws(options_.throws_max));
   if (options_.on_throw != OnThrow::veto) return;
   consumer_->veto_on_throw = true;
   consumer_->threw_id =

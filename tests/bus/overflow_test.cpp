@@ -197,5 +197,30 @@ TEST(OverflowOptionsTest, WhatCannotHoldIsRefusedWithASentence) {
   EXPECT_EQ(ticks.stats().subscribers, 0u);
 }
 
+TEST(OverflowOptionsTest, AQueueOfNoEventsIsRefusedWhereThereIsAQueue) {
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  std::atomic<int> living{0};
+  const auto hear = [&living] { return [c = Counted(living)](const Tick&) {}; };
+  SubscribeOptions o;
+  o.queue_events = 0;
+  EXPECT_TRUE(ticks.subscribe(hear(), o).attached());  // it has none
+  EXPECT_THROW((void)ticks.subscribe_latest(&Tick::n, hear(), o), std::invalid_argument);
+  EXPECT_THROW((void)ticks.mailbox(o), std::invalid_argument);
+  EXPECT_THROW((void)bus.mailbox(">", o), std::invalid_argument);
+  OrderOptions ordered;
+  ordered.queue_events = 0;
+  EXPECT_THROW((void)bus.subscribe_ordered<Tick>(hear(), ordered), std::invalid_argument);
+  for (const Served served : {Served::isolated, Served::own_thread}) {
+    o.served = served;
+    const auto refused = ticks.try_subscribe(hear(), o);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Error::Code::refused);
+    EXPECT_NE(refused.error().message.find("queue_events is 0"), std::string::npos);
+  }
+  EXPECT_EQ(living, 0);
+  EXPECT_EQ(ticks.stats().subscribers, 0u);
+}
+
 }  // namespace
 }  // namespace ringmain::tests

@@ -28,6 +28,19 @@ SubscribeOptions quarantined_after(std::uint32_t throws) {
   return o;
 }
 
+TEST(QuarantineTest, NoThrowsAndMoreThanAnybodyMeansAreRefusedWithASentence) {
+  Bus bus(with_workers(1));
+  auto& ticks = bus.channel<Tick>();
+  for (const std::uint32_t wrong : {0u, 65'537u, ~0u}) {
+    const auto refused = ticks.try_subscribe([](const Tick&) {}, quarantined_after(wrong));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Error::Code::refused);
+    EXPECT_NE(refused.error().message.find("throws_max is " + std::to_string(wrong)),
+              std::string::npos);
+  }
+  EXPECT_TRUE(ticks.try_subscribe([](const Tick&) {}, quarantined_after(65'536)));
+}
+
 TEST(QuarantineTest, AfterSoManyThrowsItIsSkippedAndAnnounced) {
   Bus bus(with_workers(2));
   std::atomic<std::uint64_t> announced{0};
