@@ -31,7 +31,10 @@ SKIPPED = 77
 
 
 def run(*command, expected=(0,)):
-    ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    try:
+        ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise SystemExit(f"there is no {command[0]}: build all targets of that folder first")
     if ended.returncode not in expected:
         raise SystemExit(f"{command[0]} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
     return ended.stdout
