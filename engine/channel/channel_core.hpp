@@ -171,6 +171,10 @@ class ChannelCore final : public Counted, public ShownCalls {
   [[nodiscard]] const flight::Recorded* recorded(std::size_t place) const noexcept {
     return recorded_[place].load(std::memory_order_acquire);  // z.recorded
   }
+  /// There is, or was, one in which events open operations. Relaxed: as if before a recording came.
+  [[nodiscard]] bool opens_operations() const noexcept {
+    return opens_operations_.load(std::memory_order_relaxed);
+  }
   /// An event was refused before it had a lane, so it is not recorded.
   void count_unrecorded() const noexcept;
 
@@ -279,6 +283,7 @@ class ChannelCore final : public Counted, public ShownCalls {
   SubscriberList inline_list_;  // subscribers that see an event before it is queued
   bool had_inline_ = false;     // there was one on that list
   std::array<Atomic<const flight::Recorded*>, flight::kRecordingsMax> recorded_{};  // by place
+  Atomic<bool> opens_operations_{false};
 };
 
 }  // namespace ringmain::engine

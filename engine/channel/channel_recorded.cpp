@@ -38,6 +38,8 @@ void ChannelCore::set_recorded(std::size_t place, const flight::Recorded* as) no
   const std::lock_guard lock(mutex_);
   if (as != nullptr) {  // which threads publish on these is not known here
     for (std::uint32_t i = 0, n = lane_count(); i < n; ++i) name_source(lane(i), place, *as, false);
+    if (as->operation.opens())
+      opens_operations_.store(true, std::memory_order_relaxed);  // relaxed: a hint
   }
   recorded_[place].store(as, std::memory_order_release);  // z.recorded
   update_state();

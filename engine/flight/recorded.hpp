@@ -17,6 +17,8 @@ struct OperationRule {
   bool ends = false;         // else they are issued
   /// Fills all but time and source. Async-signal-safe.
   void (*read)(const void* event, OpenOperation& operation) noexcept = nullptr;
+
+  [[nodiscard]] bool opens() const noexcept { return read != nullptr && !ends; }
 };
 
 /// A channel in one recording. Does not change while publishers can find it.

@@ -52,12 +52,18 @@ class Recording final : public Counted {
   /// allocate, so that the thread's records need not.
   [[nodiscard]] std::uint16_t add_source(const Recorded& as, std::uint32_t publisher) noexcept;
 
-  /// Leaves a record in this thread's ring. Inside only. Async-signal-safe but for the thread's
-  /// first one, if it has no lane of its own. Progress: wait-free after the thread's first record
-  /// of a pattern; no lock, no allocation, no system call then.
+  /// The event is about to be shown: what it says is issued is open from here on. So who hears of
+  /// it may end it at once. Inside only. Async-signal-safe.
+  void open_operation(const Recorded& as, const RecordHead& head, const void* payload) noexcept {
+    if (as.operation.opens()) note_operation(as, head, payload);
+  }
+  /// Leaves a record in this thread's ring, and ends what the event says has ended. Inside only.
+  /// Async-signal-safe but for the thread's first one, if it has no lane of its own. Progress:
+  /// wait-free after the thread's first record of a pattern; no lock, no allocation, no system call
+  /// then.
   void record(const Recorded& as, const RecordHead& head, const void* payload,
               std::size_t bytes) noexcept {
-    if (as.operation.read != nullptr) [[unlikely]]
+    if (as.operation.ends) [[unlikely]]
       note_operation(as, head, payload);
     if (RingWriter* const mine = ring(as.pattern)) [[likely]]
       mine->record_signal_safe(head, payload, bytes);

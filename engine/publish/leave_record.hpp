@@ -10,6 +10,21 @@
 
 namespace ringmain::engine {
 
+/// Opens what the event says is issued, in each recording of its channel: before it is shown to
+/// anybody, and not while it is, as a recording's end waits for who is inside.
+[[gnu::noinline]] inline void open_operation(const Lane& lane, flight::RecordHead& head,
+                                             const std::byte* event) noexcept {
+  if (!flight::Recording::enter()) return;
+  const ChannelCore& channel = *lane.channel;
+  for (std::size_t place = 0; place < flight::kRecordingsMax; ++place) {
+    const flight::Recorded* const as = channel.recorded(place);
+    if (as == nullptr) continue;
+    head.source = lane.sources[place].load(std::memory_order_relaxed);  // relaxed: z.recorded
+    as->in->open_operation(*as, head, event);
+  }
+  flight::Recording::leave();
+}
+
 /// Leaves a record in each recording of its channel.
 [[gnu::always_inline]] inline void leave_record(const Lane& lane, flight::RecordHead& head,
                                                 const std::byte* event,

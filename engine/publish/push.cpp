@@ -239,6 +239,7 @@ enum : std::uint32_t {
   lane.underway.building = building;
   flight::RecordHead head;
   head.time_ns = lane.channel->stamp_ns();
+  if (lane.channel->opens_operations()) open_operation(lane, head, event.bytes);
   Sequence sequence;
   PushResult result;
   const bool shown =
@@ -282,6 +283,8 @@ PushResult push_otherwise(Lane& lane, std::uint32_t state, BuildFn* build, void*
   count_one(lane.refused);
   count_one(lane.unqueued.observed);
   head.sequence = sequence_of(lane, (word >> 1) + lane.refused.load(std::memory_order_relaxed));
+  if (lane.channel->opens_operations()) [[unlikely]]
+    open_operation(lane, head, event);
   end(lane, word, 0);  // stop() counts what is after it
   leave_record(lane, head, event, lane.source->options().payload_bytes);
   return Pushed::accepted;

@@ -14,8 +14,6 @@
 #include "bus/core/schema_text.hpp"
 #include "bus/test_bus.hpp"
 
-#include "events/recorded_operations.hpp"
-
 #include "tests/bus/events.hpp"
 #include "tests/bus/recording_reader.hpp"
 #include "tests/engine/flight/flight_rig.hpp"
@@ -292,39 +290,6 @@ TEST_F(RecordingTest, WrongPatternsAndSizesAreRefusedInASentence) {
   RecordOptions odd = in_folder(folder_.path());
   odd.ring_bytes = 5000;
   EXPECT_FALSE(bus.record("recorded.*", odd).has_value());
-}
-
-TEST_F(RecordingTest, OperationsThatWereIssuedAndHaveNotEndedAreInTheTable) {
-  Bus bus(with_workers(1));
-  RecordOptions options = in_folder(folder_.path());
-  options.operations = collective::recorded_operations();
-  auto made = bus.record("collective.>", options);
-  ASSERT_TRUE(made.has_value());
-  const Recording recording = std::move(made).value();
-  const Name op("all_reduce"), group("dp");
-  for (std::uint64_t id = 1; id <= 3; ++id) {
-    collective::Issued issued;
-    issued.op_id = id;
-    issued.sequence = 10 * id;
-    issued.bytes = 4096;
-    issued.op = op;
-    issued.group = group;
-    EXPECT_EQ(bus.channel<collective::Issued>().publish(issued), PublishCode::accepted);
-  }
-  collective::Completed completed;
-  completed.op_id = 1;
-  (void)bus.channel<collective::Completed>().publish(completed);
-  collective::Failed failed;
-  failed.op_id = 3;
-  (void)bus.channel<collective::Failed>().publish(failed);
-  const FlightRead file = read(recording);
-  ASSERT_EQ(file.operations.size(), 1u);
-  EXPECT_EQ(file.operations[0].id, 2u);
-  EXPECT_EQ(file.operations[0].sequence, 20u);
-  EXPECT_EQ(file.operations[0].bytes, 4096u);
-  EXPECT_EQ(file.operations[0].kind, op.id());
-  EXPECT_EQ(file.operations[0].group, group.id());
-  EXPECT_NE(file.find(TextKind::source, file.operations[0].source), nullptr);
 }
 
 TEST_F(RecordingTest, WhereNoFileCanBeHadItIsInMemoryAndSaysWhy) {
