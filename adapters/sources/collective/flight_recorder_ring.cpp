@@ -215,7 +215,15 @@ void FlightRing::issued(const PreHookArgs& args, const CommunicatorCore& comm) {
   if (batch != nullptr) add_parts(made, *batch, comm.rank);
   append(made, view.input, view.output);
   // Last: a batch of more members than the ring holds has dropped its first ones by now.
-  room_->open.add(args.op_id, {first, next_ - 1});
+  const OpenOperations::Records made_of{first, next_ - 1};
+  const auto begun = comm.ledger().open.begun_at(args.op_id);
+  if (!begun) [[unlikely]] {  // over: this has been told, or will be
+    const auto early = std::find_if(early_.begin(), early_.end(),
+                                    [&args](const End& one) { return one.op_id == args.op_id; });
+    if (early != early_.end()) return end(made_of, *early);
+  }
+  room_->open.add(args.op_id, made_of);
+  if (begun.value_or(0) != 0) start(made_of);
 }
 
 template <class F>
@@ -225,11 +233,13 @@ void FlightRing::each_of(OpenOperations::Records which, F change) noexcept {
 }
 
 void FlightRing::started(std::uint64_t op_id) noexcept {
-  const std::int64_t now = time_of_day_ns();
   const std::lock_guard lock(mutex_);
-  const auto open = room_->open.find(op_id);
-  if (!open) return;
-  each_of(*open, [&](FlightEntry& one) {
+  if (const auto open = room_->open.find(op_id)) start(*open);
+}
+
+void FlightRing::start(OpenOperations::Records which) noexcept {
+  const std::int64_t now = time_of_day_ns();
+  each_of(which, [&](FlightEntry& one) {
     if (one.state != FlightState::scheduled) return;
     one.state = FlightState::started;
     one.started_ns = now;
@@ -238,21 +248,25 @@ void FlightRing::started(std::uint64_t op_id) noexcept {
 }
 
 void FlightRing::ended(const CompletionHookArgs& args) noexcept {
-  const std::int64_t now = time_of_day_ns();
-  const std::int64_t monotonic = engine::now_ns();
+  const End said{args.op_id, args.completed != nullptr, time_of_day_ns(), engine::now_ns(),
+                 args.completed != nullptr ? args.completed->duration_ns : 0};
   const std::lock_guard lock(mutex_);
   const auto open = room_->open.find(args.op_id);
-  if (!open) return;
-  room_->open.remove(args.op_id);
+  if (open) room_->open.remove(args.op_id);
   // Nobody knows what became of it: it stays as it is.
   if (args.failed != nullptr && args.failed->how == How::unknown) return;
-  each_of(*open, [&](FlightEntry& one) {
+  if (open) return end(*open, said);
+  early_[early_at_++ % early_.size()] = said;
+}
+
+void FlightRing::end(OpenOperations::Records which, const End& said) noexcept {
+  each_of(which, [&](FlightEntry& one) {
     one.retired = true;
-    if (args.completed == nullptr) return;
+    if (!said.completed) return;
     one.state = FlightState::completed;
-    one.completed_ns = now;
-    const std::int64_t since_issued = monotonic - one.created_monotonic_ns;
-    one.duration_ns = args.completed->duration_ns > 0 ? args.completed->duration_ns : since_issued;
+    one.completed_ns = std::max(said.time_of_day_ns, one.created_ns);
+    const std::int64_t since_issued = std::max<std::int64_t>(said.ns - one.created_monotonic_ns, 0);
+    one.duration_ns = said.duration_ns > 0 ? said.duration_ns : since_issued;
     if (!one.is_p2p && one.sequence != 0) {
       FlightFigures& figures = groups_[one.group].figures;
       figures.completed = std::max(figures.completed, one.sequence);

@@ -4,6 +4,7 @@
 // All of it lies in memory that is taken beforehand: recording allocates for the first operation of
 // a group that nobody registered (a part of a split) and never else, and a dump allocates nothing.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -66,6 +67,11 @@ class FlightRing {
     OpenOperations open;
     std::shared_ptr<FlightCopy> for_file;
   };
+  struct End {
+    std::uint64_t op_id = 0;
+    bool completed = false;
+    std::int64_t time_of_day_ns = 0, ns = 0, duration_ns = 0;
+  };
   std::size_t group_of(const CommunicatorCore& comm);
   [[nodiscard]] FlightEntry& entry(std::uint64_t record_id) const noexcept {
     return room_->entries[record_id % room_->entry_count];
@@ -75,6 +81,8 @@ class FlightRing {
   void drop_oldest() noexcept;
   void move_to(Room& room) noexcept;
   void copy_to(FlightCopy& copy) const noexcept;
+  void start(OpenOperations::Records which) noexcept;
+  void end(OpenOperations::Records which, const End& said) noexcept;
   template <class F>
   void each_of(OpenOperations::Records which, F change) noexcept;
 
@@ -86,6 +94,10 @@ class FlightRing {
   Grown<FlightGroup> groups_;
   std::size_t group_count_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> group_by_name_;  // and by rank
+  // The last ends of what is not there: who hears that an operation is issued may end it before the
+  // recorder's hook is asked.
+  std::array<End, 64> early_{};
+  std::size_t early_at_ = 0;
   bool enabled_ = false;
 };
 

@@ -78,6 +78,29 @@ TEST_F(FlightRecorderStatesTest, WhatStartedIsSaidWithItsTimeAndInTheGroupsStatu
   EXPECT_EQ(dump.status[0].completed, 2);
 }
 
+// Who hears that it is issued may end it before the recorder, a hook, is asked.
+TEST_F(FlightRecorderStatesTest, WhatEndsAsSoonAsItIsHeardOfIsNotLeftOpen) {
+  const auto ledger = collective::Ledger::of(bus_).value();
+  int issued = 0;
+  const Subscription ends =
+      bus_.channel<collective::Issued>().subscribe_inline([&](const collective::Issued& said) {
+        EXPECT_TRUE(ledger->started(said.op_id));
+        ++issued;
+        EXPECT_EQ(issued == 1 && ledger->completed(said.op_id), issued == 1);
+        EXPECT_EQ(issued == 2 && ledger->failed(said.op_id, {}), issued == 2);
+      });
+  for (int i = 0; i < 3; ++i) (void)issue(all_reduced());
+  const auto dump = read_of(recorder_.dump_json());
+  ASSERT_EQ(dump.entries.size(), 3u);
+  EXPECT_EQ(dump.entries[0].state, flight::EntryState::completed);
+  EXPECT_TRUE(dump.entries[0].retired);
+  EXPECT_EQ(dump.status[0].completed, 1);
+  EXPECT_NE(dump.entries[1].state, flight::EntryState::completed);
+  EXPECT_TRUE(dump.entries[1].retired);
+  EXPECT_EQ(dump.entries[2].state, flight::EntryState::started);
+  EXPECT_FALSE(dump.entries[2].retired);
+}
+
 TEST_F(FlightRecorderStatesTest, ATimeOutThatNobodySaidIsTheUsualOne) {
   (void)issue(all_reduced());
   comm_.set_timeout(std::chrono::milliseconds(1500));
