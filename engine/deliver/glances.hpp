@@ -7,6 +7,7 @@
 // Figures: docs/notes/2026-11-27-glances.md.
 #pragma once
 #include <cstddef>
+#include <utility>
 
 #include "../system/atomics.hpp"
 #include "ready_channels.hpp"
@@ -22,6 +23,9 @@ struct Glances {
   const ReadyChannels* others = nullptr;
   /// By the last drain: all, or as many as it took to find something.
   std::size_t made = 0;
+
+  /// How many have been made since this was asked last: a round without a drain made none.
+  [[nodiscard]] std::size_t take_made() noexcept { return std::exchange(made, 0); }
 
   /// True: glance again; the pause is over.
   [[nodiscard]] bool again() noexcept {

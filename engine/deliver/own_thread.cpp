@@ -97,10 +97,10 @@ void OwnThread::run() noexcept {
     const std::size_t served = drain(*this, *core_, kQuantum);
     if (forked()) return;  // a callback forked and came back: nothing here is this process's
     if (served != 0) {
-      wait_.worked(served, take_least_room(), glances.made);
+      wait_.worked(served, take_least_room(), glances.take_made());
     } else if (last && !core_->anything_left()) {
       break;
-    } else if (!wait_.look_again(glances.made)) {
+    } else if (!wait_.look_again(glances.take_made())) {
       sleep();
     }
   }

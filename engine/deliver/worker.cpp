@@ -49,7 +49,7 @@ void Worker::run() noexcept {
     if (served) continue;
     if (all_.host_.stopped()) break;
     if (reclaim_captures()) continue;
-    if (wait_.look_again(glances.made)) {
+    if (wait_.look_again(glances.take_made())) {
       search();
     } else {
       park();
@@ -148,6 +148,9 @@ bool Worker::reclaim_captures() noexcept {
 /// was retired and is disposed of.
 std::size_t Worker::serve(ChannelCore& channel) noexcept {
   last_served_ = channel.index();
+  // Not before it is known to search: a publisher of another channel would wake a worker instead.
+  const bool may_glance = held_.size() == 1 && (searching_ || all_.count_ == 1);
+  glances.most = may_glance ? std::size_t{Glances::kMost} : 0;
   const std::size_t taken = drain(*this, channel, kQuantum);
   if (taken != 0) {
     batches.add(1);
@@ -163,7 +166,6 @@ std::size_t Worker::serve(ChannelCore& channel) noexcept {
 /// Serves the channels that are held, by index, from the one after the last. `one`: ends at the
 /// first that had events.
 std::size_t Worker::serve_held(bool one) noexcept {
-  glances.most = held_.size() == 1 ? std::size_t{Glances::kMost} : 0;
   if (held_.size() == 1) return serve(*held_.front().channel);
   std::size_t served = 0;
   auto place = static_cast<std::size_t>(
@@ -210,7 +212,7 @@ bool Worker::serve_in_turn() noexcept {
 }
 
 void Worker::worked(std::size_t events_served) noexcept {
-  wait_.worked(events_served, take_least_room(), glances.made);
+  wait_.worked(events_served, take_least_room(), glances.take_made());
   realtime_wait_ns_ = kFirstRealtimeNs;
   if (++rounds_ % kRoundsPerSweep == 0) sweep();
 }

@@ -94,6 +94,14 @@ TEST_P(GlancesTest, WhatWaitsNeedsNone) {
   EXPECT_EQ(drainer_.glances.made, 0u);
 }
 
+TEST_P(GlancesTest, TheyAreCountedOnceAlsoIfNoDrainFollows) {
+  take();
+  drainer_.glances.most = 7;
+  EXPECT_EQ(drain(drainer_, *channel_, 256), 0u);
+  EXPECT_EQ(drainer_.glances.take_made(), 7u);
+  EXPECT_EQ(drainer_.glances.take_made(), 0u);
+}
+
 TEST_P(GlancesTest, AnotherChannelThatWaitsEndsThem) {
   take();
   ReadyChannels ready;
