@@ -10,13 +10,14 @@
 #include <utility>
 
 #include "../system/atomics.hpp"
+#include "glance_count.hpp"
 #include "ready_channels.hpp"
 
 namespace ringmain::engine {
 
 /// Of one thread; its own.
 struct Glances {
-  enum : std::size_t { kMost = 32, kLanesMax = 4 };
+  enum : std::size_t { kMost = kGlancesMost, kLanesMax = 4 };
   /// So many follow a whole look. 0: a drain by hand, or a thread that serves several channels.
   std::size_t most = 0;
   /// Where another channel waits here, there are no more. nullptr: none can.

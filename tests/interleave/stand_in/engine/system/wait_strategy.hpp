@@ -19,8 +19,8 @@ struct WaitOptions {
 class WaitStrategy {
  public:
   explicit WaitStrategy(const WaitOptions&) noexcept {}
-  void worked(std::size_t, std::size_t) noexcept {}
-  [[nodiscard]] bool look_again() noexcept {
+  void worked(std::size_t, std::size_t, std::size_t) noexcept {}
+  [[nodiscard]] bool look_again(std::size_t) noexcept {
     if (interleave::choose(3) != 0) return false;
     pause();
     return true;
