@@ -56,8 +56,8 @@ std::string read_call(const Arguments& arguments, DoorCall& call) {
     if (!is_word(operand)) {
       if (!is_number(operand) && operand.find('/') == operand.npos) {
         return "'" + operand +
-               "' is neither a word that doors answer (stats, dump, stacks, stalled) nor a "
-               "process, nor a socket's path";
+               "' is neither a word that doors answer (stats, dump, stacks, stalled, who, "
+               "help) nor a process, nor a socket's path";
       }
       call.targets.push_back(operand);
     } else if (!call.word.empty() && call.word != operand) {
@@ -67,7 +67,7 @@ std::string read_call(const Arguments& arguments, DoorCall& call) {
     }
   }
   if (call.word.empty() && !call.targets.empty())
-    return "say what is to be asked: stats, dump, stacks or stalled";
+    return "say what is to be asked: stats, dump, stacks, stalled, who or help";
   if (call.all && !call.targets.empty()) return "--all asks all doors; name none beside it";
   return "";
 }
@@ -169,13 +169,13 @@ class Asked {
       process = read_stalled(answer.text);
       if (!process) answer.fault = "what " + door.path() + " answers is not what hangs";
     }
-    if (!answer.fault.empty()) status_ = kFailed;
+    (answer.fault.empty() ? is_answered_ : answer.is_told ? is_refused_ : is_silent_) = true;
     if (call_.json) {
       add_json(json_, door, answer, is_answered_in_json(word_));
     } else if (call_.word.empty()) {
       print_listed(door, answer);
     } else if (!answer.fault.empty()) {
-      const std::string whose = several_ ? door.path() + ": " : "";
+      const std::string whose = several_ && answer.is_told ? door.path() + ": " : "";
       (void)failed(plain_text(whose + answer.fault, false));
     } else {
       const std::string text = plain_text(process ? in_words(*process) : answer.text, true);
@@ -186,10 +186,14 @@ class Asked {
   }
   int end() {
     const bool judged = word_ == "stalled" && several_;
-    const std::string waited_for = judged ? whom_they_wait_for(processes_) : "";
+    const std::string waited_for = judged ? whom_they_wait_for(processes_, is_silent_) : "";
+    // Of all, some follow no operations, as a launcher.
+    const bool may_refuse = word_ == "stalled" && call_.all && is_answered_;
+    const bool is_whole = !is_silent_ && (!is_refused_ || may_refuse);
+    const int status = is_whole ? kDone : kFailed;
     if (!call_.json) {
       if (!waited_for.empty()) std::printf("%s\n", plain_text(waited_for, false).c_str());
-      return status_;
+      return status;
     }
     json_.close(']');
     if (word_ == "stalled") {
@@ -197,14 +201,14 @@ class Asked {
       waited_for.empty() ? json_.null() : json_.text(waited_for);
     }
     std::printf("%s\n", json_.close('}').str().c_str());
-    return status_;
+    return status;
   }
 
  private:
   const DoorCall& call_;
   const std::string word_;
   const bool several_;
-  int status_ = kDone;
+  bool is_answered_ = false, is_refused_ = false, is_silent_ = false;  // by some door
   formats::JsonText json_;
   std::vector<StalledProcess> processes_;
 };
@@ -232,7 +236,7 @@ const Verb& door_verb() {
       {"--timeout", "SECONDS", "how long each is waited for: 15 unless said"}};
   static const Verb kVerb{
       "door",
-      "[stats|dump|stacks|stalled] [PID|SOCKET]…",
+      "[stats|dump|stacks|stalled|who|help] [PID|SOCKET]…",
       "what a process that runs, or hangs, says of itself",
       "Asks processes that have a door, by 'ringmain run --door', RINGMAIN_DOOR=1 or\n"
       "ringmain::open_door(). Without a word, lists those that answer.\n\n"
@@ -244,7 +248,8 @@ const Verb& door_verb() {
       "  who      which process it is, as JSON\n"
       "  help     what doors answer\n\n"
       "With one door, or --all, no process need be named. A door lets in its own user and root.\n\n"
-      "exit status: 0; 1 where there is no door, or one gave no answer; 2 for a wrong call.",
+      "exit status: 0; 1 where there is no door, or one gave no answer (of 'stalled --all', where\n"
+      "all follow nothing, as a launcher does); 2 for a wrong call.",
       kOptions,
       run};
   return kVerb;

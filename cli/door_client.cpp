@@ -154,6 +154,7 @@ DoorAnswer ask_door(const DoorAt& door, std::string_view word, std::int64_t limi
   constexpr std::string_view kSentence = "ringmain: ";
   if (text.starts_with(kSentence)) {
     answer.fault = text.substr(kSentence.size(), text.size() - kSentence.size() - 1);
+    answer.is_told = true;
   } else if (is_answered_in_json(word) && !is_object(text)) {
     answer.fault = "what " + door.path() + " answers is no JSON, so no door of ringmain's";
   }

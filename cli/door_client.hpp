@@ -30,9 +30,10 @@ struct DoorsFound {
 
 /// What a door answered; or a sentence: its own, or why there is no answer.
 struct DoorAnswer {
-  std::string text;   // without the empty line at its end
-  std::string fault;  // "": there is an answer
-  pid_t pid = 0;      // who answers, as this process numbers it; 0: not known
+  std::string text;      // without the empty line at its end
+  std::string fault;     // "": there is an answer
+  bool is_told = false;  // the fault is the door's own sentence
+  pid_t pid = 0;         // who answers, as this process numbers it; 0: not known
 };
 [[nodiscard]] DoorAnswer ask_door(const DoorAt& door, std::string_view word, std::int64_t limit_ns);
 

@@ -4,6 +4,8 @@
 #include <simdjson.h>
 #include <string_view>
 
+#include "cli/plain_text.hpp"
+
 namespace ringmain::cli {
 namespace {
 
@@ -12,12 +14,12 @@ using Object = simdjson::dom::object;
 
 std::string text_of(const Object& from, const char* key) {
   std::string_view text;
-  return from[key].get(text) == SUCCESS ? std::string(text) : std::string();
+  return from[key].get(text) == SUCCESS ? plain_text(text, false) : std::string();
 }
 std::optional<std::string> some_text(const Object& from, const char* key) {
   std::string_view text;
   if (from[key].get(text) != SUCCESS) return std::nullopt;
-  return std::string(text);
+  return plain_text(text, false);
 }
 std::optional<std::int64_t> some_number(const Object& from, const char* key) {
   std::int64_t number = 0;
@@ -52,7 +54,7 @@ std::vector<std::string> words_of(const Object& from, const char* key) {
   if (from[key].get(all) != SUCCESS) return words;
   for (const simdjson::dom::element one : all) {
     std::string_view word;
-    if (one.get(word) == SUCCESS) words.emplace_back(word);
+    if (one.get(word) == SUCCESS) words.push_back(plain_text(word, false));
   }
   return words;
 }
@@ -103,7 +105,7 @@ StalledGroup read_group(const Object& from) {
   if (from["sequences"].get(sequences) != SUCCESS) return made;
   for (const auto& [func, value] : sequences) {
     std::uint64_t number = 0;
-    if (value.get(number) == SUCCESS) made.sequences[std::string(func)] = number;
+    if (value.get(number) == SUCCESS) made.sequences[plain_text(func, false)] = number;
   }
   return made;
 }

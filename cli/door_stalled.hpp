@@ -63,7 +63,8 @@ struct StalledProcess {
 
 /// One sentence on those that others wait for and that wait for nobody themselves; "" where the
 /// answers do not show it, as where a job is not hanging. They are of one host, whose clock they
-/// share.
-[[nodiscard]] std::string whom_they_wait_for(const std::vector<StalledProcess>& processes);
+/// share. Where `some_are_silent`, a door gave no answer: any rank that is missing may be its.
+[[nodiscard]] std::string whom_they_wait_for(const std::vector<StalledProcess>& processes,
+                                             bool some_are_silent);
 
 }  // namespace ringmain::cli

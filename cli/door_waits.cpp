@@ -44,7 +44,8 @@ bool waits_for_itself(const std::string& reading) {
 
 class Waits {
  public:
-  explicit Waits(const std::vector<StalledProcess>& all) : all_(all) {
+  Waits(const std::vector<StalledProcess>& all, bool some_are_silent)
+      : all_(all), some_are_silent_(some_are_silent) {
     for (const StalledProcess& process : all) {
       for (const StalledGroup& group : process.groups) {
         const Member member{group.communicator, group.rank};
@@ -138,7 +139,7 @@ class Waits {
                                (wait.group.empty() ? "" : " of " + wait.group);
     std::string text;
     if (const auto seat = seats_.find(wait.member); seat == seats_.end()) {
-      text = member + ", which has no door here";
+      text = member + ", which has no door here" + (some_are_silent_ ? " that answered" : "");
     } else {
       const StalledProcess& process = *seat->second.process;
       if (!of_.at(&process).empty()) return;
@@ -159,6 +160,7 @@ class Waits {
   }
 
   const std::vector<StalledProcess>& all_;
+  const bool some_are_silent_;
   std::map<Member, Seat> seats_;
   bool is_told_apart_ = true;
   std::map<const StalledProcess*, std::vector<Wait>> of_;
@@ -166,8 +168,8 @@ class Waits {
 
 }  // namespace
 
-std::string whom_they_wait_for(const std::vector<StalledProcess>& processes) {
-  return Waits(processes).sentence();
+std::string whom_they_wait_for(const std::vector<StalledProcess>& processes, bool some_are_silent) {
+  return Waits(processes, some_are_silent).sentence();
 }
 
 }  // namespace ringmain::cli

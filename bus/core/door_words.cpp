@@ -126,8 +126,9 @@ void answer_stalled(Reply& reply) {
   if (!tell_stalls(json)) {
     return say_sentence(reply,
                         "nobody follows operations in this process, so nothing is known of what "
-                        "hangs: start it with 'ringmain run --source nccl --door', or attach an "
-                        "nccl::Source; it is there from the first communicator on");
+                        "hangs: it has made no NCCL communicator yet, as no launcher does, or was "
+                        "started without 'ringmain run --source nccl --door' and has attached no "
+                        "nccl::Source");
   }
   json.close(']');
   finish(json, reply);

@@ -102,8 +102,8 @@ void answer(const Listening& at, std::string_view said) {
   const auto process = read_stalled(got.text);
   if (!process) return;
   require(!in_words(*process).empty());
-  (void)whom_they_wait_for({*process, *process});
-  (void)whom_they_wait_for({*process});
+  (void)whom_they_wait_for({*process, *process}, false);
+  (void)whom_they_wait_for({*process}, true);
 }
 
 }  // namespace

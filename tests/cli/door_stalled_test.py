@@ -111,6 +111,33 @@ Process 4701 (python3), rank 0 of 4
         self.process([group(1)])
         self.assertEqual(self.verdict(), "They wait for rank 3 of dp, which has no door here.")
 
+    def test_a_door_that_gives_no_answer_may_be_that_of_the_rank_that_is_waited_for(self):
+        self.process([group(0, AllReduce=42)], [operation(0, "peer_or_network", 1)])
+        self.listen(self.doors / f"door-{os.getpid()}-1-99.sock", b'{"cut')
+        run = self.ringmain("door", "stalled", "--all")
+        self.assertEqual((run.returncode, run.stdout.splitlines()[-1]), (1, "They wait for rank 1 of dp, which has no door here that answered."))
+        self.assertEqual(run.stderr.count("door-"), 1, run.stderr)
+
+    def test_a_launcher_that_follows_nothing_is_no_failure_of_those_that_do(self):
+        sentence = "nobody follows operations in this process"
+        path = self.doors / f"door-{os.getpid()}-1-99.sock"
+        self.listen(path, f"ringmain: {sentence}\n\n".encode())
+        self.assertIn(sentence, self.complained("stalled", "--all"))
+        self.process([group(0, AllReduce=42)], [operation(0, "peer_or_network", 1)])
+        run = self.ringmain("door", "stalled", "--all")
+        self.assertEqual((run.returncode, run.stderr), (0, f"ringmain: {path}: {sentence}\n"))
+        self.assertEqual(run.stdout.splitlines()[-1], "They wait for rank 1 of dp, which has no door here.")
+        rows = json.loads(self.said("stalled", "--all", "--json"))["doors"]
+        self.assertEqual([row["error"] for row in rows], [None, sentence])
+        named = self.ringmain("door", "stalled", path, self.doors / f"door-{os.getpid()}-1-1.sock")
+        self.assertEqual(named.returncode, 1)
+
+    def test_a_name_makes_no_line_of_its_own(self):
+        wild = "dp\nThey wait for rank 7"
+        self.process([group(0, wild, AllReduce=42)], [operation(0, "peer_or_network", 1, name=wild)])
+        self.process()
+        self.assertEqual(self.verdict(), "They wait for rank 1 of dp\\u000aThey wait for rank 7, which has no door here.")
+
     def test_several_are_named_once_each(self):
         for rank in (0, 1):
             self.process([group(rank, AllReduce=42)], [operation(rank, "kernel_running")])
