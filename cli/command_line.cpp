@@ -200,8 +200,10 @@ int help(const Verb& verb, const std::string& path, std::span<char* const> words
     std::fputs(declared(verb, path)->help().c_str(), stdout);
     return kDone;
   }
-  const Verb* const nested = find_verb(verb, words[0]);
-  if (nested == nullptr) return refuse_verb(verb, path, words[0]);
+  const std::string_view first = words[0];
+  if (first == "help" || first == "--help" || first == "-h") return help(verb, path, {});
+  const Verb* const nested = find_verb(verb, first);
+  if (nested == nullptr) return refuse_verb(verb, path, first);
   return help(*nested, below(path, nested->name), words.subspan(1));
 }
 

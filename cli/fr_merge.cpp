@@ -91,7 +91,10 @@ int run(const Arguments& arguments) {
   flight::Merged sum;
   for (std::size_t dump = 0; dump < job.value().dumps.size(); ++dump) {
     const std::string fault = merge_one(call, job.value(), dump, verdict, plan, sum);
-    if (!fault.empty()) return failed(fault);
+    if (fault.empty()) continue;
+    const std::string before = "; only the first " + with_commas(dump) + " of " +
+                               plural(job.value().dumps.size(), "file") + " are written";
+    return failed(fault + (dump == 0 ? "" : before));
   }
   if (!arguments.has("--quiet")) {
     std::printf(

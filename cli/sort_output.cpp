@@ -82,12 +82,20 @@ SortOutput::SortOutput(const std::string& path, const std::vector<Input>& inputs
 
 void SortOutput::open_beside(const std::string& path, mode_t mode) {
   path_ = path;
-  if (::mkdir(folder_of(path).c_str(), 0700) != 0 && errno == ENOENT) {
+  const std::string folder = folder_of(path);
+  if (path == folder)
+    throw CannotSort(name_ + " cannot be written: it names no file, but a folder");
+  const int unmade = ::mkdir(folder.c_str(), 0700) == 0 ? 0 : errno;
+  if (unmade == ENOENT) {
     throw CannotSort(name_ + " cannot be written: more than its own folder is missing; make " +
-                     folder_of(path) + " first");
+                     folder + " first");
   }
-  fd_ = ::open(folder_of(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+  fd_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
   if (fd_ >= 0) return;
+  if (errno == ENOENT && unmade != 0 && unmade != EEXIST) {
+    throw CannotSort(name_ + " cannot be written: " + folder +
+                     " cannot be made: " + std::generic_category().message(unmade));
+  }
   if (errno != EOPNOTSUPP && errno != EISDIR) unwritten(errno);
   temporary_ = name_beside(path);  // a file system without nameless files
   fd_ = ::mkostemp(temporary_.data(), O_CLOEXEC);

@@ -62,6 +62,21 @@ class FoldersTest(unittest.TestCase):
                 self.assertTrue(list(folder.glob("out*")))
                 self.assertEqual(oct(folder.stat().st_mode & 0o777), "0o700")
 
+    def test_a_name_that_is_a_folders_is_refused_and_none_is_made(self):
+        for (verb, option), file in self.reads.items():
+            if verb == "fr merge":
+                continue  # a prefix, which may end so
+            with self.subTest(verb):
+                said = ringmain(*verb.split(), file, option, f"{self.folder}/new/")
+                self.assertIn("/new/ cannot be written: it names no file, but a folder\n", said.stderr)
+                self.assertFalse((self.folder / "new").exists())
+
+    @unittest.skipUnless(os.path.isdir("/sys/kernel"), "there is no /sys, where not even root makes folders")
+    def test_why_a_folder_cannot_be_made_is_said(self):
+        said = ringmain("sort", self.reads["sort", "-o"], "-o", "/sys/new/out")
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("/sys/new/out cannot be written: /sys/new/ cannot be made: ", said.stderr)
+
     def test_no_folder_is_made_for_a_sink_which_other_programs_open(self):
         path = self.folder / "new/out"
         said = ringmain("post-mortem", RING, "--sink", f"json_lines:{path}")

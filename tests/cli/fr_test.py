@@ -283,6 +283,14 @@ class MergeTest(FrTest):
         self.assertEqual(entries[2]["output_sizes"], [[512, 96]])
         self.assertEqual(dumps[0]["pg_config"], {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}})
 
+    def test_where_one_cannot_be_written_it_says_how_many_are(self):
+        self.write(healthy_job(3, 1))
+        (self.path / "out/fr_1").mkdir(parents=True)
+        ran = fr("merge", self.path, "-o", self.path / "out" / "fr_")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("; only the first 1 of 3 files are written\n", ran.stderr)
+        self.assertTrue((self.path / "out/fr_0").is_file())
+
 
 if __name__ == "__main__":
     unittest.main()

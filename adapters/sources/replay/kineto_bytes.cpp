@@ -216,9 +216,10 @@ struct KinetoBytes::Core {
       ++raw_at;
     }
     if (zeros || raw[raw_at] != 0x1f) {
-      return fail(Error::Code::refused, path + " goes on after the end of its gzip data, at byte " +
-                                            std::to_string(position - (raw_end - raw_at)) +
-                                            ", with something else: it is damaged.");
+      return fail(Error::Code::refused,
+                  path + " goes on after the end of its gzip data, at byte " +
+                      std::to_string(position - (raw_end - raw_at)) +
+                      ", with something else: it is damaged; copy or record it again.");
     }
     inflateReset(&zip);
     between_members = false;
