@@ -63,9 +63,12 @@ int main(int count, char** words) {
     status = ringmain::cli::failed(std::string("stopped: ") + thrown.what());
   }
   const bool unwritten = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
-  if (unwritten && status == ringmain::cli::kDone) {
-    if (ringmain::cli::standard_output_has_no_reader()) ringmain::cli::end_as_nobody_reads();
-    status = ringmain::cli::failed("standard output cannot be written to");
+  const bool is_done = status == ringmain::cli::kDone;
+  if (unwritten && ringmain::cli::standard_output_has_no_reader()) {
+    if (is_done) ringmain::cli::end_as_nobody_reads();
+  } else if (unwritten) {
+    const int failed = ringmain::cli::failed("standard output cannot be written to");
+    if (is_done) status = failed;
   }
   return status;
 }

@@ -75,6 +75,13 @@ class AnalyzeTest(FrTest):
         self.assertIn("4 dumps, 1 group, 7 operations compared", ran.stdout)
         self.assertIn("Nothing was found to be wrong.", ran.stdout)
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
+    def test_a_finding_that_cannot_be_written_is_not_lost_in_silence(self):
+        self.write(next(job for _, job, *_ in with_faults()))
+        with open("/dev/full", "w") as full:
+            ran = subprocess.run([BINARY, "fr", "analyze", str(self.path)], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((ran.returncode, ran.stderr), (1, "ringmain: standard output cannot be written to\n"))
+
     def test_each_fault_is_named_with_its_culprit_in_text_json_and_picture(self):
         for name, job, _, kind, culprit in with_faults():
             with self.subTest(name):
