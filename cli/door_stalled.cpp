@@ -189,7 +189,9 @@ std::string in_words(const StalledGroup& one) {
 
 std::string what_is_asked(const StalledProcess& process) {
   if (process.asked_for.empty() || !process.asked_for_ns)
-    return "  NCCL is not asked for operations here, so nothing is known of what hangs\n";
+    return "  NCCL is not asked for operations here, so nothing is known of what hangs: ask again "
+           "in "
+           "a second, or run it without door=never\n";
   std::string text = "  NCCL has been asked for " + joined(process.asked_for, " and ") + " for " +
                      seconds(*process.asked_for_ns) + "; what began before is not known";
   if (!process.not_asked_for.empty())

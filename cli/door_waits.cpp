@@ -1,9 +1,10 @@
 // Whom does everybody wait for? Who waits for a rank that waits for another is explained by that
 // one; at the end of the way are ranks that are waited for and wait for nobody.
 //
-// What is said must be so. Doors are asked one after another while a job may run: an operation
-// counts only if nothing was heard of it for a second, and a rank has not called what another has
-// only if NCCL was asked there when the other called, and it was asked a second later or more.
+// What is said must be so. Doors are not asked at one moment, and a job may run meanwhile: an
+// operation counts only if nothing was heard of it for a second, and a rank has not called what
+// another has only if NCCL was asked there when the other called, and it was asked a second later
+// or more.
 #include <algorithm>
 #include <map>
 #include <string>

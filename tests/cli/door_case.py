@@ -59,8 +59,8 @@ class DoorCase(unittest.TestCase):
     def sockets(self):
         return sorted(self.doors.iterdir()) if self.doors.exists() else []
 
-    def listen(self, path, answer):
-        """What is no process's door: it gives everybody that answer."""
+    def listen(self, path, answer, ready=lambda: None):
+        """What is no process's door: it gives everybody that answer, when `ready` returns."""
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(path))
         listening.listen(8)
@@ -72,7 +72,8 @@ class DoorCase(unittest.TestCase):
                 except OSError:
                     return
                 with peer, contextlib.suppress(OSError):
-                    peer.recv(99)
+                    if peer.recv(99):
+                        ready()
                     peer.sendall(answer)
 
         thread = threading.Thread(target=run)

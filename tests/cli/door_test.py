@@ -11,6 +11,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import unittest
 from pathlib import Path
 
@@ -192,6 +193,15 @@ class ProgramTest(DoorCase):
         for row in json.loads(run.stdout)["doors"]:
             self.assertIsNone(row["answer"])
             self.assertIn("no Python", row["error"])
+
+    def test_doors_are_asked_side_by_side(self):
+        """Each answers once all have been asked."""
+        self.doors.mkdir(mode=0o700)
+        all_asked = threading.Barrier(3, timeout=60)
+        for number in range(3):
+            self.listen(self.doors / f"door-{os.getpid()}-1-{number}.sock", b"{}\n\n", all_asked.wait)
+        rows = json.loads(self.said("who", "--all", "--json", "--timeout", "100"))["doors"]
+        self.assertEqual([row["answer"] for row in rows], [{}] * 3)
 
     def test_what_is_no_door_is_said_and_gets_nothing_onto_a_terminal(self):
         """Whoever listens at a socket of the user's may answer anything."""
