@@ -43,7 +43,9 @@ TEST(OwnThreadWaitTest, WhereASmallLaneIsHalfFullItDoesNotWait) {
   Door door;
   std::atomic<int> heard{0};
   const AttachedSubscriber attached(*channel, [&](const engine::Run& run) {
-    if (heard == 0) EXPECT_TRUE(door.pass());
+    if (heard == 0) {
+      EXPECT_TRUE(door.pass());
+    }
     heard += static_cast<int>(run.count);
   });
   LaneOptions small;

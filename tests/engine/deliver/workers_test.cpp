@@ -55,7 +55,9 @@ TEST_P(WorkersTest, WhereASmallLaneIsHalfFullNoneIsWaitedAfter) {
   Door door;
   std::atomic<int> heard{0};
   const AttachedSubscriber attached(*channel, [&](const engine::Run& run) {
-    if (heard == 0) EXPECT_TRUE(door.pass());
+    if (heard == 0) {
+      EXPECT_TRUE(door.pass());
+    }
     heard += static_cast<int>(run.count);
   });
   LaneOptions small;
