@@ -18,17 +18,10 @@ namespace ringmain::tests {
 namespace {
 
 using engine::flight::FlightRead;
-using engine::flight::read_flight;
 using engine::flight::TextKind;
 
 class RecordedOperationsTest : public ::testing::Test {
  protected:
-  static FlightRead read(const Recording& recording) {
-    FlightRead read = read_flight(recording.path());
-    EXPECT_EQ(read.refusal, "");
-    EXPECT_EQ(read.damage, "");
-    return read;
-  }
   Folder folder_;
 };
 
@@ -55,7 +48,7 @@ TEST_F(RecordedOperationsTest, OperationsThatWereIssuedAndHaveNotEndedAreInTheTa
   collective::Failed failed;
   failed.op_id = 3;
   (void)bus.channel<collective::Failed>().publish(failed);
-  const FlightRead file = read(recording);
+  const FlightRead file = read_whole(recording);
   ASSERT_EQ(file.operations.size(), 1u);
   EXPECT_EQ(file.operations[0].id, 2u);
   EXPECT_EQ(file.operations[0].sequence, 20u);
@@ -87,7 +80,7 @@ TEST_F(RecordedOperationsTest, AnOperationThatEndsWhileItIsSaidToBeIssuedIsNotIn
     for (issued.op_id = 2; issued.op_id <= 3; ++issued.op_id)
       EXPECT_EQ(bus.channel<collective::Issued>().publish(issued), PublishCode::accepted);
   }
-  const FlightRead file = read(recording);
+  const FlightRead file = read_whole(recording);
   ASSERT_EQ(file.operations.size(), 1u);
   EXPECT_EQ(file.operations[0].id, 3u);
   EXPECT_NE(file.find(TextKind::source, file.operations[0].source), nullptr);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "engine/flight/ring_reader.hpp"
 
 #include "bus/bus.hpp"
@@ -17,6 +19,14 @@ inline RecordOptions in_folder(const std::string& folder) {
   options.file_bytes = 1u << 20;
   options.ring_bytes = 4096;
   return options;
+}
+
+/// Its file, in which nothing may be missing or damaged.
+inline engine::flight::FlightRead read_whole(const Recording& recording) {
+  engine::flight::FlightRead read = engine::flight::read_flight(recording.path());
+  EXPECT_EQ(read.refusal, "");
+  EXPECT_EQ(read.damage, "");
+  return read;
 }
 
 template <class E>

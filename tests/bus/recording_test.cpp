@@ -48,12 +48,6 @@ class RecordingTest : public ::testing::Test {
     EXPECT_EQ(made.value().complaint(), "");
     return std::move(made).value();
   }
-  static FlightRead read(const Recording& recording) {
-    FlightRead read = read_flight(recording.path());
-    EXPECT_EQ(read.refusal, "");
-    EXPECT_EQ(read.damage, "");
-    return read;
-  }
   Folder folder_;
 };
 
@@ -64,7 +58,7 @@ TEST_F(RecordingTest, WhatIsPublishedIsInTheFileWithItsNamesAndItsType) {
   auto& after = bus.channel<Recordable>("recorded.two");
   EXPECT_EQ(before.publish({1, Name("first word of RecordingTest")}), PublishCode::accepted);
   EXPECT_EQ(after.publish({2, Name("second word of RecordingTest")}), PublishCode::accepted);
-  const FlightRead file = read(recording);
+  const FlightRead file = read_whole(recording);
   const auto records = records_of<Recordable>(file);
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0].event.n, 1u);
@@ -93,7 +87,7 @@ TEST_F(RecordingTest, OnlyChannelsThatMatchAreRecordedAndOthersAreNotHeard) {
   const Recording recording = record(bus, "recorded.>");
   EXPECT_EQ(bus.channel<Other>().publish({7}), PublishCode::unheard);
   EXPECT_EQ(bus.channel<Recordable>().publish({8, {}}), PublishCode::accepted);
-  const FlightRead file = read(recording);
+  const FlightRead file = read_whole(recording);
   EXPECT_EQ(records_of<Other>(file).size(), 0u);
   EXPECT_EQ(records_of<Recordable>(file).size(), 1u);
 }
@@ -104,7 +98,7 @@ TEST_F(RecordingTest, EachPatternHasARingSoAChattyOnePushesOutNoOther) {
   EXPECT_EQ(bus.channel<Recordable>().publish({1, {}}), PublishCode::accepted);
   for (std::uint64_t n = 0; n < 1000; ++n)
     EXPECT_EQ(bus.channel<Other>().publish({n}), PublishCode::accepted);
-  const FlightRead file = read(recording);
+  const FlightRead file = read_whole(recording);
   EXPECT_EQ(records_of<Recordable>(file).size(), 1u);
   ASSERT_EQ(file.rings.size(), 2u);
   for (const auto& ring : file.rings) {
@@ -128,7 +122,7 @@ TEST_F(RecordingTest, AnEventThatIsOnlyRecordedIsAcceptedAndAccountedFor) {
   EXPECT_EQ(ledger.delivered, 5u);
   EXPECT_EQ(ledger.in_flight + ledger.dropped, 0u);
   EXPECT_TRUE(bus.verify_accounting().has_value());
-  const auto records = records_of<Recordable>(read(recording));
+  const auto records = records_of<Recordable>(read_whole(recording));
   ASSERT_EQ(records.size(), 5u);
   for (std::uint64_t n = 1; n <= 5; ++n) EXPECT_EQ(records[n - 1].head.sequence, n);
 }
@@ -146,7 +140,7 @@ TEST_F(RecordingTest, ARecordHasTheSequenceThatSubscribersSee) {
   EXPECT_EQ(publisher.publish_all(several).accepted, 3u);
   ASSERT_TRUE(bus.flush(kLong));
   EXPECT_EQ(heard, (std::vector<std::uint64_t>{1, 2, 3, 4}));
-  const auto records = records_of<Recordable>(read(recording));
+  const auto records = records_of<Recordable>(read_whole(recording));
   ASSERT_EQ(records.size(), 3u);
   for (std::uint64_t n = 2; n <= 4; ++n) {
     EXPECT_EQ(records[n - 2].event.n, n);
@@ -170,7 +164,7 @@ TEST_F(RecordingTest, RefusedAndVetoedEventsAreRecordedWithTheirCode) {
   EXPECT_EQ(publisher.publish({3, {}}), PublishCode::full);
   (void)bus.stop();
   EXPECT_EQ(publisher.publish({4, {}}), PublishCode::closed);
-  const auto records = records_of<Recordable>(read(recording));
+  const auto records = records_of<Recordable>(read_whole(recording));
   ASSERT_EQ(records.size(), 4u);
   EXPECT_EQ(records[0].head.code, PublishCode::vetoed);
   EXPECT_EQ(records[1].head.code, PublishCode::accepted);
@@ -187,7 +181,7 @@ TEST_F(RecordingTest, WhatAnInlineSubscriberPublishesIsRecordedBeforeWhatItSaw) 
     if (one.n == 1) (void)channel.publish({2, {}});
   });
   EXPECT_EQ(channel.publish({1, {}}), PublishCode::accepted);
-  const auto records = records_of<Recordable>(read(recording));
+  const auto records = records_of<Recordable>(read_whole(recording));
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0].event.n, 2u);
   EXPECT_EQ(records[1].event.n, 1u);
@@ -229,7 +223,7 @@ TEST_F(RecordingTest, ThreadsThatEndLeaveTheirRingsToLaterOnes) {
   const Recording recording = record(bus, "recorded.*");
   for (std::uint64_t n = 1; n <= kThreads; ++n)
     std::thread([&channel, n] { (void)channel.publish({n, {}}); }).join();
-  const FlightRead file = read(recording);
+  const FlightRead file = read_whole(recording);
   EXPECT_LT(file.rings.size(), kThreads / 2);
   EXPECT_EQ(file.counts.rings_refused, 0u);
   const auto records = records_of<Recordable>(file);
@@ -259,7 +253,7 @@ TEST_F(RecordingTest, WhatAThreadWithoutARingPublishesIsCounted) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  const FlightRead file = read(recording);
+  const FlightRead file = read_whole(recording);
   ASSERT_LT(file.rings.size(), kThreads) << "there is a ring for each: the test sees nothing";
   EXPECT_EQ(file.counts.rings_refused, kThreads - file.rings.size());
   EXPECT_EQ(file.counts.unrecorded, kEach * (kThreads - file.rings.size()));
@@ -274,7 +268,7 @@ TEST_F(RecordingTest, SeveralRecordingsOfABusAreKeptApart) {
   EXPECT_EQ(channel.publish({1, {}}), PublishCode::accepted);
   first.reset();
   EXPECT_EQ(channel.publish({2, {}}), PublishCode::accepted);
-  EXPECT_EQ(records_of<Recordable>(read(second)).size(), 2u);
+  EXPECT_EQ(records_of<Recordable>(read_whole(second)).size(), 2u);
   const Recording third = record(bus, "recorded.one"), fourth = record(bus, "other.one"),
                   fifth = record(bus, "*.one");
   EXPECT_FALSE(bus.record("recorded.*", in_folder(folder_.path())).has_value());

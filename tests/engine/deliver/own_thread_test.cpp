@@ -2,21 +2,15 @@
 // not?
 #include "engine/deliver/own_thread.hpp"
 
-#include <atomic>
 #include <thread>
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/eventually.hpp"
+#include "tests/engine/half_full.hpp"
 #include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
 namespace {
-
-using tests::AttachedSubscriber;
-using tests::Door;
-using tests::eventually;
-using tests::push_number;
 
 TEST(OwnThreadStartTest, AThreadMayBeJoinedWhileItIsBeingStarted) {
   const tests::Running running(1);
@@ -40,27 +34,9 @@ TEST(OwnThreadWaitTest, WhereASmallLaneIsHalfFullItDoesNotWait) {
   ChannelCoreOptions options;
   options.pulled = options.own_thread = true;
   const auto channel = running.channel(options);
-  Door door;
-  std::atomic<int> heard{0};
-  const AttachedSubscriber attached(*channel, [&](const engine::Run& run) {
-    if (heard == 0) {
-      EXPECT_TRUE(door.pass());
-    }
-    heard += static_cast<int>(run.count);
-  });
-  LaneOptions small;
-  small.capacity = 4;
-  Lane& lane = *channel->take_lane(small, *channel);
   const Ref<OwnThread> own = new OwnThread(channel, "own");
   own->start();
-  ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
-  ASSERT_TRUE(door.await_arrival());
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
-  door.open();
-  ASSERT_TRUE(eventually([&] { return heard == 4; }));
-  ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
-  EXPECT_TRUE(eventually([&] { return heard == 5; }));
-  ChannelCore::give_lane(lane);
+  tests::expect_no_wait_at_a_half_full_lane(*channel);
   own->end();
   EXPECT_TRUE(own->join(-1));
   running->retire(*channel);

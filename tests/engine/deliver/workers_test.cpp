@@ -13,6 +13,7 @@
 #include "engine/channel/channel_figures.hpp"
 
 #include "tests/engine/eventually.hpp"
+#include "tests/engine/half_full.hpp"
 #include "tests/engine/rig.hpp"
 
 namespace ringmain::engine {
@@ -52,24 +53,7 @@ TEST_P(WorkersTest, EveryEventOfManyChannelsIsHeard) {
 TEST_P(WorkersTest, WhereASmallLaneIsHalfFullNoneIsWaitedAfter) {
   const Running running(GetParam(), tests::lingering_for_an_hour());
   const auto channel = running.channel();
-  Door door;
-  std::atomic<int> heard{0};
-  const AttachedSubscriber attached(*channel, [&](const engine::Run& run) {
-    if (heard == 0) {
-      EXPECT_TRUE(door.pass());
-    }
-    heard += static_cast<int>(run.count);
-  });
-  LaneOptions small;
-  small.capacity = 4;
-  Lane& lane = *channel->take_lane(small, *channel);
-  ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
-  ASSERT_TRUE(door.await_arrival());
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
-  door.open();
-  ASSERT_TRUE(eventually([&] { return heard == 4; }));
-  ASSERT_EQ(push_number(lane, 1), Pushed::accepted);
-  EXPECT_TRUE(eventually([&] { return heard == 5; }));
+  tests::expect_no_wait_at_a_half_full_lane(*channel);
 }
 
 TEST_P(WorkersTest, AParkedWorkerIsWokenByTheNextEvent) {
